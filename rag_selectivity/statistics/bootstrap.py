@@ -163,6 +163,7 @@ class Bootstrap:
         low, high = _widened(bounds, _if_all_agree(outcome, estimand.effective, tail), estimand.units)
         low, high = self._for_few(outcome, estimand, low, high, decided)
         if estimand.weighted:
+            low, high = _allowing_for_heavy(outcome, estimand, low, high, decided)
             few = _of_few_successes(outcome, tail)
             low, high = np.fmin(low, few[0]), np.fmax(high, few[1])
         return np.where(outcome.without_spread(), np.nan, np.stack([low, high]))
@@ -326,6 +327,40 @@ def _widened(bounds: FloatArray, exact: FloatArray, units: IntArray) -> tuple[Fl
     """The bounds, no narrower than the exact ones; NaN where there are fewer than two units."""
     low, high = np.fmin(bounds[0], exact[0]), np.fmax(bounds[1], exact[1])
     return np.where(units < 2, np.nan, low), np.where(units < 2, np.nan, high)
+
+
+def _allowing_for_heavy(
+    outcome: Outcome,
+    estimand: Estimand,
+    low: FloatArray,
+    high: FloatArray,
+    decided: NDArray[np.bool_] | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds that are widened where the heavy queries happen to lie near the mean.
+
+    A resample tells the spread of a heavy query from its own figure alone. If all queries have the spread of the whole,
+    the variance is s²/n with the effective number n (Kish 1965). Where that is larger than the variance Σw²z²/(Σw)²,
+    both ends are moved away from the figure by the root of the ratio. Equal weights have the ratio 1.
+    """
+    mask, total = estimand.mask, estimand.mask.sum(axis=0)
+    value = outcome.aggregate.value(*means_of(outcome))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        away = np.where(mask > 0, estimand.value - estimand.without_each(), 0.0)
+        effects = np.where(mask > 0, away * (total - mask) / np.where(mask > 0, mask, 1.0), 0.0)
+        of_all = (mask * effects**2).sum(axis=0) / total / estimand.effective
+        own = ((mask * effects) ** 2).sum(axis=0) / total**2
+        wider = np.where(own > 0, np.sqrt(np.maximum(of_all / np.where(own > 0, own, 1.0), 1.0)), 1.0)
+        if decided is not None:
+            wider = np.where(decided, 1.0, wider)
+        wider = np.where(np.isfinite(wider) & np.isfinite(value), wider, 1.0)
+        moved = (
+            np.where(wider > 1, value - (value - low) * wider, low),
+            np.where(wider > 1, value + (high - value) * wider, high),
+        )
+    if outcome.aggregate.form != "mean" or outcome.bounds is None:
+        return moved
+    lowest, highest = (np.broadcast_to(end, value.shape) for end in outcome.bounds)
+    return np.maximum(moved[0], np.minimum(lowest, low)), np.minimum(moved[1], np.maximum(highest, high))
 
 
 def _of_few_successes(outcome: Outcome, tail: float) -> FloatArray:
