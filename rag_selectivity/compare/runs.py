@@ -101,7 +101,7 @@ def compare(
     weights : optional
         As in `evaluate`. Differences, intervals, p-values, effects and tests of interaction are then weighted; wins,
         ties and losses count queries. A swap of two runs' figures swaps what each weighs, so the test keeps its level
-        whatever the weights are. An unpaired comparison takes no weights.
+        for runs that are interchangeable in each query, whatever the weights are. An unpaired comparison takes none.
 
     Returns
     -------
