@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.render.blocks import Block, Heading, Id, Lines, Note, Table
-from rag_selectivity.render.decision_blocks import decision_lines
+from rag_selectivity.render.blocks import Block, Heading, Id, Note, Table
+from rag_selectivity.render.decision_blocks import closing_blocks
 from rag_selectivity.render.report_table import caveat_lines
 from rag_selectivity.render.slice_tables import slice_difference_blocks
 from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
@@ -24,8 +24,7 @@ def comparison_blocks(comparison: Comparison) -> Iterable[Block]:
         of_run = [row for row in comparison.rows if row.run == name]
         yield from difference_blocks(of_run, comparison.settings, comparison.notes)
         yield from slice_difference_blocks(comparison, name)
-    if comparison.report.decision is not None:
-        yield Lines(decision_lines(comparison.report.decision))
+    yield from closing_blocks(comparison.report.decision)
 
 
 def difference_blocks(

@@ -15,7 +15,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Lines, Note, Paragraph, Table
-from rag_selectivity.render.decision_blocks import decision_lines
+from rag_selectivity.render.decision_blocks import closing_blocks
 from rag_selectivity.render.slice_tables import slice_blocks
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.report import Report
@@ -38,8 +38,7 @@ def report_blocks(report: Report) -> Iterable[Block]:
         yield from map(Lines, lines_of_controls(run))
         yield from (Note(note, "note") for note in notes_of(report, run))
         yield from slice_blocks(name, run.slices)
-    if report.decision is not None:
-        yield Lines(decision_lines(report.decision))
+    yield from closing_blocks(report.decision)
 
 
 def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
