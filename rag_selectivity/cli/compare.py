@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import rag_selectivity as rs
@@ -37,6 +38,13 @@ def compare(
     baseline: Annotated[
         str | None,
         o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
+    ] = None,
+    exact: Annotated[
+        str | None,
+        o.input_file(
+            "Run of the exact index, for runs of approximate or quantised ones: the NAME of a --run, or a FILE. It is "
+            "the baseline."
+        ),
     ] = None,
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,
@@ -114,14 +122,20 @@ def compare(
     gates = Gates.parse(fail_if, max_drop, against, on, require_trust)
     bootstrap = rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters))
     named = named_files(run)
+    exact_run: str | Path | None = exact
+    if exact is not None and exact not in named:
+        named |= (exact_named := named_files([exact], "--exact"))
+        (exact_run,) = exact_named
     lengths, at_budgets = tokens_of(tokens, tokenizer), bool(budgets_of(measure))
     # Beside measures at a budget of tokens, their cost is what the budget says.
     asked_for_costs = bool(costs or cost_measure or cost_depths or (lengths is not None and not at_budgets))
     if asked_for_costs and costs is None and lengths is None:
         raise InputError("there are no costs to compare: give --costs FILE, or --tokens FILE")
+    # Costs are read from the lists too; standard input can be read once.
+    runs = {name: rs.read_run(path) for name, path in named.items()} if asked_for_costs else named
     comparison = rs.compare(
         labels_of(qrels, qrels_format, judge, judge_rule, human),
-        named,
+        runs,
         baseline=baseline,
         pool=pools_of(pool, run),
         pool_depth=pool_depth,
@@ -144,6 +158,7 @@ def compare(
         groups=groups,
         by=by or None,
         queries=queries,
+        exact=exact_run,
         **policy_choices(
             order=order,
             ties=ties,
@@ -162,7 +177,7 @@ def compare(
         baseline=comparison.baseline,
         paired=not unpaired,
         max_loss=max_loss,
-        costs=known_costs(comparison.report, named, costs_of(costs, list(named)), lengths, ids)
+        costs=known_costs(comparison.report, runs, costs_of(costs, list(named)), lengths, ids)
         if asked_for_costs
         else None,
         cost_measure=cost_measure,

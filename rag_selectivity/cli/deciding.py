@@ -24,8 +24,9 @@ def decided(
 ) -> Report:
     """The report with its decision: at K, or at the only depth that was asked for, or at the advised one.
 
-    `options` are further ones of `decide`, such as costs. Where nobody asked for its K or for costs, what stands against
-    a decision (such as a passage without a label under `--unjudged error`) does not stand against the figures: a note says so.
+    `options` are further ones of `decide`, such as costs. Where nobody asked for its K or for costs, what stands
+    against a decision (such as a passage without a label under `--unjudged error`) does not stand against the figures:
+    a note says so.
     """
     from rag_selectivity.decision import decide
 

@@ -209,8 +209,8 @@ class _Trade:
 
     def off(self, lost: Mapping[Place, float], confidence: float | None, *, believed: bool) -> TradeOff:
         """The trade-off, with the bounds of `lost`."""
-        columns = {place: self.costs.columns_at(*place).get(self.kind) for place in self.quality}
-        columns = {place: column for place, column in columns.items() if column is not None}
+        all_columns = {place: self.costs.columns_at(*place) for place in self.quality}
+        columns = {place: of_place[self.kind] for place, of_place in all_columns.items() if self.kind in of_place}
         means, shared = self._means(columns)
         on_front = {
             (point.run, point.K)
@@ -300,7 +300,7 @@ class _Trade:
             if place != best:
                 price = f"costs {self._amount(means[best])}" if best in means else f"has no known {self.kind}"
                 text += f" {highest}, and {price}."
-            others = points[: points.index(cheapest)][:_NAMED]
+            others = list(points[: points.index(cheapest)][:_NAMED])
         if others:
             named = enumeration([f"{self._name((p.run, p.K))} up to {bound_text(p.most_lost)}" for p in others])
             text += f" {'Of the others' if cheapest is None else 'Of the cheaper ones'}, some may lose more: {named}."
