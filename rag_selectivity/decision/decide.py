@@ -27,8 +27,9 @@ from rag_selectivity.measures import BoR, BoR_max, Measure, Success
 from rag_selectivity.measures.plan import at_depth, default_measures
 from rag_selectivity.measures.utility import PROC, RANWG, Harm, Judged, PercentPROC
 from rag_selectivity.results.comparison import RunDifference
-from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, CostPoint, Decision, RunFigure, RunLine
+from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Answer, CostPoint, Decision, RunFigure, RunLine
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
+from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CLOSED, NOTHING, UNLESS_PERFECT
@@ -227,7 +228,13 @@ class _Decider:
                 graded_by=trust.unchecked_judge,
             ),
             sentences.which_k(depth, source, advised_run, advice, self.max_loss, chance, believed=believed),
-            sentences.where_the_loss_is(best, losses, measure, depth, closed=closed, completed=completed),
+            self._with_remedy(
+                sentences.where_the_loss_is(best, losses, measure, depth, closed=closed, completed=completed),
+                report,
+                best,
+                depth,
+                believed=believed,
+            ),
             sentences.what_next(actions, measure),
             sentences.may_i_believe_it(trust),
         )
@@ -298,6 +305,16 @@ class _Decider:
         """The success of a random draw of K passages; NaN if it is unknown."""
         most = at_depth(report.runs[run].estimates, BoR_max(rel=self.rel, m=self.success.m), depth)
         return math.nan if most is None or math.isnan(most.value) else float(2**-most.value)
+
+    @staticmethod
+    def _with_remedy(answer: Answer, report: Report, run: str, depth: int, *, believed: bool) -> Answer:
+        """The answer with what to look at, if the two factors of RA-nWG are known."""
+        estimates = report.runs[run].estimates
+        pool, share = (at_depth(estimates, each, depth) for each in _SPLIT)
+        if pool is None or share is None or not believed:
+            return answer
+        text = remedy(pool, share, depth)
+        return replace(answer, more=" ".join(part for part in (answer.more, text) if part))
 
     # -- the loss ------------------------------------------------------------------------------------------
 

@@ -36,9 +36,20 @@ def report_blocks(report: Report) -> Iterable[Block]:
             yield Table(header, rows)
         yield from map(Lines, lines_without_depth(report, run))
         yield from map(Lines, lines_of_controls(run))
+        yield from _remedies(report, name, run)
         yield from (Note(note, "note") for note in notes_of(report, run))
         yield from slice_blocks(name, run.slices)
     yield from closing_blocks(report.decision)
+
+
+def _remedies(report: Report, name: str, run: RunReport) -> Iterable[Block]:
+    """What to look at, at the K of the decision if it is diagnosed there, else at the first K."""
+    depths = [k for k in report.depths if all(at_depth(run.estimates, each, k) for each in (PROC(), PercentPROC()))]
+    decided = None if report.decision is None else report.decision.K
+    for depth in [decided] if decided in depths else depths[:1]:
+        text = report.diagnosis(name, depth).remedy
+        if text:
+            yield Note(text)
 
 
 def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
