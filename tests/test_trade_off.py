@@ -17,8 +17,10 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from benchmarks.cheapest import WORLDS, shares
 from rag_selectivity.cli.app import app
+from rag_selectivity.cli.inputs import costs_of as files_of_costs
 from rag_selectivity.decision import decide, read_costs
 from rag_selectivity.decision.costs import Costs
+from rag_selectivity.live.trace import Trace
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.trade_off import TradeOff
@@ -348,3 +350,56 @@ def test_tokens_alone_are_costs_and_options_without_costs_are_refused(tmp_path) 
     assert list(json.loads(tokens.stdout)["decision"]["trade_offs"]) == ["tokens"]
     refused = run.invoke(app, ["compare", *arguments, "--cost-measure", "Success"])
     assert refused.exit_code != 0
+
+
+# -- traces ----------------------------------------------------------------------------------------------
+
+
+def test_costs_of_a_monitors_trace(tmp_path) -> None:
+    labels = {"q1": {"a": 1}, "q2": {"b": 1}}
+    trace = tmp_path / "trace.jsonl"
+    monitor = rs.Monitor(labels, corpus_size=9, trace=trace)
+    for query, seconds, tokens in (("q1", 0.1, 30), ("q1", 0.3, 50), ("q2", 0.05, None)):
+        monitor.record(rs.Retrieval(query, ["a", "b"], query_id=query, seconds=seconds, tokens=tokens))
+    monitor.close()
+    read = Trace.read(trace)
+    assert {key: pytest.approx(costs) for key, costs in read.costs.items()} == {
+        "q1": {"milliseconds": 100.0, "tokens": 30.0},
+        "q1 (2)": {"milliseconds": 300.0, "tokens": 50.0},
+        "q2": {"milliseconds": 50.0},
+    }
+    expected = {"q1": {"milliseconds": 200.0, "tokens": 40.0}, "q2": {"milliseconds": 50.0}}
+    assert {query: pytest.approx(costs) for query, costs in read.costs_of_queries().items()} == expected
+    given = files_of_costs([f"run={trace}"], ["run=run.trec"])["run"]
+    assert given == read.costs_of_queries()
+    report = rs.evaluate(labels, {"run": {"q1": ["a"], "q2": ["a"]}}, corpus_size=9, depths=[1])
+    costs = read_costs({"run": report.runs["run"].judged}, {"run": {"q1": ["a"]}}, costs={"run": given})
+    assert costs.of_query("run", 1)["milliseconds"].mean.value == pytest.approx(125.0)
+
+
+def test_costs_of_spans_and_mistakes_in_a_trace(tmp_path) -> None:
+    def attribute(key: str, value: str) -> dict:
+        return {"key": key, "value": {"stringValue": value}}
+
+    span = {
+        "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203332", "name": "search",
+        "startTimeUnixNano": "1000000000", "endTimeUnixNano": "1250000000",
+        "attributes": [attribute("openinference.span.kind", "RETRIEVER"), attribute("input.value", "who?"),
+                       attribute("retrieval.documents.0.document.id", "d7")],
+    }  # fmt: skip
+    spans = tmp_path / "spans.jsonl"
+    spans.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) + "\n")
+    assert files_of_costs([str(spans)], ["run.trec"])["who?"]["milliseconds"] == pytest.approx(250.0)
+    line = {"schema": "rag-selectivity/trace/1", "query": "who?", "shown": ["d7"]}
+    trace = tmp_path / "trace.jsonl"
+    for more, message in (
+        ({}, r"trace.jsonl: no retrieval of the trace has tokens or a time"),
+        ({"seconds": -1}, r"trace.jsonl:1: `seconds` must be a number ≥ 0, got -1"),
+        ({"tokens": "many"}, r"trace.jsonl:1: not a line of a trace: .*tokens"),
+    ):
+        trace.write_text(json.dumps(line | more) + "\n")
+        with pytest.raises(rs.InputError, match=message):
+            files_of_costs([str(trace)], ["run.trec"])
+    records = tmp_path / "costs.json"
+    records.write_text(json.dumps([{"query_id": "q1", "price": 1}]))
+    assert files_of_costs([str(records)], ["run.trec"]) == records, "a list of records is no trace"

@@ -86,7 +86,10 @@ TokenizerOption = Annotated[
     ),
 ]
 CostsOption = Annotated[
-    list[str] | None, input_file("Measured tokens, milliseconds and price by query_id: FILE or NAME=FILE. Repeatable.")
+    list[str] | None,
+    input_file(
+        "Measured tokens, milliseconds and price by query_id, or a trace: FILE or NAME=FILE of a run. Repeatable."
+    ),
 ]
 CostMeasureOption = Annotated[
     str | None,

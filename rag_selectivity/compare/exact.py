@@ -16,7 +16,7 @@ from rag_selectivity.estimates import estimates_with
 from rag_selectivity.io.reading import run_of
 from rag_selectivity.join.judged_run import Hits, JudgedRun
 from rag_selectivity.join.list_tokens import EvaluatedLists
-from rag_selectivity.measures.base import Outcome
+from rag_selectivity.measures.base import Measure, Outcome
 from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference
 from rag_selectivity.results.exact_loss import ExactLoss, LostPassages
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -102,7 +102,7 @@ def exact_losses(
     names, codes = IdColumn.concatenate([of.passages for of in lists.values()]).factorized()
     ends = np.cumsum([len(of.passages) for of in lists.values()])[:-1]
     of_run = {
-        name: _Lists(of, part, len(names))
+        name: _Lists(of, part.astype(np.int64), len(names))
         for (name, of), part in zip(lists.items(), np.split(codes, ends), strict=True)
     }
     result = []
@@ -112,9 +112,13 @@ def exact_losses(
         for K in depths:
             _check_depth(judged, exact, name, K)
             loss = _loss(run, judged[exact], of_run[name], of_run[exact], name, exact, K, bootstrap)
-            of_depth = [row for row in rows if row.run == name and row.measure.at == K and row.test]
+            of_depth = [row for row in rows if row.run == name and _depth_of(row) == K and row.test]
             result.append(replace(loss, text=_sentence(loss, of_depth)))
     return tuple(result)
+
+
+def _depth_of(row: RunDifference) -> object:
+    return row.measure.at if isinstance(row.measure, Measure) else None
 
 
 @dataclass(frozen=True, slots=True)
