@@ -229,7 +229,7 @@ def test_runs_over_different_queries() -> None:
     assert found.cheapest == ("one", 2)
     refused = trade(decide(comparison.report, k=2, costs=costs, max_loss=0.3))
     assert refused.cheapest is None
-    assert refused.text.startswith("Not all runs can be compared query by query")
+    assert refused.text.startswith("Not all runs can be compared with each other")
 
 
 @pytest.mark.parametrize(
@@ -403,3 +403,33 @@ def test_costs_of_spans_and_mistakes_in_a_trace(tmp_path) -> None:
     records = tmp_path / "costs.json"
     records.write_text(json.dumps([{"query_id": "q1", "price": 1}]))
     assert files_of_costs([str(records)], ["run.trec"]) == records, "a list of records is no trace"
+
+
+@pytest.mark.slow
+def test_labels_by_people_calibrate_the_bounds_at_one_depth() -> None:
+    draw = random.Random(1)
+    queries = QUERIES[:90]
+    grades = {q: {f"{q}p{j}": draw.choice([1, 1, 2, 3, 4, 5]) for j in range(12)} for q in queries}
+    runs = {
+        name: {q: sorted(of, key=lambda p: -of[p] + draw.gauss(0, noise)) for q, of in grades.items()}
+        for name, noise in (("good", 1.0), ("bad", 4.0))
+    }
+    human = {
+        q: {p: min(5, max(1, grade + draw.choice([0, 0, 0, 1, -1]))) for p, grade in of.items() if draw.random() < 0.5}
+        for q, of in grades.items()
+    }
+    given = {"costs": milliseconds({"good": 20, "bad": 10}, queries), "k": 3, "evaluate": {"human": human}}
+    found = trade(decision_of(grades, runs, max_loss=0.1, **given))
+    assert {point.quality.basis for point in found.points} == {"calibrated"}
+    comparison = rs.compare(
+        grades, runs, scale="utility", human=human, measures=["RA-nWG"], depths=[3], baseline="good"
+    )
+    row = comparison["bad", "RA-nWG@3"]
+    lost = {point.run: point.most_lost for point in found.points}
+    # With two runs the level of a bound is that of the interval of `compare`, over the same completions.
+    assert lost["bad"] == pytest.approx(-row.low, abs=0.01)
+    assert lost["good"] == pytest.approx(max(0.0, row.high), abs=0.01)
+    assert found.cheapest == (("bad", 3) if lost["bad"] <= 0.1 else ("good", 3))
+    given |= {"tokens": {p: 10 for of in grades.values() for p in of}}
+    with pytest.raises(rs.InputError, match=r"labels by people .* leave out cost_depths"):
+        decision_of(grades, runs, cost_depths=[5], **given)

@@ -272,7 +272,9 @@ class _Trade:
         if self.quality[best].value == 0:
             return f"No run is best: {self.measure} is 0 for all of them."
         if any(math.isnan(bound) for bound in lost.values()):
-            return "Not all runs can be compared query by query, so that none is shown to lose little against the best."
+            return (
+                "Not all runs can be compared with each other, so that none is shown to lose little against the best."
+            )
         return ""
 
     def _sentence(
