@@ -149,10 +149,13 @@ class _Fields:
         """A whole number, which OTLP JSON writes as a string where it has 64 bits."""
         value = self[name]
         try:
-            return None if value in (None, "") or isinstance(value, bool) else int(value)
+            number = None if value in (None, "") or isinstance(value, bool) else int(value)
         except (OverflowError, TypeError, ValueError):
+            number = -1
+        if number is not None and not 0 <= number < 1 << 64:
             self.wrong += 1
             return None
+        return number
 
     def id(self, name: str, size: int) -> str:
         """An id of so many bytes in hexadecimal digits; empty where it is missing or zero."""
