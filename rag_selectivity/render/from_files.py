@@ -49,6 +49,8 @@ def report_from_files(
     queries: str | Path | None = None,
     quality: str | Path | None = None,
     costs: Any = None,
+    cost_measure: str | Measure | None = None,
+    cost_depths: Sequence[int] | None = None,
     tokens: Any = None,
     measures: Sequence[str | Measure] | None = None,
     depths: Sequence[int] | None = None,
@@ -83,7 +85,15 @@ def report_from_files(
     always include the K of the decision. With weights of queries there is no decision.
     """
     if weights is not None:
-        _refuse_with_weights(k=k, baseline=baseline, costs=costs, quality=quality, markdown=as_comment or None)
+        _refuse_with_weights(
+            k=k,
+            baseline=baseline,
+            costs=costs,
+            cost_measure=cost_measure,
+            cost_depths=cost_depths or None,
+            quality=quality,
+            markdown=as_comment or None,
+        )
     before = None if against is None else StoredReport.read(against)
     chosen_policy = resolve_policy(policy, **choices)
     read = read_qrels if human is None else judge_labels
@@ -133,6 +143,8 @@ def report_from_files(
             m=m,
             max_k=max_k,
             max_loss=max_loss,
+            cost_measure=cost_measure,
+            cost_depths=cost_depths,
             costs=read_costs(judged, runs, costs=costs, tokens=tokens, corpus=passages, ids=ids, bootstrap=bootstrap),
         )
         if as_comment:
@@ -171,7 +183,7 @@ def _refuse_with_weights(**given: Any) -> None:
     """Refuse what is about a decision, or about means that are not weighted."""
     for name, value in given.items():
         if value is not None:
-            what = "--format markdown" if name == "markdown" else f"--{name}"
+            what = "--format markdown" if name == "markdown" else f"--{name.replace('_', '-')}"
             about = "it shows means without weights" if name == "quality" else "a decision cannot be weighted"
             raise InputError(f"{what} cannot be combined with weights (--weights): {about}; leave one of the two out")
 
