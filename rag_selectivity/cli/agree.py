@@ -15,6 +15,7 @@ from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 EXAMPLES = (
     "rag-selectivity agree --human scripted.qrels --labels labels.db",
     "rag-selectivity agree --human scripted.qrels --labels labels.db --format json",
+    "rag-selectivity agree --labels people.db --judge scripted --judge ben",
 )
 
 #: Options of `evaluate` that `agree` refuses with a reason, rather than as unknown.
@@ -22,9 +23,20 @@ _Refused = Annotated[str | None, typer.Option(hidden=True)]
 
 
 def agree(
-    human: Annotated[Path, o.input_file("Labels by people: qrels, or a label store.")],
     labels: Annotated[Path, o.input_file("Labels by the judge: a label store, or qrels.")],
-    judge: o.JudgeOption = None,
+    human: Annotated[
+        Path | None,
+        o.input_file("Labels by people: qrels, or a label store (default: the first of two --judge of --labels)."),
+    ] = None,
+    judge: Annotated[
+        list[str] | None,
+        o.option(
+            o.INPUT,
+            "NAME",
+            "Judge or person of a label store whose labels count. Two without --human are compared. Repeat for more.",
+            "--judge",
+        ),
+    ] = None,
     judge_rule: o.JudgeRuleOption = None,
     grade_map: Annotated[
         str | None, o.option(o.INPUT, "MAP", "New grade for each grade of --human, as in 0:1,1:3,2:4,3:5.")
@@ -44,8 +56,9 @@ def agree(
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
-    """Compare a judge's labels with people's labels.
+    """Compare a judge's labels with people's labels, or two judges of a store.
 
+    People of a store are judges too: `--judge ada --judge ben` compares these two.
     To calibrate figures by people's labels, give these to `evaluate --human`.
     """
     chosen_format(format, output, TABLE_FORMATS)

@@ -43,6 +43,9 @@ def stored_origins(store: Store, qrels: Qrels, reading: LabelReading, *, humans:
         # Rows of a pair come in the order of the draws, and the last assignment to a place counts.
         tail_size[rows[sizes > 0]] = sizes[sizes > 0]
         used[numbers] = True
+    if humans and (targeted := store.targeted_pairs()):
+        rows, _ = _rows_of(qrels, [query for query, _ in targeted], [passage for _, passage in targeted])
+        chosen[rows[by_person[rows]]] |= int(Chosen.TARGETED)
     known = {number: draw for number, draw in draws.items() if used[number]}
     return LabelOrigins(
         chosen,
@@ -52,7 +55,7 @@ def stored_origins(store: Store, qrels: Qrels, reading: LabelReading, *, humans:
         tail_ranks=_tail_ranks(known),
         pools=_pools(known.values()),
         judges=dict(reading.judges),
-        annotators=store.people() if humans else {},
+        annotators=reading.annotators or (store.people() if humans else {}),
         drawn_for_people=store.drawn_for_people() if humans else {},
         outdated=len({pair[:2] for pair in store.outdated_human_labels()}) if humans else 0,
         cost_of_a_grade=store.cost_of_a_grade(),
