@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.grading.labels_format import is_store
-from rag_selectivity.grading.store import Store, expected_rows, label_rows
+from rag_selectivity.grading.store import Store, design_of, expected_rows, is_adjudication, is_targeted, label_rows
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.agreement import JudgeReport
@@ -26,7 +26,7 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.expected_grades import ROUNDING, ExpectedGrades, expected_grades
-from rag_selectivity.wording import counted
+from rag_selectivity.wording import counted, enumeration
 
 _ExpectedOf = Mapping[tuple[str, str], float]
 
@@ -242,10 +242,32 @@ class _Sides:
         if self.reference:
             with Store(self.human, read_only=True) as store:
                 rows = list(label_rows(store, judges=[self.reference], humans=False, as_given=True))
-            if not rows:
-                raise InputError(f"{self.human}: {self.reference} has no labels")
-            return Qrels.from_records(rows, source=str(self.human))
+                chosen = chosen_by_labels(store, [self.reference, *(self.judges or ())])
+            if chosen:
+                designs = enumeration(sorted(set(chosen.values())))
+                _warn_of_targeted(
+                    f"{self.human}: {counted(len(chosen), 'pair')} left out that a person graded because of what was "
+                    f"known of its labels ({designs}): such pairs are no random sample"
+                )
+            return Qrels.from_records([row for row in rows if row[:2] not in chosen], source=str(self.human))
         return _by_people(self.human, self.without)
+
+
+def chosen_by_labels(store: Store, annotators: Collection[str]) -> dict[tuple[str, str], str]:
+    """{(query, passage): design} of what some people graded in a targeted draw or an adjudication."""
+    return {
+        (label.query, label.passage): design_of(label.draw)
+        for label in store.human_labels()
+        if label.annotator in annotators
+        and label.sample == 0
+        and label.grade is not None
+        and label.draw is not None
+        and (is_targeted(label.draw) or is_adjudication(label.draw))
+    }
+
+
+def _warn_of_targeted(text: str) -> None:
+    warnings.warn(SelectivityWarning(text, "targeted-labels"), stacklevel=5)
 
 
 def _by_people(source: Any, without: Sequence[str]) -> Qrels:
@@ -257,9 +279,7 @@ def _by_people(source: Any, without: Sequence[str]) -> Qrels:
         rows = label_rows(store, judges=people, rule="median") if without and people else label_rows(store, judges=())
         rows_left = [row for row in rows if row[:2] not in targeted] if people else []
     if targeted:
-        warnings.warn(
-            SelectivityWarning(f"{source}: {left_out_as_targeted(targeted)}", "targeted-labels"), stacklevel=4
-        )
+        _warn_of_targeted(f"{source}: {left_out_as_targeted(targeted)}")
     if not rows_left:
         raise InputError(
             f"{source}: the label store has no human labels"

@@ -142,7 +142,11 @@ def draws_of(source: Any) -> Mapping[str, int]:
 
         with Store(source, read_only=True) as store:
             known = store.drawn_for_people()
-        return {name: count for name, count in known.items() if name.partition(":")[0] not in (*TARGETED_DRAWS, ADJUDICATION)}
+        return {
+            name: count
+            for name, count in known.items()
+            if name.partition(":")[0] not in (*TARGETED_DRAWS, ADJUDICATION)
+        }
     labels = qrels_of(source)
     known = None if labels.origins is None else labels.origins.drawn_for_people
     return known or {"": len(labels.query)}
@@ -250,8 +254,8 @@ def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[st
         notes.append(left_out_as_targeted(targeted))
     if not rows and targeted:
         raise InputError(
-            f"{source}: all {len(targeted):,} labels by people are of pairs that were chosen by what was known of their "
-            f"labels ({enumeration(sorted(set(targeted.values())))}), which say nothing about other pairs: have people "
+            f"{source}: all {len(targeted):,} labels by people are of pairs that were chosen by what was known of "
+            f"their labels ({enumeration(sorted(set(targeted.values())))}), which say nothing about other pairs: have people "
             f"label pairs of annotate --draw calibrate:N"
         )
     if not rows:

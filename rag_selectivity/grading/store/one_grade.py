@@ -20,10 +20,10 @@ def label_rows(
 
     A human label takes precedence over a judge's. Several samples of one judge, and several annotators, are replaced
     by their median (the lower one of two); an adjudicated grade takes the place of the grades that it was about. An
-    annotator named among the `judges` is a judge like the others: then no other person's label counts. Where several judges graded a pair, choose one by `judges`, or combine
-    their grades by a `rule`: `median`, `lowest` or `highest`. Where a judge escalated to a better one
-    (`Store.escalates`), the better one's grade is used for the pairs that it graded, and the other one's for the
-    others. `as_given` as in `Store.judge_grades`.
+    annotator named among the `judges` is a judge like the others: then no other person's label counts. Where several
+    judges graded a pair, choose one by `judges`, or combine their grades by a `rule`: `median`, `lowest` or `highest`.
+    Where a judge escalated to a better one (`Store.escalates`), the better one's grade is used for the pairs that it
+    graded, and the other one's for the others. `as_given` as in `Store.judge_grades`.
 
     Raises
     ------

@@ -17,8 +17,8 @@ Key = tuple[int, bytes, bytes, int]
 #: How a pair can come into a store. `unknown` is that of labels whose origin nobody wrote down.
 ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
 CANARY_VARIANTS = ("unchanged", "harmless", "injected")
-#: Draws for people that choose pairs by what is known of their labels: what people say of these pairs says nothing about
-#: other pairs.
+#: Draws for people that choose pairs by what is known of their labels: what people say of these pairs says nothing
+#: about other pairs.
 TARGETED_DRAWS = ("disagree", "disagree-sampled", "decide")
 #: The draw whose grade takes the place of the grades that it is about.
 ADJUDICATION = "adjudicate"
