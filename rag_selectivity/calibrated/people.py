@@ -255,8 +255,8 @@ def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[st
     if not rows and targeted:
         raise InputError(
             f"{source}: all {len(targeted):,} labels by people are of pairs that were chosen by what was known of "
-            f"their labels ({enumeration(sorted(set(targeted.values())))}), which say nothing about other pairs: have people "
-            f"label pairs of annotate --draw calibrate:N"
+            f"their labels ({enumeration(sorted(set(targeted.values())))}), which say nothing about other pairs: have "
+            f"people label pairs of annotate --draw calibrate:N"
         )
     if not rows:
         raise InputError(f"{source}: the label store has no labels by people for the texts it holds now")

@@ -14,7 +14,7 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.designs import DrawnPair, Pair
+from rag_selectivity.grading.designs import SHARED_WEIGHT, DrawnPair, Pair, allocated
 from rag_selectivity.join.controls import without_controls
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.joined import join_runs
@@ -30,7 +30,28 @@ SURE = 0.95
 _SWAPS = 2_000
 #: How a pair is chosen: by the mean change of the difference, or by the largest that any grade would make.
 CHOICES = ("expected", "largest")
+#: The least labels of a stratum that were drawn at random; the places of `Places.of_two` that one run alone has.
+_LEAST, _OF_ONE_RUN = 2, (0, 1)
 BETTER, WORSE, NONE = "better", "worse", "none"
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Pairs with the same grade of the judge in the same place.
+
+    Attributes
+    ----------
+    pairs : sequence of (query, passage)
+        Those without a person's label.
+    sampled : int
+        The pairs that people labelled after a draw at random.
+    shared : bool
+        Whether both runs have the pairs in their lists, or neither has: they say less about the difference.
+    """
+
+    pairs: tuple[Pair, ...]
+    sampled: int
+    shared: bool
 
 
 @dataclass(frozen=True)
@@ -55,7 +76,10 @@ class Deciding:
     missing : str or None
         Why people's labels cannot be completed yet: a stratum has none.
     scores : {(query, passage): float}
-        For pairs without a person's label, by how much a label is expected to change the difference of the query.
+        For pairs without a person's label, by how much a label is expected to change the difference of the query; 0 as
+        long as no person labelled a pair.
+    strata : {name: Stratum}
+        The pairs without a person's label by the judge's grade and by the place.
     """
 
     runs: tuple[str, str]
@@ -69,6 +93,7 @@ class Deciding:
     share: float
     missing: str | None
     scores: Mapping[Pair, float]
+    strata: Mapping[str, Stratum]
 
     @property
     def settled(self) -> bool:
@@ -89,8 +114,8 @@ class Deciding:
         shown = f"{self.measure}: {one} minus {other} is {self.difference:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
         state = "settled" if self.settled else "not settled"
         return (
-            f"{state}: {verdicts[self.verdict]} in {self.share:.0%} of the ways to fill in the {self.left:,} labels that "
-            f"are missing ({shown})"
+            f"{state}: {verdicts[self.verdict]} in {self.share:.0%} of the ways to fill in the {self.left:,} labels "
+            f"that are missing ({shown})"
         )
 
 
@@ -153,10 +178,44 @@ def deciding(
     return world.decided(choice, level, completions, seed)
 
 
-def deciding_pairs(found: Deciding, n: int) -> list[DrawnPair]:
-    """The n pairs with the highest scores; fewer, if other labels cannot change the difference."""
+def deciding_pairs(found: Deciding, n: int, *, seed: int = 7) -> list[DrawnPair]:
+    """n pairs to label next: half at random within the strata, half those with the highest scores; in random order.
+
+    From the first half one learns how far people differ from the judge, which the second half cannot say. A stratum
+    with fewer than two such labels comes first; the others get theirs in proportion to the sum of their scores. As long
+    as no person labelled a pair, all are drawn at random. A pair that was drawn at random has a weight. There are fewer
+    pairs, if other labels cannot change the difference.
+    """
+    random = np.random.default_rng([seed, 12])
+    learning = found.missing is not None
+    drawn = _at_random(found, n if learning else n - n // 2, random)
+    taken = {(each.query, each.passage) for each in drawn}
     order = sorted(found.scores.items(), key=lambda each: (-each[1], each[0]))
-    return [DrawnPair(*pair, "deciding", float("nan")) for pair, score in order[:n] if score > 0]
+    best = [pair for pair, score in order if score > 0 and pair not in taken]
+    drawn += [DrawnPair(*pair, "deciding", float("nan")) for pair in best[: 0 if learning else n - len(drawn)]]
+    return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
+
+
+def _at_random(found: Deciding, n: int, random: np.random.Generator) -> list[DrawnPair]:
+    """Pairs drawn at random within the strata."""
+    strata = {name: each for name, each in found.strata.items() if each.pairs}
+    sizes = np.array([len(each.pairs) for each in strata.values()], np.int64)
+    if found.missing is not None:
+        shares = sizes * np.array([SHARED_WEIGHT if each.shared else 1.0 for each in strata.values()])
+    else:
+        shares = np.array([sum(found.scores.get(pair, 0.0) for pair in each.pairs) for each in strata.values()])
+    of_use = shares > 0
+    lacking = np.array([max(0, _LEAST - each.sampled) for each in strata.values()], np.int64)
+    first = np.where(of_use, np.minimum(lacking, sizes), 0)
+    counts = first if first.sum() <= n else allocated(n, shares, first, _LEAST)
+    rest = n - int(counts.sum())
+    if rest and of_use.any():
+        counts = counts + allocated(rest, shares, np.where(of_use, sizes - counts, 0), 0)
+    drawn = []
+    for (name, each), count in zip(strata.items(), counts.tolist(), strict=True):
+        for place in random.permutation(len(each.pairs))[:count].tolist():
+            drawn.append(DrawnPair(*each.pairs[place], name, len(each.pairs) / count))
+    return drawn
 
 
 @dataclass(frozen=True)
@@ -201,7 +260,36 @@ class _World:
     def unknown(self, reason: str) -> Deciding:
         """Nothing can be said yet."""
         nan = float("nan")
-        return Deciding(self.names, str(self.measure), self._labelled, self._left, nan, nan, nan, NONE, nan, reason, {})
+        return Deciding(
+            self.names,
+            str(self.measure),
+            self._labelled,
+            self._left,
+            nan,
+            nan,
+            nan,
+            NONE,
+            nan,
+            reason,
+            {},
+            self._strata_by_name(),
+        )
+
+    def _strata_by_name(self) -> dict[str, Stratum]:
+        """The strata that have pairs, by the judge's grade and by the place."""
+        ground, places = self.strata.ground, self.strata.places
+        labels = ground.labels
+        measured = np.isin(labels.query, rows_of(ground, self.judged[0]))
+        found = {}
+        for place, name in enumerate(places.names):
+            for grade in np.unique(labels.grade).tolist():
+                rows = np.flatnonzero((places.place == place) & (labels.grade == grade) & measured)
+                pairs = tuple(
+                    (labels.queries[labels.query[row]], labels.passages[row]) for row in rows[self.known[rows] < 0]
+                )
+                sampled = int((ground.human[rows] >= 0).sum())
+                found[f"{grade} {name}"] = Stratum(pairs, sampled, place not in _OF_ONE_RUN)
+        return found
 
     def decided(self, choice: str, level: float, completions: int, seed: int) -> Deciding:
         """The verdict over completions, and the score of each pair without a label."""
@@ -242,6 +330,7 @@ class _World:
             shares[verdict],
             None,
             scores,
+            self._strata_by_name(),
         )
 
     @property
@@ -296,7 +385,9 @@ class _World:
                 at = place[labels.query[rows]]
                 changes[:, column] = np.where(at >= 0, difference[at], 0.0)
             if choice == "largest":
-                score = np.abs(changes - changes[np.arange(len(rows)), np.argmax(chances[rows], axis=1)][:, None]).max(1)
+                score = np.abs(changes - changes[np.arange(len(rows)), np.argmax(chances[rows], axis=1)][:, None]).max(
+                    1
+                )
             else:
                 mean = (chances[rows] * changes).sum(axis=1, keepdims=True)
                 score = (chances[rows] * np.abs(changes - mean)).sum(axis=1)

@@ -90,7 +90,9 @@ def draw_tail(pool: Pool, tail: Tail, source: str, seed: int) -> DrawnPart:
     def drawn() -> Iterator[DrawnPair]:
         with closing(pool.listed(tail.first, tail.last)) as listed:
             for query, rows in groupby(listed, key=itemgetter(0)):
-                ordered = sorted((pair_number(seed, "tail", query, passage), passage, rank) for _, passage, rank in rows)
+                ordered = sorted(
+                    (pair_number(seed, "tail", query, passage), passage, rank) for _, passage, rank in rows
+                )
                 sizes[query] = len(ordered)
                 detail = {"of": len(ordered), "drawn": min(tail.drawn, len(ordered))}
                 for _, passage, rank in ordered[: tail.drawn]:
