@@ -15,7 +15,6 @@ from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 EXAMPLES = (
     "rag-selectivity agree --human scripted.qrels --labels labels.db",
     "rag-selectivity agree --human scripted.qrels --labels labels.db --format json",
-    "rag-selectivity agree --labels people.db --judge scripted --judge ben",
 )
 
 #: Options of `evaluate` that `agree` refuses with a reason, rather than as unknown.

@@ -15,9 +15,9 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.wording import counted
 
 ADJUDICATE_EXAMPLES = (
-    "rag-selectivity golden adjudicate --store two.db",
-    "rag-selectivity golden adjudicate --store two.db --queries queries.jsonl --corpus corpus.jsonl "
-    "--task adjudicate.html",
+    "rag-selectivity golden adjudicate --store people.db",
+    "rag-selectivity golden adjudicate --store people.db --queries queries.jsonl --corpus corpus.jsonl "
+    "--adjudicator cy --task adjudicate.html",
 )
 
 

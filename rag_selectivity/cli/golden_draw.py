@@ -12,10 +12,10 @@ from rag_selectivity.cli.tasks import task_format, task_targets, write_tasks
 from rag_selectivity.cli.writable import OF_OUTPUT
 
 DRAW_EXAMPLES = (
-    "rag-selectivity golden draw --store two.db --queries queries.jsonl --corpus corpus.jsonl --draw disagree:20 "
-    "--output disagree.html",
     "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --run bm25.trec "
-    "--run dense.trec --draw decide:60 --measure RA-nWG@10 --output decide.html",
+    "--run dense.trec --draw decide:60 --output decide.html",
+    "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --draw random:2 "
+    "--annotator ada --output outside.csv",
 )
 
 
