@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -66,6 +67,8 @@ class Deciding:
         With its depth.
     labelled, left : int
         Pairs that people labelled, and pairs that only the judge did.
+    ungraded : int
+        Passages in the top K of a run without any label; they stay without one in all completions.
     difference, low, high : float
         Median over completions of the missing labels, and the interval of what all labels would give for these queries.
     verdict : {"better", "worse", "none"}
@@ -86,6 +89,7 @@ class Deciding:
     measure: str
     labelled: int
     left: int
+    ungraded: int
     difference: float
     low: float
     high: float
@@ -172,6 +176,8 @@ def deciding(
     wanted = parse_measure(measure)
     if not isinstance(wanted.at, int):
         raise InputError(f"--measure {wanted}: name the depth, as in {wanted.name}@10")
+    if wanted.higher_is_better is None:
+        raise InputError(f"--measure {wanted} says of no run that it is better: name another one, such as RA-nWG@10")
     world = _World.of(without_controls(labels), runs, people, wanted, wanted.at, sample)
     if not world.strata.ground.has_people:
         return world.unknown("people have labelled no pair that was drawn at random")
@@ -265,6 +271,7 @@ class _World:
             str(self.measure),
             self._labelled,
             self._left,
+            self._ungraded,
             nan,
             nan,
             nan,
@@ -279,7 +286,7 @@ class _World:
         """The strata that have pairs, by the judge's grade and by the place."""
         ground, places = self.strata.ground, self.strata.places
         labels = ground.labels
-        measured = np.isin(labels.query, rows_of(ground, self.judged[0]))
+        measured = np.isin(labels.query, self._rows)
         found = {}
         for place, name in enumerate(places.names):
             for grade in np.unique(labels.grade).tolist():
@@ -313,7 +320,8 @@ class _World:
         defined = ~np.isnan(values)
         if not defined.any():
             return self.unknown(f"{self.measure} is undefined for all queries of one of the runs")
-        verdicts = np.where(shown & defined, np.sign(np.nan_to_num(values)), 0.0)
+        direction = 1 if self.measure.higher_is_better else -1
+        verdicts = np.where(shown & defined, direction * np.sign(np.nan_to_num(values)), 0.0)
         shares = {name: float((verdicts == sign).mean()) for name, sign in ((NONE, 0), (BETTER, 1), (WORSE, -1))}
         verdict = max(shares, key=lambda name: shares[name])
         low, middle, high = np.quantile(values[defined], [0.025, 0.5, 0.975]).tolist()
@@ -323,6 +331,7 @@ class _World:
             str(self.measure),
             self._labelled,
             self._left,
+            self._ungraded,
             middle,
             low,
             high,
@@ -341,14 +350,27 @@ class _World:
     def _left(self) -> int:
         return int((self.known < 0).sum())
 
+    @property
+    def _ungraded(self) -> int:
+        depth = int(self.measure.at or 0)
+        listed = [np.minimum(run.returned, depth).sum() - (run.hits.rank <= depth).sum() for run in self.judged]
+        return max(0, int(sum(listed)))
+
     def _outcomes(self, grades: IntArray, table: IntArray) -> tuple[Outcome, Outcome]:
-        rows = rows_of(self.strata.ground, self.judged[0])
         at, plain = np.array([self.measure.at]), replace(self.measure, at=None)
         one, other = (
-            plain.outcome(completed_run(without_errors(run), rows, self.strata.levels, grades, table), at).settled()
-            for run in self.judged
+            plain.outcome(completed_run(run, self._rows, self.strata.levels, grades, table), at).settled()
+            for run in self._lenient
         )
         return one, other
+
+    @cached_property
+    def _rows(self) -> IntArray:
+        return rows_of(self.strata.ground, self.judged[0])
+
+    @cached_property
+    def _lenient(self) -> tuple[JudgedRun, JudgedRun]:
+        return without_errors(self.judged[0]), without_errors(self.judged[1])
 
     def _move(self, table: IntArray, rows: IntArray, before: IntArray, after: IntArray) -> None:
         """Count some labels under other grades."""
@@ -364,14 +386,12 @@ class _World:
         np.add.at(table, (labels.query, np.searchsorted(levels, likeliest)), 1)
         open_rows = np.flatnonzero(self.known < 0)
         # The first open pair of every query, then the second, …: their changes are computed together.
-        turn = np.zeros(len(open_rows), np.int64)
         order = np.argsort(labels.query[open_rows], kind="stable")
         open_rows = open_rows[order]
         starts = np.flatnonzero(np.diff(labels.query[open_rows], prepend=-1))
         turn = np.arange(len(open_rows)) - np.repeat(starts, np.diff(np.append(starts, len(open_rows))))
-        query_of_run = rows_of(self.strata.ground, self.judged[0])
         place = np.full(len(labels), -1)
-        place[query_of_run] = np.arange(len(query_of_run))
+        place[self._rows] = np.arange(len(self._rows))
         scores: dict[Pair, float] = {}
         for number in range(int(turn.max(initial=-1)) + 1):
             rows = open_rows[turn == number]

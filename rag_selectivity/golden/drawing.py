@@ -264,13 +264,21 @@ def _deciding(store: Store, n: int, given: _Given) -> _Chosen:
     found = deciding(
         source.labels, source.runs, people, given.measure, sample=sample, choice=given.choice, seed=given.seed
     )
-    drawn = Drawn((), deciding=found)
+    notes = ()
+    if found.ungraded:
+        notes = (
+            f"{counted(found.ungraded, 'place in the lists has', 'places in the lists have')} "
+            f"no grade of the judge, and stay without a label here: have the judge grade them first",
+        )
+    drawn = Drawn((), deciding=found, notes=notes)
     if found.settled:
         return _Chosen((), drawn)
     pairs = deciding_pairs(found, n, seed=given.seed + found.labelled)
     how = {"measure": found.measure, "between": list(found.runs), "choice": given.choice}
     if not pairs:
-        return _Chosen((), replace(drawn, notes=("no label that is missing can change the difference",)), how=how)
+        return _Chosen(
+            (), replace(drawn, notes=(*notes, "no label that is missing can change the difference")), how=how
+        )
     return _Chosen(pairs, drawn, how=how)
 
 
