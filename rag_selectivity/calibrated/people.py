@@ -141,10 +141,10 @@ def draws_of(source: Any) -> Mapping[str, int]:
         from rag_selectivity.grading.store import ADJUDICATION, TARGETED_DRAWS, Store
 
         with Store(source, read_only=True) as store:
-            known = store.drawn_for_people()
+            counts = store.drawn_for_people()
         return {
             name: count
-            for name, count in known.items()
+            for name, count in counts.items()
             if name.partition(":")[0] not in (*TARGETED_DRAWS, ADJUDICATION)
         }
     labels = qrels_of(source)

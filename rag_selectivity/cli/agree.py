@@ -55,9 +55,9 @@ def agree(
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
-    """Compare a judge's labels with people's labels, or two judges of a store.
+    """Compare a judge's labels with people's labels.
 
-    People of a store are judges too: `--judge ada --judge ben` compares these two.
+    Without `--human`, two `--judge` of a label store are compared with each other; its people are judges too.
     To calibrate figures by people's labels, give these to `evaluate --human`.
     """
     chosen_format(format, output, TABLE_FORMATS)

@@ -220,7 +220,8 @@ def _at_random(found: Deciding, n: int, random: np.random.Generator) -> list[Dra
     drawn = []
     for (name, each), count in zip(strata.items(), counts.tolist(), strict=True):
         for place in random.permutation(len(each.pairs))[:count].tolist():
-            drawn.append(DrawnPair(*each.pairs[place], name, len(each.pairs) / count))
+            query, passage = each.pairs[place]
+            drawn.append(DrawnPair(query, passage, name, len(each.pairs) / count))
     return drawn
 
 

@@ -77,7 +77,8 @@ def disagreement_draw(
     drawn: list[DrawnPair] = []
     for distance, pairs in reversed(strata.items()):
         for place in random.permutation(len(pairs)).tolist():
-            drawn.append(DrawnPair(*pairs[place][0], f"{distance} apart", float("nan")))
+            query, passage = pairs[place][0]
+            drawn.append(DrawnPair(query, passage, f"{distance} apart", float("nan")))
     return drawn[:n]
 
 
