@@ -31,7 +31,7 @@ Grades = dict[str, dict[str, int]]
 def world(data: Path, pair: str, error: float, seed: int) -> tuple[Grades, Grades, dict[str, dict[str, list[str]]]]:
     """People's grades, the judge's, and two runs."""
     random = np.random.default_rng([seed, 3])
-    lists, qrels = six_runs(data), rs.read_qrels(data / "qrels.trec")
+    lists, qrels = six_runs(data), rs.read_qrels(data / "qrels.trec").to_dict()
     names = PAIRS[pair]
     queries = sorted(lists[names[0]])
     people: Grades = {}

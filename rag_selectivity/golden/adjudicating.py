@@ -94,7 +94,6 @@ class AnnotatorAgreement:
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {
-            "schema": "rag-selectivity/annotators/1",
             "annotators": dict(self.annotators),
             "alpha": self.alpha.to_dict(),
             "shared": self.shared,

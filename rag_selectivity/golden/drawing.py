@@ -264,7 +264,7 @@ def _deciding(store: Store, n: int, given: _Given) -> _Chosen:
     found = deciding(
         source.labels, source.runs, people, given.measure, sample=sample, choice=given.choice, seed=given.seed
     )
-    notes = ()
+    notes: tuple[str, ...] = ()
     if found.ungraded:
         notes = (
             f"{counted(found.ungraded, 'place in the lists has', 'places in the lists have')} "
