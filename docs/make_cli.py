@@ -32,6 +32,8 @@ COMMANDS = (
     "store recover",
     "duplicates",
     "golden queries",
+    "golden draw",
+    "golden adjudicate",
     "plan",
     "audit",
     "measures",

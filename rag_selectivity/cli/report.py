@@ -23,7 +23,7 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
-from rag_selectivity.cli.slices import ByOption
+from rag_selectivity.cli.slices import ByOption, WeightsOption
 from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.errors import InputError
 
@@ -69,6 +69,8 @@ def report(
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
     costs: o.CostsOption = None,
+    cost_measure: o.CostMeasureOption = None,
+    cost_depths: o.CostDepthsOption = None,
     human: o.HumanOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
@@ -98,6 +100,7 @@ def report(
     short_lists: o.ShortListsOption = None,
     level: o.LevelOption = 0.95,
     by: ByOption = None,
+    weights: WeightsOption = None,
     candidates: Annotated[int, o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.")] = 50,
     all_texts: Annotated[
         bool, o.flag(o.PAGE, "--all-texts", "Keep all texts, and keep them whole, even if the page exceeds 10 MB.")
@@ -149,6 +152,8 @@ def report(
         quality=quality,
         tokens=tokens_of(tokens, tokenizer),
         costs=costs_of(costs, list(named)),
+        cost_measure=cost_measure,
+        cost_depths=whole_numbers(cost_depths, "--cost-depths"),
         measures=measure or None,
         depths=asked,
         k=production_depth(k, asked),
@@ -164,6 +169,7 @@ def report(
         max_k=max_k,
         max_loss=max_loss,
         by=by or None,
+        weights=weights,
         candidates=candidates,
         all_texts=all_texts,
         title=title,

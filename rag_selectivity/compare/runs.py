@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.reporting import calibrated_by
 from rag_selectivity.compare.differences import differences
+from rag_selectivity.compare.exact import exact_losses, with_exact
 from rag_selectivity.compare.slices import sliced_differences
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluate import measure_all, report_on
+from rag_selectivity.io.reading import run_of
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Measure
@@ -26,6 +28,7 @@ from rag_selectivity.slices.figures import remarks_on
 from rag_selectivity.slices.given import slicings_of
 from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.weights import weighted, weights_notes, weights_settings
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
@@ -57,6 +60,8 @@ def compare(
     groups: Any = None,
     by: Any = None,
     queries: Any = None,
+    weights: Any = None,
+    exact: Any = None,
     **choices: Any,
 ) -> Comparison:
     """Compare runs with a baseline run: query by query, or as samples of different queries.
@@ -96,6 +101,13 @@ def compare(
         As in `evaluate`. `Comparison.slices` has the differences within each slice, `Comparison.interactions` a test
         for each slicing, run and figure: does the difference change between slices? Both have their own Holm
         correction. Slices under 20 queries have no verdict and are in no test of interaction.
+    weights : optional
+        As in `evaluate`. Differences, intervals, p-values, effects and tests of interaction are then weighted; wins,
+        ties and losses count queries. A swap of two runs' figures swaps what each weighs, so the test keeps its level
+        for runs that are interchangeable in each query, whatever the weights are. An unpaired comparison takes none.
+    exact : str or run, optional
+        The run of the exact index, for runs of approximate or quantised ones: the name of one of the runs, or a run. It
+        is the baseline. `Comparison.exact` says how much of its top K each run keeps, and which passages it loses.
 
     Returns
     -------
@@ -105,7 +117,8 @@ def compare(
     ------
     InputError
         If there are fewer than two runs; if a measure does not depend on the run; if two runs share less than half of
-        their queries and neither `paired=False` nor `missing_query` is given.
+        their queries and neither `paired=False` nor `missing_query` is given; if the exact run is over other queries
+        than a run, or ends before it.
 
     Examples
     --------
@@ -117,6 +130,11 @@ def compare(
     (1.0, 0.0078125, 'exact', 8)
     """
     bootstrap, chosen = Bootstrap.required(bootstrap), resolve_policy(policy, **choices)
+    if exact is not None:
+        runs, baseline = with_exact(runs, exact, baseline)
+        runs = {name: run_of(run) for name, run in runs.items()}
+        if not paired:
+            raise InputError("the loss against an exact index is over the same queries: leave out paired=False")
     joined = join_runs(
         qrels,
         runs,
@@ -136,20 +154,37 @@ def compare(
         budgets=budgets_of(measures),
         groups=groups,
     )
-    return comparison_of(
-        joined.judged,
+    missing_query = chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None
+    judged = weighted(joined.judged, weights, ids=ids)
+    if exact is not None:
+        next(iter(judged.values())).refuse_weights("the loss against an exact index (exact)")
+    comparison = comparison_of(
+        judged,
         baseline=baseline,
         measures=measures,
         depths=depths,
         bootstrap=bootstrap,
         paired=paired,
-        missing_query=chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None,
+        missing_query=missing_query,
         draws=draws,
         power=power,
         notes=joined.notes,
         ground=joined.ground,
-        slicings=slicings_of(by, joined.judged, queries=queries, ids=ids),
+        slicings=slicings_of(by, judged, queries=queries, ids=ids),
     )
+    if exact is None:
+        return comparison
+    losses = exact_losses(
+        {name: run.judged for name, run in comparison.report.runs.items() if run.judged is not None},
+        runs,
+        comparison.baseline,
+        comparison.report.depths,
+        comparison.rows,
+        bootstrap=bootstrap,
+        all_queries=missing_query is None,
+        ids=ids,
+    )
+    return replace(comparison, exact=losses)
 
 
 def comparison_of(
@@ -184,7 +219,12 @@ def comparison_of(
             "an unpaired comparison cannot use clusters, since it draws single queries: leave out the clusters, "
             "or compare in pairs (paired=True)"
         )
+    if not paired:
+        judged[base].refuse_weights("an unpaired comparison")
     judged, query_notes = _over_shared_queries(judged, base, paired, missing_query)
+    query_notes += weights_notes(judged[base])
+    if judged[base].weights is not None:
+        query_notes.append("W/T/L and the largest differences are of single queries, without weights")
     if measures is None:
         measures = compared_measures(judged[base].scale, sized=judged[base].corpus_size is not None)
     if depths is None:
@@ -212,6 +252,7 @@ def comparison_of(
         "power": power,
         "correction": "holm",
         "family": family,
+        **weights_settings(judged),
     }
     if ground is not None:
         query_notes.insert(0, calibrated_by(ground))

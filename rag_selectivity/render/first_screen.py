@@ -12,7 +12,7 @@ from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN
 from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Answer, Decision, RunFigure, RunLine
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
+from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_text, number
 
 #: What stands beside a figure that was compared with the baseline run, and its meaning.
 SIGNS = {
@@ -123,6 +123,7 @@ def facts_of(report: Report, decision: Decision | None) -> str:
         counted(most if decision is None else decision.queries, "query", "queries"),
         *([] if report.corpus_size is None else [f"N = {report.corpus_size:,} passages"]),
         f"{report.scale} scale",
+        *([] if report.weights is None else [f"weighted by {report.weights['source']}"]),
     ]
     if decision is not None:
         facts.append(f"all figures at K = {decision.K}, {_K_FROM.get(decision.K_from, decision.K_from)}")
@@ -191,9 +192,7 @@ def cost_text(estimate: Estimate) -> str:
     >>> [cost_text(Estimate(cost, cost, cost, 9, 9)) for cost in (1234.5, 90.53, 0.00172, math.nan)]
     ['1,234', '90.5', '0.00172', '–']
     """
-    if not math.isfinite(estimate.value):
-        return number(estimate.value)
-    return f"{estimate.value:,.0f}" if estimate.value >= 100 else f"{estimate.value:.3g}"
+    return amount(estimate.value)
 
 
 def _range_in_words(estimate: Estimate) -> str:

@@ -11,6 +11,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite
+from rag_selectivity.results.exact_loss import ExactLoss
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.slices import FEWEST
@@ -98,6 +99,9 @@ class RunDifference:
         The interval of that difference.
     by : (column, value) or None
         The slice of the queries that the difference is within; None for all queries.
+    effective : float or None
+        With weights of queries, the effective number of the n queries; None without weights. All figures of the row but
+        `wins`, `ties`, `losses` and `moved`, which are of single queries, are then weighted.
     """
 
     run: str
@@ -130,6 +134,7 @@ class RunDifference:
     as_judged: float | None = None
     as_judged_interval: tuple[float, float] | None = None
     by: tuple[str, str] | None = None
+    effective: float | None = None
 
     @property
     def few(self) -> bool:
@@ -171,6 +176,7 @@ class RunDifference:
             "moved": [{"query": m.query, "value": m.value, "baseline_value": m.baseline_value} for m in self.moved],
             **({"reason": self.reason} if self.reason else {}),
             "basis": self.basis,
+            **({} if self.effective is None else {"effective": self.effective}),
             **({} if self.as_judged is None else {"as_judged": finite(self.as_judged)}),
             **(
                 {}
@@ -286,6 +292,8 @@ class Comparison(Result):
     #: The differences within slices of the queries, by column and value.
     slices: Mapping[str, Mapping[str, SliceDifferences]] = field(default_factory=dict)
     interactions: tuple[Interaction, ...] = ()
+    #: What each run loses against the exact run at each depth, if one was given.
+    exact: tuple[ExactLoss, ...] = ()
 
     def __getitem__(self, key: tuple[str, str]) -> RunDifference:
         run, measure = key
@@ -308,8 +316,17 @@ class Comparison(Result):
             "differences": [row.to_dict() for row in self.rows],
             **({} if self.report.decision is None else {"decision": self.report.decision.to_dict()}),
             **self._slices_as_data(),
+            **self._exact_as_data(),
             "notes": list(self.notes),
         }
+
+    def _exact_as_data(self) -> dict[str, Any]:
+        if not self.exact:
+            return {}
+        by_run: dict[str, dict[str, Any]] = {}
+        for loss in self.exact:
+            by_run.setdefault(loss.run, {})[str(loss.K)] = loss.to_dict()
+        return {"exact": {"run": self.baseline, "losses": by_run}}
 
     def _slices_as_data(self) -> dict[str, Any]:
         if not self.slices:

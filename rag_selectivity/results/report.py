@@ -21,6 +21,7 @@ from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import Estimate, finite
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.records import QueryRecords
+from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice, each_slice, slices_as_data
@@ -36,12 +37,14 @@ class Diagnosis:
     """Which step lost evidence: overall, the number of queries for each answer, and the answer for each query.
 
     The answers are `retriever-limited`, `selection-limited`, `limited by both` and `healthy`. They follow from the
-    figures alone; a decision (`rag_selectivity.decision.decide`) tests which step loses more.
+    figures alone; a decision (`rag_selectivity.decision.decide`) tests which step loses more. `remedy` says what to
+    look at, where an interval shows that PROC or %PROC is below the threshold (`rag_selectivity.results.remedy`).
     """
 
     overall: str | None
     counts: Mapping[str, int]
     queries: Mapping[str, str | None]
+    remedy: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +74,16 @@ class Report(Result):
     decision: Decision | None = None
     #: How the steps are written that it proposes.
     steps: Steps = field(default=Steps(), repr=False, compare=False)
+
+    @property
+    def weights(self) -> Mapping[str, Any] | None:
+        """What is known of the weights of the queries, by which all figures over queries are weighted; None without.
+
+        `source`, the number of `queries`, the `sum` of their weights, the `effective` number of queries (Kish's
+        (Σw)²/Σw²), the `largest_share` of one query, and how many were `left_out` (weight 0) or `unmeasured`.
+        """
+        known: Mapping[str, Any] | None = self.settings.get("weights")
+        return known
 
     @property
     def cutoffs(self) -> tuple[int, ...]:
@@ -144,10 +157,12 @@ class Report(Result):
         without these figures has None.
         """
         pair = [measure if depth is None else measure @ depth for measure in (PROC(), PercentPROC())]
-        overall = diagnosis(*(self[run, measure].value for measure in pair))
+        pool, share = (self[run, measure] for measure in pair)
+        overall = diagnosis(pool.value, share.value)
         columns = [self._run(run).per_query.get(str(measure), np.empty(0)).tolist() for measure in pair]
         verdicts = {query: diagnosis(*pair) for query, *pair in zip(self._run(run).queries, *columns, strict=True)}
-        return Diagnosis(overall, dict(Counter(filter(None, verdicts.values()))), verdicts)
+        counts = dict(Counter(filter(None, verdicts.values())))
+        return Diagnosis(overall, counts, verdicts, remedy(pool, share, depth))
 
     def slots_per_relevant(self, run: str) -> dict[int, float]:
         """K/N_p of a run at each depth: K divided by the mean number of relevant passages of a query that has one.
@@ -260,8 +275,9 @@ class Report(Result):
         `possible_low` and `possible_high` are the ends of the possible range, NaN without one. `basis` says what the
         value rests on; `as_judged` is the figure with the labels as they are, NaN where that is the value, and `shown`
         the bits that random controls show without a model, NaN without controls. `caveats` holds the
-        codes of the caveats. If queries are sliced, the columns `by` and `slice` say of which queries a row is; both
-        are empty for all queries, whose rows come first for each run.
+        codes of the caveats. With weights of queries, `effective` is the effective number of the n queries. If queries
+        are sliced, the columns `by` and `slice` say of which queries a row is; both are empty for all queries, whose
+        rows come first for each run.
         """
         sliced = any(part.slices for part in self.runs.values())
         rows = []
@@ -269,7 +285,10 @@ class Report(Result):
             whole = Slice("", "", part.evaluated, part.estimates)
             for some in (whole, *each_slice(part.slices)):
                 of_slice = {"by": some.column, "slice": some.value} if sliced else {}
-                rows += [{"run": name, **of_slice, **_as_row(key, each)} for key, each in some.estimates.items()]
+                rows += [
+                    {"run": name, **of_slice, **_as_row(key, each, weighted=self.weights is not None)}
+                    for key, each in some.estimates.items()
+                ]
         return rows
 
     def to_html(self, **options: Any) -> str:
@@ -294,7 +313,7 @@ class Report(Result):
 
     def _diagnoses_as_data(self, run: str) -> dict[str, Any]:
         diagnoses = {
-            str(depth): {"overall": verdict.overall, "queries": dict(verdict.counts)}
+            str(depth): {"overall": verdict.overall, "queries": dict(verdict.counts), "remedy": verdict.remedy or None}
             for depth, verdict in self._diagnoses(run).items()
         }
         return {"diagnosis": diagnoses} if diagnoses else {}
@@ -321,7 +340,7 @@ class Report(Result):
         return next(iter(self.runs))
 
 
-def _as_row(key: str, estimate: Estimate) -> dict[str, Any]:
+def _as_row(key: str, estimate: Estimate, *, weighted: bool) -> dict[str, Any]:
     """The columns of a figure."""
     none = (math.nan, math.nan)
     return {
@@ -331,6 +350,7 @@ def _as_row(key: str, estimate: Estimate) -> dict[str, Any]:
         "high": estimate.high,
         "n": estimate.n,
         "n_total": estimate.n_total,
+        **({"effective": math.nan if estimate.effective is None else estimate.effective} if weighted else {}),
         "possible_low": (estimate.possible or none)[0],
         "possible_high": (estimate.possible or none)[1],
         "basis": estimate.basis,

@@ -32,6 +32,12 @@ def is_otlp(path: str | Path) -> bool:
     return head.startswith(_ZSTD) or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[" or bool(_NAMES.search(head))
 
 
+def names_spans(path: str | Path) -> bool:
+    """Whether the beginning of a file has the names of OTLP JSON; any list in JSON could be spans without them."""
+    head = first_bytes(Path(path), _HEAD)
+    return head.startswith(_ZSTD) or bool(_NAMES.search(head))
+
+
 def read_spans(path: str | Path, problems: Problems) -> Iterator[Span]:
     """The spans of a file, in its order; one may come several times.
 
