@@ -1,0 +1,80 @@
+"""What is wrong with records of credit: counted with examples, and too much where a verdict would be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rag_selectivity.errors import InputError
+
+#: The share of credits that may be wrong before there is no verdict.
+MAX_FAULTS = 0.01
+#: What each kind is called, with the mend.
+_WORDS: Mapping[str, tuple[str, str]] = {
+    "never_drafted": (
+        "credits of an impression that was never drafted",
+        "is a part of the log missing, or do ids differ between the retriever and what collects the credit?",
+    ),
+    "not_shown": (
+        "credits for a passage that was not shown",
+        "give credit only for the passages of the impression's draft, by the same ids",
+    ),
+}
+_EXAMPLES = 3
+
+
+@dataclass(slots=True)
+class Faults:
+    """Counts of credits, and of what was wrong with them.
+
+    Attributes
+    ----------
+    credits : int
+        Credits that were read.
+    counts : {kind: count}
+        `never_drafted`, `not_shown`; of joined logs also `repeated` (the same credit again, which counts once),
+        `changed` (another number for the same passage, of which the latest counts) and `drafted_again` (the same draft
+        a second time).
+    """
+
+    credits: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    _examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, kind: str, example: str) -> None:
+        """Count one, and keep the first few as examples."""
+        count = self.counts[kind] = self.counts.get(kind, 0) + 1
+        if count <= _EXAMPLES:
+            self._examples.setdefault(kind, []).append(example)
+
+    def merge(self, other: Faults) -> None:
+        """Add the counts of another part."""
+        self.credits += other.credits
+        for kind, count in other.counts.items():
+            self.counts[kind] = self.counts.get(kind, 0) + count
+            mine = self._examples.setdefault(kind, [])
+            mine.extend(other._examples.get(kind, [])[: _EXAMPLES - len(mine)])
+
+    def refuse(self, most: float = MAX_FAULTS) -> None:
+        """An InputError if a share of more than `most` of the credits is wrong.
+
+        Credit that is lost is not lost at random: a client that sends no ids, say, is used by certain users.
+        """
+        for kind, (words, mend) in _WORDS.items():
+            count = self.counts.get(kind, 0)
+            if count > most * self.credits:
+                raise InputError(
+                    f"{count:,} of {self.credits:,} {words} ({self._shown(kind)}), more than max_faults={most:g}: "
+                    f"{mend}"
+                )
+
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, in sentences."""
+        return tuple(
+            f"{self.counts[kind]:,} of {self.credits:,} {words} left out ({self._shown(kind)})."
+            for kind, (words, _) in _WORDS.items()
+            if self.counts.get(kind)
+        )
+
+    def _shown(self, kind: str) -> str:
+        return "; ".join(self._examples.get(kind, ()))
