@@ -10,6 +10,7 @@ from rag_selectivity.online.arms import TwoArms, compare_arms
 from rag_selectivity.online.credit import citations, credit
 from rag_selectivity.online.experiment import Experiment, Metric
 from rag_selectivity.online.foretelling import foretold
+from rag_selectivity.online.impressions import Impression, Interleaver, current_impression, impression
 from rag_selectivity.online.interleaving import Draft, interleave, shuffle
 from rag_selectivity.online.joining import JoinedRecords, join_records
 from rag_selectivity.online.log import RecordLog
@@ -19,6 +20,8 @@ from rag_selectivity.online.preference import preference
 __all__ = [
     "Draft",
     "Experiment",
+    "Impression",
+    "Interleaver",
     "JoinedRecords",
     "Metric",
     "RecordLog",
@@ -27,7 +30,9 @@ __all__ = [
     "citations",
     "compare_arms",
     "credit",
+    "current_impression",
     "foretold",
+    "impression",
     "interleave",
     "join_records",
     "preference",

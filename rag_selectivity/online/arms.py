@@ -193,7 +193,14 @@ class TwoArms:
 
     def p(self) -> float:
         """The two-sided p-value of no difference; NaN where nothing can be said."""
-        return self._two_sided(0.95).p
+        if self.sequential:
+            return self._evidence.p()
+        first, second = self._moments
+        if not (first.n and second.n):
+            return math.nan
+        if self._is_of_counts:
+            return two_arms.rates_p(*self._hits())
+        return two_arms.means(first, second, 0.95, self._slope()).p
 
     def compared(
         self,
@@ -260,9 +267,8 @@ class TwoArms:
     def _two_sided(self, level: float) -> two_arms.TwoSided:
         first, second = self._moments
         if not self.sequential:
-            if self.kind == RATE and not self._has_covariate:
-                hits = [round(arm.mean * arm.n) for arm in self._moments]
-                return two_arms.rates(hits[0], first.n, hits[1], second.n, level)
+            if self._is_of_counts:
+                return two_arms.rates(*self._hits(), level)
             return two_arms.means(first, second, level, self._slope())
         low, high = self._evidence.interval(level)
         difference = self._evidence.mean if self._has_covariate else second.mean - first.mean
@@ -271,6 +277,14 @@ class TwoArms:
             difference = self._evidence.mean if self._evidence.n else difference
         width = self._bounds[1] - self._bounds[0]
         return two_arms.TwoSided(difference, self._evidence.p(), max(low, -width), min(high, width))
+
+    @property
+    def _is_of_counts(self) -> bool:
+        return self.kind == RATE and not self._has_covariate
+
+    def _hits(self) -> tuple[int, int, int, int]:
+        first, second = self._moments
+        return round(first.mean * first.n), first.n, round(second.mean * second.n), second.n
 
     def _slope(self) -> float:
         if not self._has_covariate:
@@ -334,7 +348,7 @@ class TwoArms:
     def _test(self) -> str:
         if self.sequential:
             return "bets on pairs" if isinstance(self._evidence, BetEvidence) else "empirical Bernstein on pairs"
-        return "score" if self.kind == RATE and not self._has_covariate else "Welch"
+        return "score" if self._is_of_counts else "Welch"
 
     # -- what is wrong ------------------------------------------------------------------------------
 
@@ -355,9 +369,9 @@ class TwoArms:
             seen = first.n / (first.n + second.n)
             raise InputError(
                 f"{self.name}: {first.n:,} values of arm a and {second.n:,} of arm b are {seen:.1%} and "
-                f"{1 - seen:.1%}, but {self._share:.1%} and {1 - self._share:.1%} were planned (p = {p:.1e}): values are "
-                "lost in one arm, or the assignment is wrong, and no verdict would be right. If the plan was another, "
-                "give planned="
+                f"{1 - seen:.1%}, but {self._share:.1%} and {1 - self._share:.1%} were planned (p = {p:.1e}): values "
+                "are lost in one arm, or the assignment is wrong, and no verdict would be right. If the plan was "
+                "another, give planned="
             )
         return p
 

@@ -88,8 +88,8 @@ def foretold(experiments: Iterable[Mapping[str, Any]], *, level: float = 0.95) -
         notes.append(f"{counted(undecided, 'experiment')} without a winner online: in tau, and not in the agreement.")
     if len(rows) > 1:
         notes.append(
-            f"The best of {counted(len(rows), 'measure')} looks better than it is: choose a measure on some experiments, "
-            "and check it on others."
+            f"The best of {counted(len(rows), 'measure')} looks better than it is: choose a measure on some "
+            "experiments, and check it on others."
         )
     return Foretold(tuple(rows), number, level, tuple(notes))
 

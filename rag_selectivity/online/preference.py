@@ -279,8 +279,8 @@ class _Votes:
         if len(same):
             earlier, later = sorted(int(place) + 1 for place in order[same[0] : same[0] + 2])
             raise InputError(
-                f"{counted(len(same), 'impression')} with more than one record, such as records {earlier:,} and {later:,} "
-                "of those with an id: the same credit would count twice. join_records makes one record of each"
+                f"{counted(len(same), 'impression')} with more than one record, such as records {earlier:,} and "
+                f"{later:,} of those with an id: the same credit would count twice. join_records makes one of each"
             )
 
     def _order(self, baseline: str | None) -> tuple[str, str]:

@@ -56,8 +56,9 @@ def exact(wins: int, losses: int, level: float) -> SignShare:
 def any_time(wins: int, losses: int, level: float) -> SignShare:
     """The same from an e-value, valid however often and whenever one looks.
 
-    The e-value of a share θ is the likelihood of the wins and losses, mixed over Beta(10, 10), by that under θ. If θ is true, it exceeds 1/α at any time with a probability of at most α (Ville's inequality). The p-value of 1/2
-    is 1/e; the interval holds the shares whose e-value is below 1/α.
+    The e-value of a share θ is the likelihood of the wins and losses, mixed over Beta(10, 10), by their likelihood
+    under θ. If θ is true, it exceeds 1/α at any time with a probability of at most α (Ville's inequality). The p-value
+    of 1/2 is 1/e; the interval holds the shares whose e-value is below 1/α.
 
     References
     ----------
