@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from rag_selectivity.results.result import Result
 
-SCHEMA = "rag-selectivity/online-result/1"
+#: Of each result, in its order below.
+PREFERENCE, ARMS, EXPERIMENT, POSITIONS, FORETOLD = (
+    f"rag-selectivity/{name}/1" for name in ("preference", "arms", "experiment", "positions", "foretold")
+)
 
 BETTER, WORSE, EQUAL, NOT_YET = "better", "worse", "equal within the margin", "not yet"
 #: The verdicts on a guardrail.
@@ -37,10 +40,11 @@ class _Flat(Result):
     """A result whose fields are plain."""
 
     __slots__ = ()
+    schema: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {"schema": SCHEMA, **_plain(self)}
+        return {"schema": self.schema, **_plain(self)}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat row."""
@@ -80,6 +84,8 @@ class Preference(_Flat):
         With weights for positions: (Σw)²/Σw² over the credits, the number of equally weighted credits that say as much.
     notes : tuple of str
     """
+
+    schema = PREFERENCE
 
     baseline: str
     candidate: str
@@ -138,6 +144,8 @@ class ArmComparison(_Flat):
     power : float
     notes : tuple of str
     """
+
+    schema = ARMS
 
     metric: str
     kind: str
@@ -198,7 +206,7 @@ class ExperimentDecision(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {"schema": SCHEMA, **_plain(self)}
+        return {"schema": EXPERIMENT, **_plain(self)}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """A row for each metric and guardrail."""
@@ -261,7 +269,7 @@ class PositionRates(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {"schema": SCHEMA, **_plain(self), "positions": self.to_rows()}
+        return {"schema": POSITIONS, **_plain(self), "positions": self.to_rows()}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """A row for each position."""
@@ -322,7 +330,7 @@ class Foretold(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {"schema": SCHEMA, **_plain(self), "measures": self.to_rows()}
+        return {"schema": FORETOLD, **_plain(self), "measures": self.to_rows()}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """A row for each measure."""
