@@ -115,7 +115,8 @@ class Interleaver:
         {passage: number}
             Empty if the impression has no draft, or the answer cites nothing.
         """
-        current, found = current_impression(), {}
+        current = current_impression()
+        found: dict[str, float] = {}
         with self._lock:
             drafts = [self._drafts[current.id]] if current.id in self._drafts else []
             while f"{current.id}#{len(drafts) + 1}" in self._drafts:
