@@ -28,7 +28,7 @@ def of_command(*words: object) -> tuple[int, str, str]:
 def test_a_log_is_joined_and_decided(sample, tmp_path) -> None:
     status, _, said = of_command("online", "join", sample / "impressions.jsonl", "-o", tmp_path / "joined.jsonl")
     assert status == 0
-    assert "2: the same credit again, counted once" in said
+    assert "2 of 906 credits came a second time, and count once" in said
     assert (tmp_path / "joined.jsonl").read_text() == (sample / "records.jsonl").read_text()
     status, printed, _ = of_command("online", "preference", tmp_path / "joined.jsonl", "--format", "json")
     assert status == 0

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 from statsmodels.stats import proportion
@@ -39,6 +39,7 @@ def votes(wins: int, losses: int, ties: int = 0, **more) -> list[dict]:
     ]
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_the_sign_test_is_scipys_and_agrees_with_its_interval(wins, losses) -> None:
     found = sign_share.exact(wins, losses, 0.95)
@@ -125,7 +126,7 @@ def test_the_mixture_is_the_integral() -> None:
 
 
 @given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0]), min_size=1, max_size=300), st.integers(1, 20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_p_and_interval_agree_and_parts_give_the_whole(values, parts) -> None:
     array = np.array(values)
     for make in (always_valid.BetEvidence, lambda: always_valid.MeanEvidence(1.0)):
@@ -205,7 +206,7 @@ def score_p(hits: int, n: int, other: int, other_n: int, delta: float) -> float:
 
 
 @given(st.integers(10, 90), st.integers(10, 90), st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_rates_are_the_score_test_and_its_inversion(n, other_n, data) -> None:
     hits, other = data.draw(st.integers(0, n)), data.draw(st.integers(0, other_n))
     found = two_arms.rates(hits, n, other, other_n, 0.95)

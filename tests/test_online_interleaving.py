@@ -6,7 +6,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rag_selectivity import InputError
@@ -16,6 +16,7 @@ from rag_selectivity.online.interleaving import METHODS
 LISTS = st.lists(st.sampled_from([f"d{i}" for i in range(12)]), max_size=15)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(LISTS, LISTS, st.integers(1, 12), st.text(min_size=1), st.sampled_from(METHODS))
 def test_a_draft_holds_the_best_of_both_once(first, second, k, seed, method) -> None:
     draft = interleave({"a": first, "b": second}, k=k, seed=seed, method=method)

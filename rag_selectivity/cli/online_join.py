@@ -48,15 +48,6 @@ def online_join(
                 written += 1
 
         write_whole(output, write)
-    counts = joined.faults.counts
-    words = {
-        "repeated": "the same credit again, counted once",
-        "changed": "another number for the same passage, the latest counts",
-        "drafted_again": "the same draft again",
-    }
     note(f"{counted(written, 'record')} with {counted(joined.faults.credits, 'credit')}")
-    for kind, meaning in words.items():
-        if counts.get(kind):
-            note(f"{counts[kind]:,}: {meaning}")
     for line in joined.faults.notes():
         note(line)

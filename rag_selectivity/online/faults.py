@@ -20,6 +20,11 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "give credit only for the passages of the impression's draft, by the same ids",
     ),
 }
+#: What is no fault, and is told.
+_TWICE: Mapping[str, str] = {
+    "repeated": "came a second time, and count once",
+    "changed": "gave a passage another number than before, of which the latest counts",
+}
 _EXAMPLES = 3
 
 
@@ -47,13 +52,12 @@ class Faults:
         if count <= _EXAMPLES:
             self._examples.setdefault(kind, []).append(example)
 
-    def merge(self, other: Faults) -> None:
-        """Add the counts of another part."""
-        self.credits += other.credits
-        for kind, count in other.counts.items():
+    def take_joined(self, joined: Faults) -> None:
+        """Add what was found wrong with the same credits while their log was joined."""
+        self.credits = joined.credits
+        for kind, count in joined.counts.items():
             self.counts[kind] = self.counts.get(kind, 0) + count
-            mine = self._examples.setdefault(kind, [])
-            mine.extend(other._examples.get(kind, [])[: _EXAMPLES - len(mine)])
+            self._examples.setdefault(kind, []).extend(joined._examples.get(kind, ()))
 
     def refuse(self, most: float = MAX_FAULTS) -> None:
         """An InputError if a share of more than `most` of the credits is wrong.
@@ -69,12 +73,18 @@ class Faults:
                 )
 
     def notes(self) -> tuple[str, ...]:
-        """What was left out, in sentences."""
-        return tuple(
+        """What was left out, and what came twice, in sentences."""
+        left_out = [
             f"{self.counts[kind]:,} of {self.credits:,} {words} left out ({self._shown(kind)})."
             for kind, (words, _) in _WORDS.items()
             if self.counts.get(kind)
-        )
+        ]
+        twice = [
+            f"{self.counts[kind]:,} of {self.credits:,} credits {words} ({self._shown(kind)})."
+            for kind, words in _TWICE.items()
+            if self.counts.get(kind)
+        ]
+        return (*left_out, *twice)
 
     def _shown(self, kind: str) -> str:
-        return "; ".join(self._examples.get(kind, ()))
+        return "; ".join(self._examples.get(kind, ())[:_EXAMPLES])

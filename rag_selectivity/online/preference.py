@@ -12,6 +12,7 @@ import numpy as np
 from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.faults import MAX_FAULTS, Faults
+from rag_selectivity.online.joining import JoinedRecords
 from rag_selectivity.online.records import Record, credit_of, finite, named, numbered, team_of
 from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, PositionRates, Preference
 from rag_selectivity.statistics import sign_share
@@ -106,10 +107,8 @@ def preference(
     faults = Faults()
     for where, row in numbered(records):
         votes.add(row, where, faults)
-    if hasattr(records, "faults"):
-        # What was left out while the log was joined.
-        faults.merge(Faults(counts=dict(records.faults.counts), _examples=records.faults._examples))
-        faults.credits = max(faults.credits, records.faults.credits)
+    if isinstance(records, JoinedRecords):
+        faults.take_joined(records.faults)
     faults.refuse(max_faults)
     return votes.preference(baseline, sequential, level, margin, positions, faults)
 
@@ -123,7 +122,6 @@ class _Votes:
         self._known: set[str] = set()
         self._named: list[str] | None = None
         self._impressions = 0
-        self._without_unit = ""
         #: Votes of impressions for the second system, for the first, and for none.
         self._counts = [0, 0, 0]
         #: Of users or sessions: the impressions that the second system won, minus those that the first won.
