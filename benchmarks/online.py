@@ -85,7 +85,7 @@ def looks(trials: int = 500, impressions: int = 10_000, every: int = 50) -> None
     print(f"{'preference':<22}{rejected[0] / trials:>14.3f}{rejected[1] / trials:>15.3f}{'–':>21}")
 
 
-def coverage(trials: int = 300, impressions: int = 10_000, looked: int = 25) -> None:
+def coverage(trials: int = 100, impressions: int = 10_000, looked: int = 20) -> None:
     """A true difference: how often it was outside the interval at any of the looks."""
     print(f"{trials} experiments of {impressions:,} impressions, {looked} looks; at most .05 may leave out the truth")
     cells = [("rate", 0.02, 0.03), ("rate", 0.2, 0.25), ("rate", 0.5, 0.5), ("rate", 0.95, 0.99), ("mean", 0.2, 0.3)]
@@ -237,7 +237,7 @@ def positions(trials: int = 20, orders: int = 5000) -> None:
     )
 
 
-def tau(trials: int = 150) -> None:
+def tau(trials: int = 100) -> None:
     """Coverage of the 95 % interval of Kendall's tau, normal pairs and pairs with heavy tails."""
     for n in (5, 8, 15):
         for true in (0.0, 0.4, 0.8):
