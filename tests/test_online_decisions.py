@@ -24,7 +24,7 @@ from rag_selectivity.online import (
     preference,
     shuffle,
 )
-from rag_selectivity.statistics import always_valid, sign_share, two_arms
+from rag_selectivity.statistics import always_valid, mcnemar, sign_share, two_arms
 from rag_selectivity.statistics.rank_correlation import kendall
 
 # -- preferences --------------------------------------------------------------------------------------
@@ -62,6 +62,22 @@ def test_a_preference_counts_wins_of_the_candidate() -> None:
     assert preference(votes(5000, 5000), margin=0.05).verdict == "equal within the margin"
     assert preference([{**row, "systems": ["b", "a"]} for row in votes(3, 1)]).wins == 1
     assert (preference(votes(0, 0, 3) + votes(1, 0)[:1]).p, preference(votes(0, 0, 3)).verdict) == (1.0, "not yet")
+
+
+def test_the_units_that_are_still_needed() -> None:
+    found = preference(votes(30, 20, 50), detect=0.6)
+    assert (found.needed, found.still_needed) == (408, 308)
+    assert mcnemar.power(408, 0.3, 0.2, 0.05) >= 0.8 > mcnemar.power(400, 0.3, 0.2, 0.05)
+    rng = np.random.default_rng(15)
+    found = preference(votes(30, 20, 50), detect=0.6, sequential=True)
+    shown = 0
+    for _ in range(500):
+        differ = rng.binomial(found.needed, 0.5)
+        wins = rng.binomial(differ, 0.6)
+        shown += sign_share.any_time(wins, differ - wins, 0.95).low > 0.5
+    assert 0.74 < shown / 500 < 0.86
+    with pytest.raises(InputError, match="detect must be a share of wins"):
+        preference(votes(1, 1), detect=0.5)
 
 
 def test_a_user_has_one_vote() -> None:

@@ -35,6 +35,11 @@ def online_preference(
     margin: Annotated[
         float | None, o.option(o.TESTS, "SHARE", "Shares of wins within 1/2 ± this do not matter.")
     ] = None,
+    detect: Annotated[
+        float | None,
+        o.option(o.TESTS, "SHARE", "Share of wins to find, as in .55: says how many units it still needs."),
+    ] = None,
+    power: Annotated[float, o.option(o.TESTS, "SHARE", "Power of --detect.")] = 0.8,
     weigh_positions: Annotated[
         Path | None,
         o.input_file("Records of shuffled orders: credit is weighted by the inverse of its position's rate."),
@@ -57,6 +62,8 @@ def online_preference(
         sequential=any_time,
         level=level,
         margin=margin,
+        detect=detect,
+        power=power,
         positions=rates,
         clip=clip,
         max_faults=max_faults,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ def preference(
     sequential: bool = False,
     level: float = 0.95,
     margin: float | None = None,
+    detect: float | None = None,
+    power: float = 0.8,
     positions: PositionRates | None = None,
     clip: float = 10.0,
     max_faults: float = MAX_FAULTS,
@@ -58,6 +61,9 @@ def preference(
     level : float
     margin : float, optional
         Shares of wins within 1/2 ± margin do not matter.
+    detect : float, optional
+        The share of wins that shall be found, such as .55: says how many units that needs.
+    power : float
     positions : PositionRates, optional
         From shuffled orders: credit is weighted by the inverse of its position's rate, at most `clip`. Rates from other
         orders correct nothing, which the notes say.
@@ -101,6 +107,10 @@ def preference(
         raise InputError(
             f"margin must be above 0 and below 0.5, the distance of a share of wins from 1/2, got {margin!r}"
         )
+    if detect is not None and not (isinstance(detect, (int, float)) and 0 < detect < 1 and detect != 0.5):
+        raise InputError(f"detect must be a share of wins between 0 and 1, other than 1/2, got {detect!r}")
+    if not (isinstance(power, (int, float)) and 0 < power < 1):
+        raise InputError(f"power must be more than 0 and less than 1, got {power!r}")
     if not (isinstance(clip, (int, float)) and 1 <= clip < math.inf):
         raise InputError(f"clip must be a number ≥ 1, got {clip!r}")
     votes = _Votes(unit, positions.weights(clip) if positions is not None else {})
@@ -110,7 +120,13 @@ def preference(
     if isinstance(records, JoinedRecords):
         faults.take_joined(records.faults)
     faults.refuse(max_faults)
-    return votes.preference(baseline, sequential, level, margin, positions, faults)
+    found = votes.preference(baseline, sequential, level, margin, positions, faults)
+    units, differing = found.wins + found.losses + found.ties, found.wins + found.losses
+    if detect is None or not differing:
+        return found
+    needed = sign_share.units_needed(detect, differing / units, level, power, sequential=sequential)
+    still = None if needed is None else max(0, needed - units)
+    return replace(found, detect=detect, needed=needed, still_needed=still, power=power)
 
 
 class _Votes:

@@ -32,6 +32,12 @@ def preference_blocks(found: Preference) -> Iterable[Block]:
         header, [[f"{found.wins:,}", f"{found.ties:,}", f"{found.losses:,}", share, ends, _p(found.p)]], breaks=False
     )
     yield Paragraph(_of_preference(found))
+    if found.needed is not None and found.still_needed is not None:
+        missing = f"{found.still_needed:,} more." if found.still_needed else "they are there."
+        yield Paragraph(
+            f"A share of {percent(found.detect or 0)} is shown in {level_text(found.power)} of cases by "
+            f"{counted(found.needed, found.unit)}, if as many differ as so far: {missing}"
+        )
     yield from (Note(note, "note") for note in found.notes)
 
 

@@ -80,6 +80,12 @@ class Preference(_Flat):
         units that was fixed beforehand.
     credits : int
         Credits that were read.
+    detect : float or None
+        The share of wins that shall be found.
+    needed, still_needed : int or None
+        Units of which as many differ as did so far, at which such a share is shown with the power, and how many of them
+        are missing.
+    power : float
     effective_credits : float or None
         With weights for positions: (Σw)²/Σw² over the credits, the number of equally weighted credits that say as much.
     notes : tuple of str
@@ -103,6 +109,10 @@ class Preference(_Flat):
     impressions: int
     sequential: bool
     credits: int
+    detect: float | None = None
+    needed: int | None = None
+    still_needed: int | None = None
+    power: float = 0.8
     effective_credits: float | None = None
     notes: tuple[str, ...] = ()
 

@@ -86,6 +86,53 @@ def any_time(wins: int, losses: int, level: float) -> SignShare:
     return _agreeing(share, min(1.0, math.exp(-log_e(0.5))), low, high, level)
 
 
+def units_needed(share: float, differing: float, level: float, power: float, *, sequential: bool) -> int | None:
+    """Units at which such a share of wins is shown with the power; None if that takes more than 2**40.
+
+    Parameters
+    ----------
+    share : float
+        Of wins among the units that differ, other than 1/2.
+    differing : float
+        The share of all units that differ.
+    level, power : float
+    sequential : bool
+        For `any_time`: about the number by which it has been shown; otherwise the exact power of one look.
+
+    >>> units_needed(0.6, 0.5, 0.95, 0.8, sequential=False), units_needed(0.6, 0.5, 0.95, 0.8, sequential=True)
+    (408, 759)
+    """
+    from scipy.special import ndtri
+
+    reach = float(ndtri(power))
+    ahead = max(share, 1 - share)
+
+    def is_shown(n: int) -> bool:
+        if not sequential:
+            return mcnemar.power(n, differing * ahead, differing * (1 - ahead), 1 - level) >= power
+        votes = n * differing
+        wins = min(votes, votes * ahead - reach * math.sqrt(votes * ahead * (1 - ahead)))
+        return 2 * wins > votes and _log_e_of_half(wins, votes - wins) >= -math.log1p(-level)
+
+    most = 2
+    while not is_shown(most):
+        most *= 2
+        if most > 1 << 40:
+            return None
+    least = most // 2
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if is_shown(middle) else (middle, most)
+    return most
+
+
+def _log_e_of_half(wins: float, losses: float) -> float:
+    from scipy.special import betaln
+
+    mixed = float(betaln(wins + _PRIOR, losses + _PRIOR) - betaln(_PRIOR, _PRIOR))
+    return mixed + (wins + losses) * math.log(2)
+
+
 def _crossing(log_e: Callable[[float], float], outside: float, inside: float, limit: float) -> float:
     """Where the e-value crosses its limit between a share outside the interval and one inside."""
     for _ in range(_HALVINGS):
