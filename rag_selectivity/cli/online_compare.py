@@ -115,9 +115,10 @@ def online_compare(
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     from rag_selectivity.io.reading import read_records
-    from rag_selectivity.online.traces import is_trace, outcomes_of_trace
+    from rag_selectivity.live.trace import is_trace
+    from rag_selectivity.online.traces import outcomes_of_trace
 
-    if str(path) != "-" and path.suffix == ".jsonl" and is_trace(path):
+    if is_trace(path):
         yield from outcomes_of_trace(path)
         return
     for line, row in read_records(path):

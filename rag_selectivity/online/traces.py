@@ -8,15 +8,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.trace import trace_lines
-from rag_selectivity.live.trace_writer import SCHEMA
 from rag_selectivity.online.records import finite, named
-
-
-def is_trace(path: str | Path) -> bool:
-    """Whether the first line of a file is one of a monitor's trace."""
-    for _, row in trace_lines(path):
-        return row.get("schema") == SCHEMA or "shown" in row or "outcome_of" in row
-    return False
 
 
 def outcomes_of_trace(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
