@@ -21,6 +21,12 @@ COMMANDS = (
     "validate",
     "calibrate-alpha",
     "report",
+    "online interleave",
+    "online join",
+    "online preference",
+    "online compare",
+    "online positions",
+    "online foretold",
     "grade",
     "claims",
     "annotate",
@@ -55,6 +61,10 @@ FILES = {
     "`scores.csv`": "scores of answers (`query_id,run,k,score`)",
     "`before.json`": "a report that was saved",
     "`ragas.jsonl`": "questions, retrieved texts and reference answers, in Ragas' field names",
+    "`impressions.jsonl`, `records.jsonl`": "a log of interleaved lists with late credit, and the same joined",
+    "`shuffled.jsonl`": "records of prompts in a shuffled order",
+    "`arms.csv`": "the rows of an A/B test (`arm`, `cited`, `harm`, `before`)",
+    "`experiments.csv`": "past experiments: what was found online, and offline differences",
     "`log.jsonl`": "a log of counts: N, K, R and hit of each query",
 }
 _WIDTH = 116

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity import online
 from rag_selectivity.cli import main
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
@@ -68,6 +69,7 @@ def documents(tmp_path_factory) -> list[tuple[str, Any]]:
         ("plan", rs.plan(50, 4, [5, 20])),
         ("audit", rs.audit(place / "log.csv")),
         ("tools", monitor.report()),
+        *of_online(),
     ]
     lines = [("trace", line) for line in traced(place / "trace.jsonl")]
     with Store(store) as opened:
@@ -83,6 +85,7 @@ def documents(tmp_path_factory) -> list[tuple[str, Any]]:
             annotators=["ada"],
         )
     lines += [("label", line) for line in read_lines(place / "labels.jsonl")]
+    lines += [("online", line) for line in logged(place / "online.jsonl")]
     lines += [("origins", line) for line in read_lines(place / "labels.qrels.origins.jsonl")]
     given = {n: Answer(n, *item.fingerprints, 4 if n else None, "", 1.7e9, 20.0) for n, item in enumerate(task.items)}
     write_answers(place / "answers.json", task, given)
@@ -108,6 +111,33 @@ def of_answers() -> list[tuple[str, Any]]:
         ("sweep", swept),
         ("calibration", rs.calibrate_alpha(report, quality, measure="F@1", run="run")),
     ]
+
+
+def of_online() -> list[tuple[str, Any]]:
+    test = online.Experiment(
+        [online.Metric("cited"), online.Metric("ms", "mean", margin=0.1, guardrail=True, higher_is_better=False)]
+    )
+    for i in range(40):
+        test.add({"arm": "ab"[i % 2], "cited": i % 3 == 0, "ms": None if i < 2 else i / 40})
+    record = {"query": "q", "team": {"d1": "a", "d2": "b"}, "passages": ["d1", "d2"], "credit": {"d2": 1}}
+    past = [{"online": x, "offline": {"BoR@10": x, "P@5": -x}, "winner": "b"} for x in (0.1, 0.2)]
+    return [
+        ("preference", online.preference([record])),
+        ("arms", online.compare_arms([0.5], [0.5], "mean", sequential=False)),
+        ("experiment", test.decide()),
+        ("positions", online.citation_rates([record])),
+        ("foretold", online.foretold(past)),
+    ]
+
+
+def logged(path: Path) -> list[Any]:
+    log = online.RecordLog(path)
+    draft = online.interleave({"a": ["d1"], "b": ["d2"]}, k=2, seed="i1")
+    log.draft(draft, "q1", user="u1", session="s1")
+    log.credit("i1", {"d1": 1})
+    log.close()
+    shuffled = online.shuffle(["d1", "d2"], seed="i2").record("q1", {"d1": 1})
+    return [*read_lines(path), *online.join_records(path), *online.join_records([shuffled])]
 
 
 def traced(path: Path) -> list[Any]:

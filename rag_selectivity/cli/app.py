@@ -90,6 +90,21 @@ class _Golden(Group):
     )
 
 
+def _of_online(name: str, purpose: str) -> Listed:
+    return Listed(name, purpose, "Commands", module=f"online_{name}", function=f"online_{name}")
+
+
+class _Online(Group):
+    listed = (
+        _of_online("interleave", "Interleave two runs: a draft for each query."),
+        _of_online("join", "Join drafts and late credit to one record for each impression."),
+        _of_online("preference", "Say which of two interleaved systems got more credit."),
+        _of_online("compare", "Compare the arms of an A/B test, with guardrails."),
+        _of_online("positions", "Show how often the passage at each position of the prompt is cited."),
+        _of_online("foretold", "Show which offline measures had foretold online outcomes."),
+    )
+
+
 app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -101,6 +116,8 @@ _store = typer.Typer(cls=_Store, rich_markup_mode=None, help="Show, export and i
 app.add_typer(_store, name="store", rich_help_panel=_LABELS)
 _golden = typer.Typer(cls=_Golden, rich_markup_mode=None, help="Make an evaluation set from what users asked.")
 app.add_typer(_golden, name="golden", rich_help_panel=_LABELS)
+_online = typer.Typer(cls=_Online, rich_markup_mode=None, help="Interleaving and A/B tests: what users showed.")
+app.add_typer(_online, name="online", rich_help_panel=_RUNS)
 
 
 def all_commands(group: Any = None) -> dict[str, Command]:
@@ -134,6 +151,7 @@ def _program(
 
 @_store.callback(invoke_without_command=True)
 @_golden.callback(invoke_without_command=True)
+@_online.callback(invoke_without_command=True)
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         put(context.get_help(), None)

@@ -21,6 +21,7 @@ from rag_selectivity.io.writing import json_line, json_text
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.sample.judges import cheap_grade, dice_grade, first_grade, scripted_grade, write_store
+from rag_selectivity.sample.online import write_online
 from rag_selectivity.sample.rows import (
     FILES,
     SEED,
@@ -120,6 +121,7 @@ def _write(folder: Path) -> None:
     _write_counts(folder)
     _write_scores(folder)
     _write_live(folder)
+    write_online(folder, _relevant())
     measures = ["Success", "RA-nWG", "Harm", "Judged"]
     labels, lists = folder / "grades.trec", {"bm25": folder / "bm25.trec"}
     evaluate(labels, lists, scale="utility", depths=[3, 5, _K], measures=measures).save(folder / "before.json")
