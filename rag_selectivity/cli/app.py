@@ -69,16 +69,19 @@ class _Store(Group):
     )
 
 
+def _of_golden(name: str, purpose: str) -> Listed:
+    place = f"golden_{name}"
+    return Listed(name, purpose, "Commands", module=place, function=place, examples=f"{name.upper()}_EXAMPLES")
+
+
 class _Golden(Group):
     listed = (
-        Listed(
-            "queries",
-            "Make an evaluation set from the questions that users asked.",
-            "Commands",
-            module="golden_queries",
-            function="golden_queries",
-            examples="QUERIES_EXAMPLES",
-        ),
+        _of_golden("queries", "Make an evaluation set from the questions that users asked."),
+        _of_golden("build", "Make the next version of a golden set."),
+        _of_golden("check", "Check a golden set: texts, duplicates, judged shares, reusability."),
+        _of_golden("diff", "Show what changed between two versions of a golden set."),
+        _of_golden("export", "Write a golden set in the form of another tool."),
+        _of_golden("import", "Make a golden set from the form of another tool."),
     )
 
 
@@ -91,7 +94,7 @@ app = typer.Typer(
 )
 _store = typer.Typer(cls=_Store, rich_markup_mode=None, help="Show, export and import the labels of a store.")
 app.add_typer(_store, name="store", rich_help_panel=_LABELS)
-_golden = typer.Typer(cls=_Golden, rich_markup_mode=None, help="Make an evaluation set from what users asked.")
+_golden = typer.Typer(cls=_Golden, rich_markup_mode=None, help="Make, check, compare and export golden sets.")
 app.add_typer(_golden, name="golden", rich_help_panel=_LABELS)
 
 
