@@ -17,7 +17,7 @@ from rag_selectivity.wording import counted
 
 CHECK_EXAMPLES = (
     "rag-selectivity golden check faq --corpus corpus.jsonl --run bm25.trec --run dense.trec",
-    "rag-selectivity golden check faq --run bm25.trec --run dense.trec --measure AP --min-judged .9 --min-tau .5 "
+    "rag-selectivity golden check faq --run bm25.trec --run dense.trec --measure AP --min-judged .9 --max-shift .1 "
     "--format json",
 )
 
@@ -29,7 +29,7 @@ def golden_check(
     run: o.OptionalRunOption = None,
     measure: Annotated[
         list[str] | None,
-        o.option(o.MEASURES, "NAME", "Measure of reusability (default: RA-nWG, nDCG, Success). Repeat for more."),
+        o.option(o.MEASURES, "NAME", "Measure of reusability (default: RA-nWG, Success, AP). Repeat for more."),
     ] = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "LIST", "Depths K of runs, as in 5,10 (default: 10).")] = None,
     pool_depth: Annotated[
@@ -52,9 +52,7 @@ def golden_check(
         float | None,
         o.option(o.GATES, "TAU", "Exit with 1 if the order of the runs then agrees less (Kendall's tau)."),
     ] = None,
-    strict: Annotated[
-        bool, o.flag(o.GATES, "--strict", "Exit with 1 for warnings too, not for problems alone.")
-    ] = False,
+    strict: Annotated[bool, o.flag(o.GATES, "--strict", "Exit with 1 for warnings too.")] = False,
     relabel: Annotated[
         Path | None,
         o.option(o.OUTPUT, OF_TABLE, "Table of the pairs to label again, for `annotate --draw file:FILE`."),

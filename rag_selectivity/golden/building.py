@@ -120,11 +120,15 @@ def build(
         None if found is None else found.to_dict(),
         _rubric(rubric, former),
     )
-    given = {"name": name, "licence": licence, "description": description}
-    inherited = {
-        key: value if value is not None or before is None else getattr(before, key) for key, value in given.items()
-    }
-    golden, is_new = put_version(place, contents, former=former, date=date, **inherited)
+    golden, is_new = put_version(
+        place,
+        contents,
+        former=former,
+        name=name if name is not None or before is None else before.name,
+        licence=licence if licence is not None or before is None else before.licence,
+        description=description if description is not None or before is None else before.description,
+        date=date,
+    )
     return Built(golden, is_new, len(all_labels) - len(kept))
 
 

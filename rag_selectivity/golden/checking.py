@@ -31,7 +31,8 @@ from rag_selectivity.measures import parse_measure
 from rag_selectivity.wording import counted, number, percent
 
 DEFAULT_DEPTH = 10
-DEFAULT_MEASURES = ("RA-nWG", "nDCG", "Success")
+#: Not nDCG: its gains are the grades, so that a 1 that is taken away moves it, which is junk by this scale.
+DEFAULT_MEASURES = ("RA-nWG", "Success", "AP")
 _RELEVANT = SCALES["utility"].relevant_from
 _ORDER = (PROBLEM, WARNING, NOTE)
 
@@ -64,7 +65,7 @@ def check(
     runs : {name: run} or one run, optional
         For the share of each that is judged, and for the reusability of the set.
     measures : sequence of str, optional
-        Of the reusability, with or without depths. Default: RA-nWG, nDCG and Success.
+        Of the reusability, with or without depths. Default: RA-nWG, Success and AP.
     depths : sequence of int, optional
         Default: 10.
     pool_depth : int, optional
@@ -386,7 +387,7 @@ def _not_reusable(found: Reusability, max_shift: float | None, min_tau: float | 
 def _with_depths(measures: Sequence[str] | None, depths: Sequence[int]) -> list[str]:
     """The measures that are one figure as they are, the others at each depth."""
     found: list[str] = []
-    for given in measures or [f"{name}@{depth}" for name in DEFAULT_MEASURES for depth in depths]:
+    for given in measures or DEFAULT_MEASURES:
         measure = parse_measure(given)
         whole = measure.at is not None or measure.takes_whole_lists
         found += [str(measure)] if whole else [str(measure @ depth) for depth in depths]

@@ -79,7 +79,7 @@ class Difference:
     @property
     def is_empty(self) -> bool:
         """Whether the versions hold the same."""
-        return self.old["fingerprint"] == self.new["fingerprint"] and self.old["licence"] == self.new["licence"]
+        return all(self.old[name] == self.new[name] for name in ("fingerprint", "licence"))
 
     def counts(self) -> dict[str, int]:
         """How many of each, by name."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.shapes import Misfit, amount, by_name, count, digits, each, fields, or_null, text
+from rag_selectivity.io.shapes import Check, Misfit, amount, by_name, count, digits, each, fields, or_null, text
 from rag_selectivity.io.shapes import truth as true_or_false
 from rag_selectivity.io.versions import check_version, stored_document
 
@@ -106,10 +106,9 @@ class Manifest:
             _SHAPE(data, "")
         except Misfit as error:
             raise InputError(f"{where}: the manifest is damaged: {error}; {_AGAIN}") from None
-        lists = {name: tuple(data[name]) for name in ("pools", "judges", "people")}
-        names = ("name", "version", "fingerprint", "date", "previous", "licence", "description")
-        rest = ("files", "queries", "corpus", "labels", "made_by")
-        return cls(**{name: data[name] for name in (*names, *rest)}, **lists)
+        lists = ("pools", "judges", "people")
+        values: Any = {name: tuple(data[name]) if name in lists else data[name] for name in _NEEDED}
+        return cls(**values)
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
@@ -135,31 +134,26 @@ def _version(value: Any, place: str) -> None:
 
 
 _JUDGE = dict.fromkeys(("judge", "model", "parameters", "rubric", "rubric_version", "prompt_version"), text)
-_SHAPE = fields(
-    {
-        "name": text,
-        "version": _version,
-        "fingerprint": digits,
-        "date": text,
-        "previous": or_null(fields({"version": _version, "fingerprint": digits})),
-        "licence": or_null(text),
-        "description": or_null(text),
-        "files": by_name(fields({"rows": count, "hash": text})),
-        "queries": fields(
-            {"count": count, "weighted": true_or_false, "weight": or_null(amount), "strata": by_name(count)}
-        ),
-        "corpus": or_null(fields({"passages": count, "fingerprint": text})),
-        "labels": fields(
-            {
-                **dict.fromkeys(("rows", "pairs", "by_person", "by_judge", "changed", "without_text"), count),
-                "by_origin": by_name(count),
-            }
-        ),
-        "pools": each(
-            fields({"kind": text, "source": text, "depth": or_null(count), "pairs": count}, {"design": text})
-        ),
-        "judges": each(fields({**_JUDGE, "graded": count, "failed": count})),
-        "people": each(fields({"annotator": text, "graded": count, "skipped": count, "again": count})),
-        "made_by": text,
-    }
-)
+_NEEDED: dict[str, Check] = {
+    "name": text,
+    "version": _version,
+    "fingerprint": digits,
+    "date": text,
+    "previous": or_null(fields({"version": _version, "fingerprint": digits})),
+    "licence": or_null(text),
+    "description": or_null(text),
+    "files": by_name(fields({"rows": count, "hash": text})),
+    "queries": fields({"count": count, "weighted": true_or_false, "weight": or_null(amount), "strata": by_name(count)}),
+    "corpus": or_null(fields({"passages": count, "fingerprint": text})),
+    "labels": fields(
+        {
+            **dict.fromkeys(("rows", "pairs", "by_person", "by_judge", "changed", "without_text"), count),
+            "by_origin": by_name(count),
+        }
+    ),
+    "pools": each(fields({"kind": text, "source": text, "depth": or_null(count), "pairs": count}, {"design": text})),
+    "judges": each(fields({**_JUDGE, "graded": count, "failed": count})),
+    "people": each(fields({"annotator": text, "graded": count, "skipped": count, "again": count})),
+    "made_by": text,
+}
+_SHAPE = fields(_NEEDED)

@@ -82,7 +82,9 @@ def _reusability_blocks(found: Reusability) -> Iterator[Block]:
                 number(left.figures[measure]),
                 number(left.without[measure]),
                 signed(left.shift(measure)),
-                str(left.n[measure]) if left.n == left.n_without else f"{left.n[measure]} → {left.n_without[measure]}",
+                str(left.n[measure])
+                if left.n[measure] == left.n_without[measure]
+                else f"{left.n[measure]} → {left.n_without[measure]}",
                 number(left.tau[measure]),
             ]
             for left in found.runs
