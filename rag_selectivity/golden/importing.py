@@ -167,11 +167,11 @@ def _on_scale(grade: int | None, mapped: Mapping[int, int] | None, where: str) -
 def _of_side(place: Path, target: Path, form: Form, side: Side) -> ImportedSet:
     held = form.read(place, side.query_hashes)
     queries = [_query(place, side, id_, row, held) for id_, row in side.queries.items()]
-    passages = {id_: _passage(place, side, id_, held) for id_ in side.passage_hashes}
-    view = View(side.manifest.name, tuple(queries), passages, _grades_of(side, place))
+    view = View(side.manifest.name, tuple(queries), {}, _grades_of(side, place))
     _check_queries(side, held, form.texts_of_queries(view))
-    _check_passages(place, side, held)
     _check_grades(place, form, view, held)
+    _check_passages(place, side, held)
+    passages = {id_: _passage(place, side, id_, held) for id_ in side.passage_hashes}
     rubric = None if side.rubric is None else side.rubric.encode()
     contents = SetContents(queries, passages, side.labels, side.manifest.corpus, rubric)
     hashes = {name: content_hash(content) for name, content in contents.files().items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rag_selectivity.golden.checked import Check
 from rag_selectivity.golden.differing import Difference, GradeChange
 from rag_selectivity.golden.manifest import Manifest
-from rag_selectivity.golden.reusability import BY_ORIGINS, Reusability
+from rag_selectivity.golden.reusability import BY_ORIGINS, LeftOut, Reusability
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table, text_of
 from rag_selectivity.wording import counted, enumeration, number, percent, signed
 
@@ -82,15 +82,19 @@ def _reusability_blocks(found: Reusability) -> Iterator[Block]:
                 number(left.figures[measure]),
                 number(left.without[measure]),
                 signed(left.shift(measure)),
-                str(left.n[measure])
-                if left.n[measure] == left.n_without[measure]
-                else f"{left.n[measure]} → {left.n_without[measure]}",
+                _queries(left, measure),
                 number(left.tau[measure]),
             ]
             for left in found.runs
         ]
         yield Table(["run", "its own", "relevant", measure, "without", "shift", "queries", "tau"], rows, breaks=False)
     yield Paragraph(" ".join(_about(found)))
+
+
+def _queries(left: LeftOut, measure: str) -> str:
+    """The queries that a figure is about, and those that it is about without the labels."""
+    counts = dict.fromkeys((left.n[measure], left.n_without[measure]))
+    return " → ".join(map(str, counts))
 
 
 def _about(found: Reusability) -> Iterator[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
-from io import StringIO
 from pathlib import Path
 
+from rag_selectivity.errors import InputError
 from rag_selectivity.golden.forms.form import Form, Held, View
 from rag_selectivity.golden.forms.reading import add_grade, add_passage, add_query, id_of, rows_of, text_of
 from rag_selectivity.io.texts import passage_text
@@ -14,6 +13,7 @@ from rag_selectivity.io.writing import json_line
 
 QUERIES, CORPUS, QRELS = "queries.jsonl", "corpus.jsonl", "qrels/test.tsv"
 _HEADER = ("query-id", "corpus-id", "score")
+_CANNOT_STAND = frozenset('\t\n\r"')
 
 
 class Beir(Form):
@@ -26,16 +26,20 @@ class Beir(Form):
 
     def files(self, view: View) -> dict[str, str]:
         """The three files. A title stands in the text, as a judge read it."""
-        qrels = StringIO()
-        writer = csv.writer(qrels, delimiter="\t", lineterminator="\n")
-        writer.writerow(_HEADER)
-        writer.writerows((q, p, grade) for q, grades in view.grades.items() for p, grade in sorted(grades.items()))
+        for id_ in (*view.grades, *(p for grades in view.grades.values() for p in grades)):
+            if not _CANNOT_STAND.isdisjoint(id_):
+                raise InputError(
+                    f"{id_!r} cannot stand in {QRELS}, where tabs, ends of lines and quotation marks mean something; "
+                    f"export to another form"
+                )
+        rows = ((q, p, grade) for q, grades in view.grades.items() for p, grade in sorted(grades.items()))
+        qrels = "".join("\t".join(map(str, row)) + "\n" for row in (_HEADER, *rows))
         queries = ({"_id": row["query_id"], "text": row["text"], "metadata": {}} for row in view.queries)
         corpus = ({"_id": id_, "title": "", "text": text, "metadata": {}} for id_, text in view.passages.items())
         return {
             QUERIES: "".join(f"{json_line(row)}\n" for row in queries),
             CORPUS: "".join(f"{json_line(row)}\n" for row in corpus),
-            QRELS: qrels.getvalue(),
+            QRELS: qrels,
         }
 
     def read(self, folder: Path, ids: Mapping[str, str | None]) -> Held:
