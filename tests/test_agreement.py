@@ -138,6 +138,13 @@ def test_grades_that_nobody_gave_count_for_ac2_alone() -> None:
         assert getattr(wide, name).value == pytest.approx(getattr(narrow, name).value)
 
 
+def test_the_range_of_the_grades_is_widened_by_those_that_were_given() -> None:
+    human, judge, queries = [1, 2, 2, 5, 1, 3], [2, 2, 3, 4, 2, 3], ["p", "p", "q", "q", "r", "r"]
+    for part, whole in (((2, 3), (1, 5)), ((0, 3), (0, 5))):
+        found, expected = (agreement(human, judge, queries, grades=grades).to_dict() for grades in (part, whole))
+        assert found == expected
+
+
 def test_no_interval_has_width_zero() -> None:
     same = [1 + i % 5 for i in range(60)]
     found = agreement(same, same, [f"q{i // 3}" for i in range(60)], grades=(1, 5))

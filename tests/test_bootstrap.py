@@ -7,6 +7,7 @@ from math import inf, isnan, log2
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import rag_selectivity as rs
 from rag_selectivity import Bootstrap, InputError
@@ -51,6 +52,18 @@ def test_intervals_equal_a_plain_loop_over_the_same_resamples() -> None:
             assert report[name, f"EF@{depth}"].low == pytest.approx(low, rel=1e-12)
             assert report[name, f"BoR@{depth}"].low == pytest.approx(log2(low) if low else -inf, rel=1e-12)
             assert report[name, f"BoR@{depth}"].high == pytest.approx(log2(high), rel=1e-12)
+
+
+@pytest.mark.parametrize(("successes", "n"), [(1, 12), (30, 45)])
+def test_the_interval_of_a_success_rate_is_mid_p(successes: int, n: int) -> None:
+    run = {f"q{i}": ["d1" if i < successes else "d2"] for i in range(n)}
+    qrels = {query: {"d1": 1} for query in run}
+    report = rs.evaluate(qrels, run, corpus_size=64, measures=["Success", "BoR"], depths=[1], bootstrap=Bootstrap())
+    success = report["Success@1"]
+    for rate, share in ((success.low, 0.975), (success.high, 0.025)):
+        drawn = stats.binom(n, rate)
+        assert drawn.cdf(successes - 1) + drawn.pmf(successes) / 2 == pytest.approx(share, rel=1e-9)
+    assert report["BoR@1"].low == pytest.approx(log2(64 * success.low))
 
 
 def test_the_same_seed_gives_the_same_digits_for_every_chunk_size(monkeypatch) -> None:

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import rag_selectivity as rs
 from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
@@ -17,7 +18,7 @@ from rag_selectivity.grading.designs import calibrate_draw
 from rag_selectivity.grading.store import Store
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.statistics.completion import Completion, steps_of
+from rag_selectivity.statistics.completion import Completion, steps_of, stratified_prior
 
 MEASURES = ["Success", "BoR", "RA-nWG", "Harm"]
 
@@ -84,6 +85,43 @@ def test_a_query_effect_is_learnt_from_the_labels_of_the_query() -> None:
     completion = Completion(query, np.zeros(120, np.int64), label, np.full((1, 2), 0.1), np.array([0.0, 1.0]), 2)
     draws = np.array(list(completion.draws(np.random.default_rng(0), 200)))
     assert draws[:, 20:60].mean() > draws[:, 80:].mean() + 0.2
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.7, 2.0])
+def test_the_effect_of_a_query_is_the_mode_of_what_its_labels_say(spread) -> None:
+    random = np.random.default_rng(4)
+    query, stratum = random.integers(0, 6, 40), random.integers(0, 2, 40)
+    label = random.integers(-1, 3, 40)
+    label[query == 5] = -1
+    steps, base = np.array([0.0, 1.0, 2.0]), random.dirichlet(np.ones(3), 2)
+    completion = Completion(query, stratum, label, np.full((2, 3), 0.1), steps, 6)
+    modes, deviations = completion._query_effects(base, spread)
+    for each in range(6):
+        known = (query == each) & (label >= 0)
+
+        def log_density(effect: float, known=known) -> float:
+            tilted = base[stratum[known]] * np.exp(effect * steps)
+            chosen = tilted[np.arange(known.sum()), label[known]] / tilted.sum(axis=1)
+            return float(np.log(chosen).sum() - effect**2 / (2 * spread**2))
+
+        best = optimize.minimize_scalar(lambda effect, f=log_density: -f(effect), bounds=(-9, 9), method="bounded")
+        assert modes[each] == pytest.approx(best.x, abs=1e-3)
+        h = 1e-3
+        curvature = (2 * log_density(best.x) - log_density(best.x + h) - log_density(best.x - h)) / h**2
+        assert deviations[each] == pytest.approx(curvature**-0.5, rel=1e-3)
+
+
+def test_pseudo_labels_elsewhere_are_spread_as_all_labels_elsewhere() -> None:
+    counts = np.array([[5.0, 5.0], [3.0, 1.0], [0.0, 2.0], [0.0, 0.0]])
+    listed = np.array([True, False, False, False])
+    prior = stratified_prior(counts, np.array([20.0, 80.0, 10.0, 7.0]), listed)
+    # Four labels stand for 80 passages and two for 10: 60 of these 90 are of the first grade.
+    pooled = np.array([60.0, 30.0]) / 90
+    assert prior[0] == pytest.approx([0.1, 0.1])
+    for row in prior[1:]:
+        assert row == pytest.approx(2 * (6 * pooled + 1) / (6 + 2))
+    none = stratified_prior(np.zeros((2, 2)), np.array([3.0, 4.0]), np.array([False, True]))
+    assert none == pytest.approx(np.array([[1.0, 1.0], [0.1, 0.1]]))
 
 
 def test_extra_passages_are_as_the_unlabelled_ones_of_their_stratum() -> None:

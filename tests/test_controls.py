@@ -374,6 +374,36 @@ def test_a_sampled_tail_stands_for_the_rest_of_it() -> None:
     assert shown == pytest.approx(max(0.0, np.log2(0.025 ** (1 / QUERIES) / chance)), abs=1e-3)
 
 
+def test_tails_of_which_few_queries_have_labels_bound_what_a_draw_finds() -> None:
+    labels, runs, drawn = judged_by(0.0, number=10)
+    stored = with_origins(labels, drawn)
+    drawn_of_tail = {f"q{i}": ("-9", "-10")[: i % 3] for i in range(QUERIES)}
+    rows = np.array(
+        [
+            row
+            for row, passage in enumerate(stored.passages)
+            if passage.startswith("d") and passage.endswith(drawn_of_tail[f"q{passage[1:].split('-')[0]}"] or ("none",))
+        ]
+    )
+    stored.origins.chosen[rows] = int(Chosen.TAIL)
+    stored.origins.tail_size[rows] = 60
+    stored.grade[[row for row in rows if stored.passages[row].endswith("-9")][::2]] = 1
+    shown = report((stored, runs, None), measures=["BoR"])["BoR@10"].shown
+    queries = range(QUERIES)
+    tails = [i for i in queries if i % 3]
+    relevant = [i % 5 != 0 for i in queries]
+    shares = sum(1 / len(drawn_of_tail[f"q{i}"]) for i in tails[::2])
+    for i in tails[::2]:
+        relevant[i] += 1
+    upper = beta.ppf(0.975, shares + 1, len(tails) - shares)
+    reach = np.mean([10 * (60 - i % 3) / SIZE if i % 3 else 0.0 for i in queries])
+    known = [1 - np.prod([1 - 10 / (SIZE - n) for n in range(int(each))]) for each in relevant]
+    outside = beta.ppf(0.975, 1, QUERIES)
+    successes = sum(each > 0 for each in relevant)
+    low = beta.ppf(0.025, successes, QUERIES - successes + 1)
+    assert shown == pytest.approx(np.log2(low / (outside + reach * upper + np.mean(known))), abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("controls", "options", "message"),
     [

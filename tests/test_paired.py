@@ -17,7 +17,7 @@ from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import EF
 from rag_selectivity.statistics import bounded, score
 from rag_selectivity.statistics.detectable import mean_difference, sensitivity
-from rag_selectivity.statistics.paired import Difference, Pair, _skewed, influence, paired_difference
+from rag_selectivity.statistics.paired import Difference, Pair, _skewed, _swapped, influence, paired_difference
 
 RNG = np.random.default_rng(4)
 
@@ -89,6 +89,22 @@ def test_ratios_with_denominators_of_their_own_swap_both_by_brute_force(form) ->
     assert found.p[0] == pytest.approx((every >= apart([1] * 9) - 1e-12).mean())
     ratios = top.sum() / down.sum(), other.sum() / other_down.sum()
     assert found.value[0] == pytest.approx(log2(ratios[0] / ratios[1]) if form == "bits" else ratios[0] - ratios[1])
+
+
+@pytest.mark.parametrize("form", ["bits", "ratio"])
+@pytest.mark.parametrize("theta", [-0.5, 0.0, 1.7])
+def test_swaps_of_ratios_are_those_of_a_run_without_the_difference(form, theta) -> None:
+    rng = np.random.default_rng(5)
+    top, other, down, other_down = rng.random((4, 7)) + 0.1
+    pair = Pair(form, top, down, other, other_down, np.ones(7), None)
+    signs = np.where(rng.random((20, 7)) < 0.5, 1.0, -1.0)
+    # Without the difference θ: the first run has θ less a denominator; in bits, the second has θ times as much.
+    first, second = (top, theta * other) if form == "bits" else (top - theta * down, other)
+    a, b = _swapped(pair, signs)
+    for row, stays in enumerate(signs > 0):
+        one = np.where(stays, first, second).sum() / np.where(stays, down, other_down).sum()
+        two = np.where(stays, second, first).sum() / np.where(stays, other_down, down).sum()
+        assert a[row] - theta * b[row] == pytest.approx(one - two, abs=1e-12)
 
 
 def test_equal_denominators_make_the_swap_a_flip_of_signs() -> None:
