@@ -72,7 +72,7 @@ _SETS = st.dictionaries(
 
 
 @pytest.mark.parametrize("form", EVERY)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(made=_SETS, texts=st.lists(_TEXTS, min_size=1, max_size=3))
 def test_any_ids_and_texts_come_back(form, made, texts) -> None:
     labels = {query: grades for query, (_, grades) in made.items() if grades}
@@ -83,11 +83,15 @@ def test_any_ids_and_texts_come_back(form, made, texts) -> None:
     with TemporaryDirectory() as place:
         asked = {query: text for query, (text, _) in made.items()}
         built = build(f"{place}/set", labels=labels, queries=asked, corpus=corpus).golden
+        refused = ""
         try:
             export(built, f"{place}/form", form)
         except InputError as error:
-            # TREC files cannot hold every id; nothing else is refused.
-            assert form == "trec" and "cannot stand in TREC files" in str(error)
+            refused = str(error)
+        if refused:
+            # The files of these forms cannot hold every id; nothing else is refused.
+            assert form in ("trec", "beir")
+            assert "cannot stand in" in refused
             return
         assert contents(import_set(f"{place}/form", f"{place}/again").golden) == contents(built)
 
@@ -212,9 +216,6 @@ def test_llama_index_evaluates_with_the_dataset(golden, tmp_path) -> None:
 
     evaluator = RetrieverEvaluator.from_metric_names(["hit_rate", "mrr"], retriever=Listed())
     results = [evaluator.evaluate(text, data["relevant_docs"][q]) for q, text in data["queries"].items()]
-    expected = (
-        rs.evaluate(golden, {"left": RUNS["left"]}, measures=["Success@3", "RR"], bootstrap=None) if False else None
-    )
     labels = golden.qrels().to_dict()
     expected = rs.evaluate(labels, {"left": RUNS["left"]}, scale="utility", measures=["Success@3", "RR"])
     for name, measure in (("hit_rate", "Success@3"), ("mrr", "RR")):

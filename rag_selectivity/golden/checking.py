@@ -126,15 +126,17 @@ def check(
         named = {name: run_of(run) for name, run in named_runs(runs).items()}
         at = sorted(set(depths or (DEFAULT_DEPTH,)))
         judged = _judged(labels, named, at)
-        size = None if checked.manifest.corpus is None else int(checked.manifest.corpus["passages"])
+        chosen = _with_depths(measures, at)
+        needs_size = any(parse_measure(each).needs_corpus_size for each in chosen)
+        stated = checked.manifest.corpus if needs_size else None
         reusable = reusability(
             labels,
             checked.label_rows,
             named,
-            measures=_with_depths(measures, at),
+            measures=chosen,
             depth=pool_depth or max(at),
             relevant_from=_RELEVANT,
-            corpus_size=size,
+            corpus_size=None if stated is None else int(stated["passages"]),
         )
         findings += [*_too_few_judged(judged, min_judged), *_not_reusable(reusable, max_shift, min_tau)]
     ordered = sorted(findings, key=lambda finding: _ORDER.index(finding.level))

@@ -220,7 +220,14 @@ def _figures(
         # The first of these evaluations is one that the user has seen the warnings of.
         warnings.simplefilter("ignore", SelectivityWarning)
         report = evaluate(
-            labels, dict(runs), measures=list(measures), scale="utility", corpus_size=corpus_size, bootstrap=None
+            labels,
+            dict(runs),
+            measures=list(measures),
+            scale="utility",
+            corpus_size=corpus_size,
+            bootstrap=None,
+            # A run may be left without a single label.
+            ids="exact",
         )
     return {
         (name, measure): (report[name, measure].value, report[name, measure].n) for name in runs for measure in measures
