@@ -239,7 +239,8 @@ def _tau(before: Sequence[float], after: Sequence[float]) -> float:
         return math.nan
     if len(set(before)) < 2 or len(set(after)) < 2:
         return math.nan
-    return float(kendalltau(before, after).statistic)
+    # The same order is 1 and not the float below it, which a limit of 1 would refuse.
+    return round(float(kendalltau(before, after).statistic), 12)
 
 
 def _finite(value: float) -> float | None:
