@@ -30,6 +30,8 @@ COMMANDS = (
     "store recover",
     "duplicates",
     "golden queries",
+    "golden draw",
+    "golden adjudicate",
     "golden build",
     "golden check",
     "golden diff",
