@@ -71,6 +71,7 @@ _SETS = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", EVERY)
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(made=_SETS, texts=st.lists(_TEXTS, min_size=1, max_size=3))

@@ -253,6 +253,7 @@ def test_a_file_that_was_changed_is_named(name, tmp_path) -> None:
 # -- interruptions -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_killed_build_leaves_whole_versions(tmp_path) -> None:
     many = {f"q{i}": {f"d{j}": 1 + (i + j) % 5 for j in range(40)} for i in range(40)}
