@@ -91,7 +91,8 @@ def test_panels_stand_in_their_order(helps) -> None:
 def test_helps_name_what_is_registered(helps) -> None:
     text = re.sub(r"\s+", " ", helps["evaluate"])
     assert (
-        "neither its content nor its suffix shows it: trec, beir, tsv, jsonl, csv, parquet, store or exported." in text
+        "neither its content nor its suffix shows it: trec, beir, tsv, jsonl, csv, parquet, store, exported or golden."
+        in text
     )
     assert "Set of rules: default or trec_eval. Each option below" in text
     assert "Interval method: bca, percentile or poisson." in text

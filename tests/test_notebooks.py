@@ -21,6 +21,7 @@ TUTORIALS = ROOT / "docs" / "tutorials"
 PAGES = sorted(TUTORIALS.glob("*.ipynb"))
 #: What a notebook needs beside the core.
 NEEDS = {
+    "from-a-trace-to-a-golden-set": ("aiohttp", "typer", "matplotlib"),
     "my-ragas-run": ("ragas", "jinja2", "matplotlib"),
     "my-unlabelled-pool": ("aiohttp", "typer", "matplotlib"),
     "which-k-for-my-tools": ("langchain_core", "bm25s", "matplotlib"),
@@ -28,6 +29,7 @@ NEEDS = {
 MOST_CELLS = 25
 #: Figures of a text that no cell prints: limits and rates that are defined elsewhere.
 STATED: dict[str, set[str]] = {
+    "from-a-trace-to-a-golden-set": {"10 %", "20 %"},  # the scripted annotators' rates of errors
     "my-ragas-run": {"80 %"},  # of PROC and %PROC, from which a question is healthy
     "my-unlabelled-pool": {"95 %", "15 %"},  # the level of intervals, the scripted annotator's rate of errors
     "which-k-for-my-tools": set(),
@@ -90,7 +92,7 @@ def ran() -> Iterator[dict[str, Future[Any]]]:
         yield {page.stem: pool.submit(maker.executed, page) for page in PAGES if not lacking(page)}
 
 
-def test_there_are_three_notebooks() -> None:
+def test_the_notebooks_are_those_whose_needs_are_known() -> None:
     assert {page.stem for page in PAGES} == set(NEEDS)
 
 

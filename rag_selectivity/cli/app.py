@@ -87,6 +87,11 @@ class _Golden(Group):
         _of_golden("queries", "Make an evaluation set from the questions that users asked."),
         _of_golden("draw", "Draw the pairs that people should label, and make a page for them."),
         _of_golden("adjudicate", "Compare annotators, and have their disagreements decided."),
+        _of_golden("build", "Make the next version of a golden set."),
+        _of_golden("check", "Check a golden set: texts, duplicates, judged shares, reusability."),
+        _of_golden("diff", "Show what changed between two versions of a golden set."),
+        _of_golden("export", "Write a golden set in the form of another tool."),
+        _of_golden("import", "Make a golden set from the form of another tool."),
     )
 
 
@@ -114,7 +119,7 @@ app = typer.Typer(
 )
 _store = typer.Typer(cls=_Store, rich_markup_mode=None, help="Show, export and import the labels of a store.")
 app.add_typer(_store, name="store", rich_help_panel=_LABELS)
-_golden = typer.Typer(cls=_Golden, rich_markup_mode=None, help="Make an evaluation set from what users asked.")
+_golden = typer.Typer(cls=_Golden, rich_markup_mode=None, help="Make, check, compare and export golden sets.")
 app.add_typer(_golden, name="golden", rich_help_panel=_LABELS)
 _online = typer.Typer(cls=_Online, rich_markup_mode=None, help="Interleaving and A/B tests: what users showed.")
 app.add_typer(_online, name="online", rich_help_panel=_RUNS)

@@ -1,5 +1,36 @@
-"""Evaluation sets: queries drawn from traffic."""
+"""Golden sets: queries drawn from traffic, versions of a set with its labels, checks, and exports."""
 
+from rag_selectivity.golden.building import Built, build
+from rag_selectivity.golden.checked import ChangedLabel, Check, Finding
+from rag_selectivity.golden.checking import check
+from rag_selectivity.golden.differing import Difference, GradeChange, WeightChange, diff
+from rag_selectivity.golden.exporting import Exported, export
+from rag_selectivity.golden.golden_set import GoldenSet
+from rag_selectivity.golden.importing import ImportedSet, import_set
+from rag_selectivity.golden.manifest import Manifest
 from rag_selectivity.golden.query_set import GoldenQuery, QuerySet, queries
+from rag_selectivity.golden.reusability import LeftOut, Reusability
 
-__all__ = ["GoldenQuery", "QuerySet", "queries"]
+__all__ = [
+    "Built",
+    "ChangedLabel",
+    "Check",
+    "Difference",
+    "Exported",
+    "Finding",
+    "GoldenQuery",
+    "GoldenSet",
+    "GradeChange",
+    "ImportedSet",
+    "LeftOut",
+    "Manifest",
+    "QuerySet",
+    "Reusability",
+    "WeightChange",
+    "build",
+    "check",
+    "diff",
+    "export",
+    "import_set",
+    "queries",
+]

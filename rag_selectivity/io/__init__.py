@@ -25,9 +25,10 @@ from rag_selectivity.io.trec import Trec
 # Of several that recognise a file the last one is taken; TREC, which recognises any file, comes first.
 for _format in (Trec, Beir, TabSeparated, JsonLines, CommaSeparated, Parquet):
     register_format(_format)
-# Label stores are read above this package, and are registered by their place.
+# Label stores and golden sets are read above this package, and are registered by their place.
 for _name, _class in (("store", "LabelStore"), ("exported", "ExportedLabels")):
     FORMATS.add_later(_name, "rag_selectivity.grading.labels_format", _class)
+FORMATS.add_later("golden", "rag_selectivity.golden.label_format", "GoldenLabels")
 
 for _reader in (
     ChromaCollection,

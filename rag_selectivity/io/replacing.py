@@ -94,7 +94,8 @@ def refuse_unwritable_folder(path: str | Path) -> None:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         while not place.exists():
             place = place.parent
-    target = _Target.of(place / "file")
+    # A name that no file has: one that is there would be tried out instead.
+    target = _Target.of(place / f".rag-selectivity-{os.getpid()}")
     target.path = path
     _try_out(target)
 

@@ -1,0 +1,98 @@
+"""`rag-selectivity golden check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.golden_build import SetArgument
+from rag_selectivity.cli.inputs import named_files, whole_numbers
+from rag_selectivity.cli.output import NOT_PASSED, Format, json_rows, note, put, put_rows, tell
+from rag_selectivity.cli.writable import OF_OUTPUT, OF_TABLE
+from rag_selectivity.errors import InputError
+from rag_selectivity.wording import counted
+
+CHECK_EXAMPLES = (
+    "rag-selectivity golden check faq --corpus corpus.jsonl --run bm25.trec --run dense.trec",
+    "rag-selectivity golden check faq --run bm25.trec --run dense.trec --measure AP --min-judged .9 --max-shift .1 "
+    "--format json",
+)
+
+
+def golden_check(
+    golden: SetArgument,
+    queries: Annotated[Path | None, o.input_file("Texts of the queries as they are now.")] = None,
+    corpus: Annotated[Path | None, o.input_file("Corpus as it is now: JSONL, TSV, CSV or Parquet.")] = None,
+    run: o.OptionalRunOption = None,
+    measure: Annotated[
+        list[str] | None,
+        o.option(o.MEASURES, "NAME", "Measure of reusability (default: RA-nWG, Success, AP). Repeat for more."),
+    ] = None,
+    depths: Annotated[str | None, o.option(o.MEASURES, "LIST", "Depths K of runs, as in 5,10 (default: 10).")] = None,
+    pool_depth: Annotated[
+        int | None,
+        o.option(o.MEASURES, "K", "Ranks of a run that brought labels, if origins do not say it (default: largest K)."),
+    ] = None,
+    threshold: Annotated[
+        float | None, o.option(o.INPUT, "SHARE", "Least similarity of near-duplicate queries (default: .6).")
+    ] = None,
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    min_judged: Annotated[
+        float | None, o.option(o.GATES, "SHARE", "Exit with 1 if less of a run's top K is judged.")
+    ] = None,
+    max_shift: Annotated[
+        float | None,
+        o.option(o.GATES, "AMOUNT", "Exit with 1 if a run's figure shifts more without the labels it alone brought."),
+    ] = None,
+    min_tau: Annotated[
+        float | None,
+        o.option(o.GATES, "TAU", "Exit with 1 if the order of the runs then agrees less (Kendall's tau)."),
+    ] = None,
+    strict: Annotated[bool, o.flag(o.GATES, "--strict", "Exit with 1 for warnings too.")] = False,
+    relabel: Annotated[
+        Path | None,
+        o.option(o.OUTPUT, OF_TABLE, "Table of the pairs to label again, for `annotate --draw file:FILE`."),
+    ] = None,
+    format: Annotated[Format, o.option(o.OUTPUT, "FORMAT", "Output format: table or json.")] = Format.table,
+    output: Annotated[
+        Path | None, o.option(o.OUTPUT, OF_OUTPUT, "File to write (default: standard output).", "--output", "-o")
+    ] = None,
+) -> None:
+    """Check a golden set: texts, duplicates, judged shares, reusability.
+
+    Exits with 1 if there is a problem: ids without a text, or labels of texts that have changed since.
+    """
+    from rag_selectivity.golden import check
+    from rag_selectivity.golden.render import check_text
+
+    if format not in (Format.table, Format.json):
+        raise InputError(f"--format must be table or json, got {format.value!r}")
+    found = check(
+        golden,
+        queries=queries,
+        corpus=corpus,
+        runs=named_files(run) if run else None,
+        measures=measure,
+        depths=whole_numbers(depths, "--depths"),
+        pool_depth=pool_depth,
+        threshold=threshold,
+        judges=judge,
+        rule=judge_rule,
+        min_judged=min_judged,
+        max_shift=max_shift,
+        min_tau=min_tau,
+    )
+    if relabel is not None:
+        if found.relabel:
+            put_rows([each.to_row() for each in found.relabel], relabel)
+            note(f"wrote {counted(len(found.relabel), 'pair')} to label again to {relabel}")
+        else:
+            note("no pair is to be labelled again by people: nothing was written")
+    put(json_rows(found.to_dict()) if format is Format.json else check_text(found), output)
+    if not found.passed(strict=strict):
+        tell("the set did not pass: " + ", ".join(dict.fromkeys(each.code for each in found.failing(strict=strict))))
+        raise typer.Exit(NOT_PASSED)

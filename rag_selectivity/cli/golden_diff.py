@@ -1,0 +1,38 @@
+"""`rag-selectivity golden diff`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.output import Format, json_rows, put
+from rag_selectivity.errors import InputError
+
+DIFF_EXAMPLES = (
+    "rag-selectivity golden diff faq",
+    "rag-selectivity golden diff faq/v1 faq/v2 --format json",
+)
+
+
+def golden_diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Set, or version of one.")],
+    new: Annotated[
+        Path | None,
+        typer.Argument(metavar="NEW", help="The other one. Without it: the newest of OLD, and the one before."),
+    ] = None,
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    format: Annotated[Format, o.option(o.OUTPUT, "FORMAT", "Output format: table or json.")] = Format.table,
+    output: o.OutputOption = None,
+) -> None:
+    """Show what changed between two versions of a golden set."""
+    from rag_selectivity.golden import diff
+    from rag_selectivity.golden.render import difference_text
+
+    if format not in (Format.table, Format.json):
+        raise InputError(f"--format must be table or json, got {format.value!r}")
+    found = diff(old, new, judges=judge, rule=judge_rule)
+    put(json_rows(found.to_dict()) if format is Format.json else difference_text(found), output)

@@ -1,0 +1,214 @@
+"""`build`: a new version of a golden set, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.golden.contents import SetContents
+from rag_selectivity.golden.corpus_print import CorpusPrint
+from rag_selectivity.golden.golden_set import GoldenSet, is_set_path, versions_of
+from rag_selectivity.golden.label_source import label_rows_of
+from rag_selectivity.golden.manifest import LABELS, MANIFEST, QUERIES, RUBRIC, Manifest
+from rag_selectivity.golden.query_rows import query_rows
+from rag_selectivity.grading.rubric import Rubric
+from rag_selectivity.io.own_folder import OwnFolder
+from rag_selectivity.io.replacing import refuse_unwritable_folder, write_files
+from rag_selectivity.io.writing import json_text
+
+
+@dataclass(frozen=True)
+class Built:
+    """What `build` made.
+
+    Attributes
+    ----------
+    golden : GoldenSet
+    is_new : bool
+        False where the newest version has the same content: then it is that one.
+    left_out : int
+        Labels of queries that the set does not have.
+    """
+
+    golden: GoldenSet
+    is_new: bool
+    left_out: int
+
+
+def build(
+    folder: str | Path,
+    *,
+    labels: Any,
+    queries: Any,
+    corpus: Any = None,
+    name: str | None = None,
+    licence: str | None = None,
+    description: str | None = None,
+    rubric: str | Path | None = None,
+    annotator: str | None = None,
+    grade_map: Any = None,
+    date: str | None = None,
+) -> Built:
+    """Make the next version of a golden set: `folder/v1`, `folder/v2` and so on.
+
+    A version never changes. It is made beside its place and put there when it is complete, so that an interruption
+    leaves the versions before it, and the same call makes it again. The same content makes no new version.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of the set; made if need be.
+    labels : path of a label store, of its export, of qrels or of a golden set; Qrels; or {query: {passage: grade}}
+        Grades from 1 to 5. All labels of the queries are kept, with judges, people, reasons and origins.
+    queries : QuerySet, path, DataFrame, {id: text} or list of records
+        As `golden queries` writes them; `weight`, `stratum` and other columns are kept.
+    corpus : path, {id: text}, DataFrame or records, optional
+        Gives the texts of the labelled passages, and the fingerprint of the corpus. Without it the set has no texts of
+        passages.
+    name, licence, description : str, optional
+        Default: those of the version before; of the first one the name of the folder, and none.
+    rubric : path, optional
+        The rubric by which was labelled, kept as a file of the set. Default: that of the version before.
+    annotator, grade_map
+        As in `store import`, for qrels.
+    date : str, optional
+        Default: now, or the time of the environment variable SOURCE_DATE_EPOCH.
+
+    Returns
+    -------
+    Built
+
+    Raises
+    ------
+    InputError
+        If a source is wrong, no label belongs to a query of the set, or the folder cannot be written. Nothing is
+        written then.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> of = {"labels": {"q1": {"d1": 5}}, "queries": {"q1": "What is RAG?"}, "corpus": {"d1": "RAG is …"}}
+    >>> with TemporaryDirectory() as place:
+    ...     made, again = build(f"{place}/faq", **of), build(f"{place}/faq", **of)
+    ...     made.golden.title, made.golden.qrels().to_dict(), made.is_new, again.is_new
+    ('faq v1', {'q1': {'d1': 5}}, True, False)
+    """
+    place = Path(folder)
+    labels, queries = _of_set(labels, LABELS), _of_set(queries, QUERIES)
+    former = _newest(place)
+    before = None if former is None else former.manifest
+    refuse_unwritable_folder(place)
+    rows = query_rows(queries)
+    asked = {row["query_id"] for row in rows}
+    all_labels = label_rows_of(labels, annotator=annotator, grade_map=grade_map)
+    kept = [row for row in all_labels if row["query_id"] in asked]
+    if not kept:
+        raise InputError(
+            f"{place}: none of the {len(all_labels):,} labels belongs to one of the {len(rows):,} queries: do they use "
+            f"the same ids?"
+        )
+    labelled = {row["passage_id"] for row in kept}
+    found = None if corpus is None else CorpusPrint.of(corpus, labelled)
+    contents = SetContents(
+        rows,
+        {} if found is None else found.texts,
+        kept,
+        None if found is None else found.to_dict(),
+        _rubric(rubric, former),
+    )
+    golden, is_new = put_version(
+        place,
+        contents,
+        former=former,
+        name=name if name is not None or before is None else before.name,
+        licence=licence if licence is not None or before is None else before.licence,
+        description=description if description is not None or before is None else before.description,
+        date=date,
+    )
+    return Built(golden, is_new, len(all_labels) - len(kept))
+
+
+def put_version(
+    place: Path,
+    contents: SetContents,
+    *,
+    former: GoldenSet | None,
+    name: str | None = None,
+    licence: str | None = None,
+    description: str | None = None,
+    date: str | None = None,
+    exactly: Manifest | None = None,
+) -> tuple[GoldenSet, bool]:
+    """Write the next version, or give the newest one where it is the same; `exactly` is a manifest to keep as it is."""
+    files = contents.files()
+    before = None if former is None else former.manifest
+    manifest = exactly or contents.manifest(
+        files,
+        name=name or place.resolve().name,
+        version=1 if before is None else before.version + 1,
+        date=date or _now(),
+        previous=before,
+        licence=licence,
+        description=description,
+    )
+    if former is not None and _means_the_same(manifest, former.manifest):
+        return former, False
+    target = place / f"v{manifest.version}"
+    _make_folder(place)
+    with OwnFolder(place) as own:
+        made = Path(own) / target.name
+        made.mkdir()
+        write_files({made / file: content for file, content in files.items()})
+        write_files({made / MANIFEST: f"{json_text(manifest.to_dict())}\n"})
+        try:
+            os.rename(made, target)
+        except OSError as error:
+            if target.exists():
+                raise InputError(f"{target}: another process has made this version meanwhile; build again") from None
+            raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
+    return GoldenSet.read(target), True
+
+
+def _of_set(source: Any, file: str) -> Any:
+    """The file of another golden set, where that was given."""
+    return GoldenSet.read(source).folder / file if isinstance(source, GoldenSet) or is_set_path(source) else source
+
+
+def _means_the_same(one: Manifest, other: Manifest) -> bool:
+    return all(getattr(one, key) == getattr(other, key) for key in ("fingerprint", "name", "licence", "description"))
+
+
+def _newest(place: Path) -> GoldenSet | None:
+    if (place / MANIFEST).is_file():
+        raise InputError(f"{place}: this is a version of a set, which never changes; give the folder of the set")
+    if place.exists() and not place.is_dir():
+        raise InputError(f"{place}: this is a file; a golden set is a folder")
+    return GoldenSet.read(place) if versions_of(place) else None
+
+
+def _make_folder(place: Path) -> None:
+    try:
+        place.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{place}: cannot be made ({error.strerror or error}); make the folder above it first"
+        ) from None
+
+
+def _rubric(given: str | Path | None, former: GoldenSet | None) -> bytes | None:
+    if given is not None:
+        Rubric.read(given)
+        return Path(given).read_bytes()
+    if former is not None and RUBRIC in former.manifest.files:
+        return (former.folder / RUBRIC).read_bytes()
+    return None
+
+
+def _now() -> str:
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    at = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

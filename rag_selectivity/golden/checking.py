@@ -1,0 +1,396 @@
+"""`check`: what is wrong with a golden set, or has become wrong since it was made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.columns import QUERY_NAMES
+from rag_selectivity.data.grades import SCALES
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.evaluate import evaluate
+from rag_selectivity.golden.checked import NOTE, PROBLEM, WARNING, ChangedLabel, Check, Finding
+from rag_selectivity.golden.contents import changed_labels
+from rag_selectivity.golden.corpus_print import CorpusPrint
+from rag_selectivity.golden.golden_set import GoldenSet
+from rag_selectivity.golden.grouping import groups_by_ngrams
+from rag_selectivity.golden.label_source import Row
+from rag_selectivity.golden.query_set import NGRAMS, THRESHOLDS
+from rag_selectivity.golden.questions import key_of
+from rag_selectivity.golden.reusability import Reusability, reusability
+from rag_selectivity.grading.store import digest
+from rag_selectivity.io.reading import named_runs, run_of
+from rag_selectivity.io.texts import read_texts
+from rag_selectivity.measures import parse_measure
+from rag_selectivity.wording import counted, number, percent
+
+DEFAULT_DEPTH = 10
+#: Not nDCG: its gains are the grades, so that a 1 that is taken away moves it, which is junk by this scale.
+DEFAULT_MEASURES = ("RA-nWG", "Success", "AP")
+_RELEVANT = SCALES["utility"].relevant_from
+_ORDER = (PROBLEM, WARNING, NOTE)
+
+
+def check(
+    golden: str | Path | GoldenSet,
+    *,
+    queries: Any = None,
+    corpus: Any = None,
+    runs: Any = None,
+    measures: Sequence[str] | None = None,
+    depths: Sequence[int] | None = None,
+    pool_depth: int | None = None,
+    threshold: float | None = None,
+    judges: Sequence[str] | None = None,
+    rule: str | None = None,
+    min_judged: float | None = None,
+    max_shift: float | None = None,
+    min_tau: float | None = None,
+) -> Check:
+    """Check a golden set.
+
+    Parameters
+    ----------
+    golden : path or GoldenSet
+        Of a path the newest version.
+    queries, corpus : path, {id: text}, DataFrame or records, optional
+        The texts as they are now. Labels that were given to other texts are problems, and those of people are listed to
+        be labelled again. Default: the texts that the set has.
+    runs : {name: run} or one run, optional
+        For the share of each that is judged, and for the reusability of the set.
+    measures : sequence of str, optional
+        Of the reusability, with or without depths. Default: RA-nWG, Success and AP.
+    depths : sequence of int, optional
+        Default: 10.
+    pool_depth : int, optional
+        Ranks of each run that brought labels, where origins do not say it. Default: the largest depth.
+    threshold : float, optional
+        The Jaccard similarity of character 3-grams from which two queries are near-duplicates. Default: .6.
+    judges, rule
+        As in `rag_selectivity.read_qrels`, for a set with labels of several judges.
+    min_judged : float, optional
+        The least share of the top K (at each depth) that must be judged, for every run.
+    max_shift : float, optional
+        The largest shift of a run's figure, up or down, without the labels that it alone brought.
+    min_tau : float, optional
+        The least Kendall's tau between the orders of the runs with and without the labels that one of them alone
+        brought.
+
+    Returns
+    -------
+    Check
+
+    Raises
+    ------
+    InputError
+        If the set cannot be read, or an argument is wrong or needs another.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from rag_selectivity.golden import build
+    >>> questions = {"q1": "What is RAG?", "q2": "What's RAG?"}
+    >>> with TemporaryDirectory() as place:
+    ...     grades = {"q1": {"d1": 5}, "q2": {"d1": 2}}
+    ...     made = build(place, labels=grades, queries=questions, corpus={"d1": "RAG is …"})
+    ...     found = check(made.golden, threshold=0.5, corpus={"d1": "RAG was …"})
+    >>> for finding in found.findings:
+    ...     print(finding.level, finding.code, finding.items)
+    problem text-changed (('q1', 'd1'), ('q2', 'd1'))
+    warning corpus-changed ()
+    warning near-duplicate-queries (('q1', 'q2'),)
+    warning no-relevant-passage ('q2',)
+    """
+    _check_arguments(runs, measures, min_judged, max_shift, min_tau, threshold)
+    checked = GoldenSet.read(golden)
+    labels = checked.qrels(judges=judges, rule=rule)
+    texts = {row["query_id"]: row["text"] for row in checked.queries}
+    now = _Now(checked, queries, corpus)
+    relabel, by_judge = _changed(checked, now)
+    findings = [
+        *_without_text(labels, now),
+        *_texts_changed(relabel, by_judge),
+        *_corpus_changed(checked, now),
+        *_near_duplicates(texts, THRESHOLDS[NGRAMS] if threshold is None else threshold),
+        *_without_labels(labels, list(texts)),
+    ]
+    judged: dict[str, dict[int, float]] = {}
+    reusable = None
+    if runs is not None:
+        named = {name: run_of(run) for name, run in named_runs(runs).items()}
+        at = sorted(set(depths or (DEFAULT_DEPTH,)))
+        judged = _judged(labels, named, at)
+        chosen = _with_depths(measures, at)
+        needs_size = any(parse_measure(each).needs_corpus_size for each in chosen)
+        stated = checked.manifest.corpus if needs_size else None
+        reusable = reusability(
+            labels,
+            checked.label_rows,
+            named,
+            measures=chosen,
+            depth=pool_depth or max(at),
+            relevant_from=_RELEVANT,
+            corpus_size=None if stated is None else int(stated["passages"]),
+        )
+        findings += [*_too_few_judged(judged, min_judged), *_not_reusable(reusable, max_shift, min_tau)]
+    ordered = sorted(findings, key=lambda finding: _ORDER.index(finding.level))
+    manifest = checked.manifest
+    return Check(manifest.name, manifest.version, manifest.fingerprint, tuple(ordered), judged, reusable, relabel)
+
+
+def _check_arguments(runs: Any, measures: Any, *limits: float | None) -> None:
+    min_judged, max_shift, min_tau, threshold = limits
+    for name, value, low, high in (
+        ("min_judged (--min-judged)", min_judged, 0.0, 1.0),
+        ("max_shift (--max-shift)", max_shift, 0.0, math.inf),
+        ("min_tau (--min-tau)", min_tau, -1.0, 1.0),
+        ("threshold (--threshold)", threshold, 0.0, 1.0),
+    ):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+            ends = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+            raise InputError(f"{name} must be a number {ends}, got {value!r}")
+        if runs is None and name.partition(" ")[0] != "threshold":
+            raise InputError(f"{name} is about runs: give runs (--run) too")
+    if threshold == 0:
+        raise InputError("threshold (--threshold) must be above 0: all queries are alike at 0")
+    if runs is None and measures:
+        raise InputError("measures (--measure) are those of runs: give runs (--run) too")
+
+
+class _Now:
+    """The texts that the ids have now: those that were given, else those of the set."""
+
+    def __init__(self, golden: GoldenSet, queries: Any, corpus: Any) -> None:
+        texts = {row["query_id"]: row["text"] for row in golden.queries}
+        self.queries: dict[str, str | None] = dict(texts)
+        if queries is not None:
+            found = dict(read_texts(queries, "queries", QUERY_NAMES))
+            self.queries = {id_: found.get(id_) for id_ in texts}
+        self.print: CorpusPrint | None = None
+        self.passages: Mapping[str, str] = golden.passages
+        if corpus is not None:
+            labelled = {row["passage_id"] for row in golden.label_rows}
+            self.print = CorpusPrint.of(corpus, labelled)
+            self.passages = self.print.texts
+
+
+# -- texts ------------------------------------------------------------------------------------------------
+
+
+def _without_text(labels: Qrels, now: _Now) -> Iterator[Finding]:
+    queries = [id_ for id_, text in now.queries.items() if not (text or "").strip()]
+    if queries:
+        yield Finding(
+            "query-without-text",
+            PROBLEM,
+            f"{counted(len(queries), 'query has', 'queries have')} no text ({examples(queries)}): nobody can label or "
+            f"search for them; add the texts, or leave the queries out",
+            tuple(queries),
+        )
+    passages = sorted({p for query in labels for p in labels[query] if not now.passages.get(p, "").strip()})
+    if passages:
+        where = "the corpus" if now.print is not None else "the set"
+        yield Finding(
+            "passage-without-text",
+            PROBLEM,
+            f"{counted(len(passages), 'labelled passage has', 'labelled passages have')} no text in {where} "
+            f"({examples(passages)}): no retriever can find it there; give the corpus that was labelled, or remove the "
+            f"labels",
+            tuple(passages),
+        )
+
+
+def _changed(golden: GoldenSet, now: _Now) -> tuple[tuple[ChangedLabel, ...], int]:
+    """What people should label again, and how many pairs of a judge's labels have another text."""
+    # A second grade of the same person never counts as a label, nor does one that was skipped or failed.
+    counts = [row for row in golden.label_rows if row["grade"] is not None and not row.get("sample")]
+    rows = list(map(_with_texts_of_the_set(golden), counts))
+    changed = list(changed_labels(rows, now.queries, now.passages))
+    of_people: dict[tuple[str, str], list[Row]] = {}
+    by_judge = set()
+    for row in changed:
+        if row["source"] == "human":
+            of_people.setdefault((row["query_id"], row["passage_id"]), []).append(row)
+        else:
+            by_judge.add((row["query_id"], row["passage_id"]))
+    relabel = [
+        ChangedLabel(*pair, _what(of_pair, now), tuple(sorted({str(row["judge"]) for row in of_pair})))
+        for pair, of_pair in of_people.items()
+    ]
+    return tuple(relabel), len(by_judge)
+
+
+def _with_texts_of_the_set(golden: GoldenSet) -> Callable[[Row], Row]:
+    """Gives labels that do not say which texts were read those that the set had when it was made."""
+    of_query = {row["query_id"]: digest(row["text"]).hex() for row in golden.queries if row["text"] is not None}
+    of_passage = {id_: digest(text).hex() for id_, text in golden.passages.items()}
+
+    def filled(row: Row) -> Row:
+        if row.get("query_hash") and row.get("passage_hash"):
+            return row
+        hashes = {"query_hash": of_query.get(row["query_id"]), "passage_hash": of_passage.get(row["passage_id"])}
+        return {**row, **{name: row.get(name) or value for name, value in hashes.items()}}
+
+    return filled
+
+
+def _what(rows: Sequence[Row], now: _Now) -> str:
+    changed = set()
+    for row in rows:
+        for what, texts, id_ in (("query", now.queries, "query_id"), ("passage", now.passages, "passage_id")):
+            text = texts.get(row[id_])
+            if text is not None and row.get(f"{what}_hash") not in (None, digest(text).hex()):
+                changed.add(what)
+    return "both" if len(changed) == 2 else changed.pop()
+
+
+def _texts_changed(relabel: Sequence[ChangedLabel], by_judge: int) -> Iterator[Finding]:
+    if relabel:
+        pairs = tuple((each.query, each.passage) for each in relabel)
+        first = pairs[0]
+        yield Finding(
+            "text-changed",
+            PROBLEM,
+            f"people labelled {counted(len(relabel), 'pair')} whose text has changed since (for example query "
+            f"{first[0]!r}, passage {first[1]!r}): their grades still count, and may be wrong now; have the same "
+            f"people label these pairs again (--relabel FILE lists them for annotate --draw file:FILE)",
+            pairs,
+        )
+    if by_judge:
+        yield Finding(
+            "text-changed",
+            PROBLEM,
+            f"a judge labelled {counted(by_judge, 'pair')} whose text has changed since: run `grade` with the texts of "
+            f"now, which grades these pairs alone, and make a new version",
+        )
+
+
+def _corpus_changed(golden: GoldenSet, now: _Now) -> Iterator[Finding]:
+    stated = golden.manifest.corpus
+    if now.print is None or stated is None or now.print.to_dict() == stated:
+        return
+    yield Finding(
+        "corpus-changed",
+        WARNING,
+        f"the corpus is not the one that version {golden.version} was made with ({stated['passages']:,} passages then, "
+        f"{now.print.passages:,} now): passages that are new have no labels",
+    )
+
+
+# -- queries and labels ---------------------------------------------------------------------------------
+
+
+def _near_duplicates(texts: Mapping[str, str | None], threshold: float) -> Iterator[Finding]:
+    known = [(id_, key_of(text)) for id_, text in texts.items() if text is not None and key_of(text)]
+    if not known:
+        return
+    keys = [key for _, key in known]
+    leaders = groups_by_ngrams(keys, np.arange(len(keys)), threshold)
+    groups: dict[int, list[str]] = {}
+    for (id_, _), leader in zip(known, leaders.tolist(), strict=True):
+        groups.setdefault(leader, []).append(id_)
+    alike = tuple(tuple(group) for group in groups.values() if len(group) > 1)
+    if alike:
+        yield Finding(
+            "near-duplicate-queries",
+            WARNING,
+            f"{counted(len(alike), 'group')} of queries ask nearly the same ({examples(alike[0])}): they are not "
+            f"independent, so that intervals become too narrow; keep one of each, with its weight (golden queries "
+            f"--group ngrams), or give them as --clusters",
+            alike,
+        )
+
+
+def _without_labels(labels: Qrels, queries: Sequence[str]) -> Iterator[Finding]:
+    unlabelled = tuple(id_ for id_ in queries if id_ not in labels or not labels[id_])
+    if unlabelled:
+        yield Finding(
+            "query-without-labels",
+            WARNING,
+            f"{counted(len(unlabelled), 'query has', 'queries have')} no label ({examples(unlabelled)}): no figure is "
+            f"about {'it' if len(unlabelled) == 1 else 'them'}; have their passages labelled, or leave them out",
+            unlabelled,
+        )
+    none = set(unlabelled)
+    irrelevant = tuple(id_ for id_ in queries if id_ not in none and max(labels[id_].values()) < _RELEVANT)
+    if irrelevant:
+        yield Finding(
+            "no-relevant-passage",
+            WARNING,
+            f"{counted(len(irrelevant), 'query has', 'queries have')} no passage of grade {_RELEVANT} or above "
+            f"({examples(irrelevant)}): BoR, Success and RA-nWG leave such queries out or cannot tell systems apart by "
+            f"them; search further, or note that the corpus has no answer",
+            irrelevant,
+        )
+
+
+# -- runs ---------------------------------------------------------------------------------------------
+
+
+def _judged(labels: Qrels, runs: Mapping[str, Run], depths: Sequence[int]) -> dict[str, dict[int, float]]:
+    report = evaluate(
+        {query: labels[query] for query in labels},
+        dict(runs),
+        measures=["Judged"],
+        depths=list(depths),
+        scale="utility",
+        bootstrap=None,
+    )
+    return {name: {depth: report[name, f"Judged@{depth}"].value for depth in depths} for name in runs}
+
+
+def _too_few_judged(judged: Mapping[str, Mapping[int, float]], least: float | None) -> Iterator[Finding]:
+    below = [
+        (run, depth, share)
+        for run, shares in judged.items()
+        for depth, share in shares.items()
+        if not share >= (least or 0)
+    ]
+    if least is not None and below:
+        run, depth, share = min(below, key=lambda each: each[2])
+        yield Finding(
+            "judged",
+            PROBLEM,
+            f"{percent(share)} of the top {depth} of {run} is judged, and {percent(least)} was asked for "
+            f"(--min-judged): have the rest labelled",
+            tuple(dict.fromkeys(run for run, _, _ in below)),
+        )
+
+
+def _not_reusable(found: Reusability, max_shift: float | None, min_tau: float | None) -> Iterator[Finding]:
+    shift, tau = found.largest_shift(), found.lowest_tau()
+    if max_shift is not None and shift is not None and abs(shift[2]) > max_shift:
+        yield Finding(
+            "shift",
+            PROBLEM,
+            f"{shift[1]} of {shift[0]} shifts by {number(shift[2])} without the labels that it alone brought, and "
+            f"{max_shift:g} was allowed (--max-shift): pool more systems, or deeper",
+            (shift[0],),
+        )
+    if min_tau is not None and tau is not None and tau[2] < min_tau:
+        yield Finding(
+            "tau",
+            PROBLEM,
+            f"without the labels that {tau[0]} alone brought, the order of the runs by {tau[1]} has a Kendall's tau of "
+            f"{number(tau[2])} with the order by all labels, and {min_tau:g} was asked for (--min-tau): pool more "
+            f"systems, or deeper",
+            (tau[0],),
+        )
+
+
+def _with_depths(measures: Sequence[str] | None, depths: Sequence[int]) -> list[str]:
+    """The measures that are one figure as they are, the others at each depth."""
+    found: list[str] = []
+    for given in measures or DEFAULT_MEASURES:
+        measure = parse_measure(given)
+        whole = measure.at is not None or measure.takes_whole_lists
+        found += [str(measure)] if whole else [str(measure @ depth) for depth in depths]
+    return list(dict.fromkeys(found))

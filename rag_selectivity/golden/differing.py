@@ -1,0 +1,210 @@
+"""`diff`: what changed between two versions of a golden set, or between two sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.golden.golden_set import GoldenSet
+from rag_selectivity.golden.label_source import Row
+
+SCHEMA = "rag-selectivity/golden-diff/1"
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class GradeChange:
+    """A pair whose grade is another one; None where a version has no grade for it."""
+
+    query: str
+    passage: str
+    old: int | None
+    new: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"query_id": self.query, "passage_id": self.passage, "old": self.old, "new": self.new}
+
+
+@dataclass(frozen=True, slots=True)
+class WeightChange:
+    """A query of both versions whose weight is another one; None where a version has no weights."""
+
+    query: str
+    old: float | None
+    new: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"query_id": self.query, "old": self.old, "new": self.new}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What changed between two versions.
+
+    Attributes
+    ----------
+    old, new : mapping
+        `name`, `version`, `fingerprint`, `date` and `licence` of each.
+    queries_added, queries_removed, queries_reworded : tuple of str
+        Query ids; reworded: another text.
+    weights : tuple of WeightChange
+    passages_reworded : tuple of str
+        Labelled passages of both versions whose text is another one.
+    grades : tuple of GradeChange
+        Pairs whose one grade (people's before judges', as `evaluate` takes it) was added, removed or changed. Pairs of
+        queries that only one version has are among them.
+    labels_added, labels_removed : {judge or annotator: labels}
+        Labels of a judge or person that only one version has, whatever grade a pair ends up with.
+    corpus_changed : bool or None
+        None if one of the versions has no corpus.
+    """
+
+    old: Mapping[str, Any]
+    new: Mapping[str, Any]
+    queries_added: tuple[str, ...]
+    queries_removed: tuple[str, ...]
+    queries_reworded: tuple[str, ...]
+    weights: tuple[WeightChange, ...]
+    passages_reworded: tuple[str, ...]
+    grades: tuple[GradeChange, ...]
+    labels_added: Mapping[str, int]
+    labels_removed: Mapping[str, int]
+    corpus_changed: bool | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the versions hold the same."""
+        return all(self.old[name] == self.new[name] for name in ("fingerprint", "licence"))
+
+    def counts(self) -> dict[str, int]:
+        """How many of each, by name."""
+        return {
+            "queries added": len(self.queries_added),
+            "queries removed": len(self.queries_removed),
+            "queries with another text": len(self.queries_reworded),
+            "weights changed": len(self.weights),
+            "passages with another text": len(self.passages_reworded),
+            "pairs with a grade now": sum(each.old is None for each in self.grades),
+            "pairs without a grade now": sum(each.new is None for each in self.grades),
+            "grades changed": sum(None not in (each.old, each.new) for each in self.grades),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "schema": SCHEMA,
+            "old": dict(self.old),
+            "new": dict(self.new),
+            "is_empty": self.is_empty,
+            "queries": {
+                "added": list(self.queries_added),
+                "removed": list(self.queries_removed),
+                "reworded": list(self.queries_reworded),
+                "weights": [each.to_dict() for each in self.weights],
+            },
+            "passages": {"reworded": list(self.passages_reworded)},
+            "grades": [each.to_dict() for each in self.grades],
+            "labels": {"added": dict(self.labels_added), "removed": dict(self.labels_removed)},
+            "corpus_changed": self.corpus_changed,
+        }
+
+
+def diff(
+    old: str | Path | GoldenSet,
+    new: str | Path | GoldenSet | None = None,
+    *,
+    judges: Sequence[str] | None = None,
+    rule: str | None = None,
+) -> Difference:
+    """Compare two versions of a golden set.
+
+    Parameters
+    ----------
+    old, new : path or GoldenSet
+        `new` left out: the newest version of the set `old`, with the version before it.
+    judges, rule
+        As in `rag_selectivity.read_qrels`, for versions with labels of several judges.
+
+    Returns
+    -------
+    Difference
+
+    Raises
+    ------
+    InputError
+        If a version cannot be read, or there is none before the newest.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from rag_selectivity.golden import build
+    >>> with TemporaryDirectory() as place:
+    ...     made = [build(place, labels={"q1": {"d1": grade}}, queries={"q1": "What is RAG?"}) for grade in (5, 2)]
+    ...     diff(place).grades
+    (GradeChange(query='q1', passage='d1', old=5, new=2),)
+    """
+    if new is None:
+        newest = GoldenSet.read(old)
+        if newest.manifest.previous is None:
+            raise InputError(f"{newest.folder}: there is no version before this one: give two versions")
+        old, new = GoldenSet.read(newest.folder, version=newest.manifest.previous["version"]), newest
+    one, other = GoldenSet.read(old), GoldenSet.read(new)
+    texts, texts_now = ({row["query_id"]: row["text"] for row in each.queries} for each in (one, other))
+    weights, weights_now = one.weights or {}, other.weights or {}
+    both = [query for query in texts if query in texts_now]
+    grades, grades_now = (_grades(each, judges, rule) for each in (one, other))
+    given, given_now = _labels(one.label_rows), _labels(other.label_rows)
+    prints = one.manifest.corpus, other.manifest.corpus
+    return Difference(
+        old=_named(one),
+        new=_named(other),
+        queries_added=tuple(query for query in texts_now if query not in texts),
+        queries_removed=tuple(query for query in texts if query not in texts_now),
+        queries_reworded=tuple(query for query in both if texts[query] != texts_now[query]),
+        weights=tuple(
+            WeightChange(query, weights.get(query), weights_now.get(query))
+            for query in both
+            if weights.get(query) != weights_now.get(query)
+        ),
+        passages_reworded=tuple(
+            sorted(id_ for id_, text in one.passages.items() if other.passages.get(id_, text) != text)
+        ),
+        grades=tuple(
+            GradeChange(*pair, grades.get(pair), grades_now.get(pair))
+            for pair in sorted({*grades, *grades_now})
+            if grades.get(pair) != grades_now.get(pair)
+        ),
+        labels_added=_counted(given_now, given),
+        labels_removed=_counted(given, given_now),
+        corpus_changed=None if None in prints else prints[0] != prints[1],
+    )
+
+
+def _named(golden: GoldenSet) -> dict[str, Any]:
+    manifest = golden.manifest
+    return {name: getattr(manifest, name) for name in ("name", "version", "fingerprint", "date", "licence")}
+
+
+def _grades(golden: GoldenSet, judges: Sequence[str] | None, rule: str | None) -> dict[Pair, int]:
+    labels = golden.qrels(judges=judges, rule=rule)
+    return {(query, passage): grade for query in labels for passage, grade in labels[query].items()}
+
+
+def _labels(rows: Sequence[Row]) -> dict[tuple[Any, ...], str]:
+    """{what makes a label: who gave it}; a label of another text or another grade is another label."""
+    identity = ("source", "judge", "rubric_version", "prompt_version", "query_id", "passage_id", "sample", "grade")
+    hashes = ("query_hash", "passage_hash")
+    return {tuple(row.get(name) for name in (*identity, *hashes)): str(row["judge"]) for row in rows}
+
+
+def _counted(labels: Mapping[tuple[Any, ...], str], others: Mapping[tuple[Any, ...], str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for key, who in labels.items():
+        if key not in others:
+            counts[who] = counts.get(who, 0) + 1
+    return dict(sorted(counts.items()))

@@ -1,0 +1,153 @@
+"""`export`: a golden set in the form of another tool, with a side file for what that form cannot hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.data.columns import PASSAGE_NAMES
+from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.golden.corpus_print import CorpusPrint
+from rag_selectivity.golden.forms import FORMS
+from rag_selectivity.golden.forms.form import Form, View
+from rag_selectivity.golden.forms.side import SIDE, side_text
+from rag_selectivity.golden.golden_set import GoldenSet
+from rag_selectivity.io.replacing import refuse_unwritable_folder, write_files
+from rag_selectivity.io.texts import read_texts
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What `export` wrote.
+
+    Attributes
+    ----------
+    form : str
+    lacks : str
+        What the form cannot hold; it is in the side file.
+    files : tuple of Path
+        The side file is the last.
+    queries, passages, pairs : int
+        Queries, texts of passages, and graded or relevant pairs in the form.
+    """
+
+    form: str
+    lacks: str
+    files: tuple[Path, ...]
+    queries: int
+    passages: int
+    pairs: int
+
+
+def form_of(name: str) -> Form:
+    """A form by its name; an InputError names those that there are."""
+    if name not in FORMS:
+        raise InputError(f"form (--form) must be one of {', '.join(FORMS)}, got {name!r}{did_you_mean(name, FORMS)}")
+    return FORMS[name]
+
+
+def export(
+    golden: str | Path | GoldenSet,
+    folder: str | Path,
+    form: str,
+    *,
+    corpus: Any = None,
+    judges: Sequence[str] | None = None,
+    rule: str | None = None,
+) -> Exported:
+    """Write a golden set in the form of another tool.
+
+    All files are written, or none. `golden-set.side.jsonl` beside them holds what the form cannot hold; with it,
+    `import_set` gives back the same version.
+
+    Parameters
+    ----------
+    golden : path or GoldenSet
+    folder : str or Path
+        Made if need be; files of these names are replaced.
+    form : {"trec", "beir", "ragas", "langsmith", "llama-index"}
+    corpus : path, {id: text}, DataFrame or records, optional
+        For BEIR and LlamaIndex: the corpus that the set was made with, whose texts then all stand in the form. Default:
+        the labelled passages alone. Retrieval from these alone is easier than from the corpus.
+    judges, rule
+        As in `rag_selectivity.read_qrels`, for a set with labels of several judges: the form holds one grade of a pair.
+
+    Raises
+    ------
+    InputError
+        If the set has queries without a text, an id cannot stand in the form, the corpus is another one, or the form
+        holds no corpus.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from rag_selectivity.golden import build
+    >>> with TemporaryDirectory() as place:
+    ...     made = build(f"{place}/faq", labels={"q1": {"d1": 5, "d2": 1}}, queries={"q1": "What is RAG?"})
+    ...     written = export(made.golden, f"{place}/trec", "trec")
+    ...     (written.files[1].name, written.files[1].read_text())
+    ('qrels.trec', 'q1 0 d1 5\\nq1 0 d2 1\\n')
+    """
+    chosen = form_of(form)
+    given = GoldenSet.read(golden)
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target}: this is a file; an export is a folder")
+    refuse_unwritable_folder(target)
+    view = view_of(given, judges, rule, _texts(given, chosen, corpus))
+    without = [row["query_id"] for row in view.queries if not (row["text"] or "").strip()]
+    if without:
+        raise InputError(
+            f"{given.folder}: {len(without)} of the queries have no text ({examples(without)}), and the form {form} "
+            f"needs one; make a version with all texts"
+        )
+    contents = {target / name: content for name, content in chosen.files(view).items()}
+    side = side_text(
+        given,
+        form,
+        judges=judges,
+        rule=rule,
+        full_corpus=corpus is not None,
+        held_queries=chosen.texts_of_queries(view),
+        held_passages=chosen.texts_of_passages(view),
+    )
+    for file in contents:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{file.parent}: cannot be made ({error.strerror or error}); name another folder"
+            ) from None
+    files = {**contents, target / SIDE: side}
+    write_files(files)
+    pairs = sum(
+        len(grades) if chosen.holds_grades else len(view.relevant(query)) for query, grades in view.grades.items()
+    )
+    return Exported(form, chosen.lacks, tuple(files), len(view.queries), len(chosen.texts_of_passages(view)), pairs)
+
+
+def view_of(golden: GoldenSet, judges: Sequence[str] | None, rule: str | None, texts: dict[str, str]) -> View:
+    """What of a set a form holds, with these texts of passages."""
+    labels = golden.qrels(judges=judges, rule=rule)
+    return View(golden.name, golden.queries, texts, {query: labels[query] for query in labels if labels[query]})
+
+
+def _texts(golden: GoldenSet, form: Form, corpus: Any) -> dict[str, str]:
+    if corpus is None:
+        return dict(golden.passages)
+    if not form.holds_corpus:
+        raise InputError(f"the form {form.name} holds no corpus: leave out corpus (--corpus)")
+    texts: dict[str, str] = {}
+    for id_, text in read_texts(corpus, "corpus", PASSAGE_NAMES):
+        texts.setdefault(id_, text)
+    stated = golden.manifest.corpus
+    if stated is not None and CorpusPrint.of_rows(texts.items(), ()).to_dict() != stated:
+        raise InputError(
+            f"corpus: it is not the one that {golden.title} was made with ({stated['passages']:,} passages then, "
+            f"{len(texts):,} now): give that one, or make a new version with this one"
+        )
+    if stated is None:
+        raise InputError(f"{golden.folder}: the set was made without a corpus; make a version with it first")
+    return texts

@@ -1,0 +1,56 @@
+"""BEIR: `queries.jsonl`, `corpus.jsonl` and `qrels/test.tsv`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.golden.forms.form import Form, Held, View
+from rag_selectivity.golden.forms.reading import add_grade, add_passage, add_query, id_of, rows_of, text_of
+from rag_selectivity.io.texts import passage_text
+from rag_selectivity.io.writing import json_line
+
+QUERIES, CORPUS, QRELS = "queries.jsonl", "corpus.jsonl", "qrels/test.tsv"
+_HEADER = ("query-id", "corpus-id", "score")
+_CANNOT_STAND = frozenset('\t\n\r"')
+
+
+class Beir(Form):
+    """A folder as BEIR's loader reads it."""
+
+    name = "beir"
+    lacks = "weights, nobody's name at a label, and no second label of a pair"
+    holds_grades = True
+    holds_corpus = True
+
+    def files(self, view: View) -> dict[str, str]:
+        """The three files. A title stands in the text, as a judge read it."""
+        for id_ in (*view.grades, *(p for grades in view.grades.values() for p in grades)):
+            if not _CANNOT_STAND.isdisjoint(id_):
+                raise InputError(
+                    f"{id_!r} cannot stand in {QRELS}, where tabs, ends of lines and quotation marks mean something; "
+                    f"export to another form"
+                )
+        rows = ((q, p, grade) for q, grades in view.grades.items() for p, grade in sorted(grades.items()))
+        qrels = "".join("\t".join(map(str, row)) + "\n" for row in (_HEADER, *rows))
+        queries = ({"_id": row["query_id"], "text": row["text"], "metadata": {}} for row in view.queries)
+        corpus = ({"_id": id_, "title": "", "text": text, "metadata": {}} for id_, text in view.passages.items())
+        return {
+            QUERIES: "".join(f"{json_line(row)}\n" for row in queries),
+            CORPUS: "".join(f"{json_line(row)}\n" for row in corpus),
+            QRELS: qrels,
+        }
+
+    def read(self, folder: Path, ids: Mapping[str, str | None]) -> Held:
+        """The three files."""
+        held = Held()
+        for where, row in rows_of(folder / QUERIES):
+            add_query(held, id_of(row, "_id", where, "query"), text_of(row, "text", where), where)
+        for where, row in rows_of(folder / CORPUS):
+            text = passage_text(row)
+            add_passage(held, id_of(row, "_id", where, "passage"), text if isinstance(text, str) else "", where)
+        for where, row in rows_of(folder / QRELS):
+            query, passage = id_of(row, _HEADER[0], where, "query"), id_of(row, _HEADER[1], where, "passage")
+            add_grade(held, query, passage, row.get(_HEADER[2], ""), where)
+        return held

@@ -1,0 +1,104 @@
+"""A form of another tool: how a set is written in it, and what is read of it again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rag_selectivity.data.grades import SCALES
+
+Pair = tuple[str, str]
+#: The lowest relevant grade, which an id that is expected without a grade gets too.
+RELEVANT = SCALES["utility"].relevant_from
+
+
+@dataclass(frozen=True)
+class View:
+    """What of a set is written in a form.
+
+    Attributes
+    ----------
+    name : str
+        Of the set.
+    queries : sequence of rows
+        With `query_id`, `text` and other columns; every text is there.
+    passages : {id: text}
+        Of the labelled passages, or of the whole corpus.
+    grades : {query: {passage: grade}}
+        One grade for each pair.
+    """
+
+    name: str
+    queries: tuple[Mapping[str, Any], ...]
+    passages: Mapping[str, str]
+    grades: Mapping[str, Mapping[str, int]]
+
+    def relevant(self, query: str) -> list[str]:
+        """The relevant passages of a query, the highest grade first, then by id."""
+        grades = self.grades.get(query, {})
+        return sorted((p for p, grade in grades.items() if grade >= RELEVANT), key=lambda p: (-grades[p], p))
+
+
+@dataclass
+class Held:
+    """What was read of a form, with the place of each thing for errors.
+
+    Attributes
+    ----------
+    queries, passages : {id: (text, place)}
+    grades : {(query, passage): (grade, place)}
+        The grade is None where the form says only that the passage is relevant.
+    columns : {query: {name: value}}
+        Further columns of queries.
+    """
+
+    queries: dict[str, tuple[str, str]] = field(default_factory=dict)
+    passages: dict[str, tuple[str, str]] = field(default_factory=dict)
+    grades: dict[Pair, tuple[int | None, str]] = field(default_factory=dict)
+    columns: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class Form(ABC):
+    """A form of another tool.
+
+    Attributes
+    ----------
+    name : str
+        As `--form` takes it.
+    lacks : str
+        What it cannot hold, as a sentence goes on after "holds no".
+    holds_grades : bool
+        Whether it holds grades, rather than which passages are relevant.
+    holds_corpus : bool
+        Whether it holds texts of passages that are not relevant, and so can hold a whole corpus.
+    """
+
+    name: ClassVar[str]
+    lacks: ClassVar[str]
+    holds_grades: ClassVar[bool]
+    holds_corpus: ClassVar[bool]
+
+    @abstractmethod
+    def files(self, view: View) -> dict[str, str]:
+        """{name of a file in the folder: content}."""
+
+    @abstractmethod
+    def read(self, folder: Path, ids: Mapping[str, str | None]) -> Held:
+        """What its files hold; `ids` are {query: hash of its text} of the side file, for forms without ids of queries.
+
+        Raises
+        ------
+        InputError
+            Naming file and line.
+        """
+
+    def texts_of_queries(self, view: View) -> dict[str, str]:
+        """{id: text} as its files give the texts of the queries again."""
+        return {row["query_id"]: row["text"] for row in view.queries}
+
+    def texts_of_passages(self, view: View) -> dict[str, str]:
+        """{id: text} of the passages whose texts its files hold."""
+        return dict(view.passages) if self.holds_corpus else {}

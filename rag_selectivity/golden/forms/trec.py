@@ -1,0 +1,61 @@
+"""TREC: `queries.tsv` with an id, a tab and a text on each line, and `qrels.trec`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.golden.forms.form import Form, Held, View
+from rag_selectivity.golden.forms.reading import add_grade, add_query, id_of
+from rag_selectivity.io.opening import text_lines
+
+QUERIES, QRELS = "queries.tsv", "qrels.trec"
+_SPACES = frozenset(" \t\n\v\f\r")
+_NO_BEGINNINGS = ("#", "\ufeff")
+
+
+class Trec(Form):
+    """Queries and qrels as TREC's tools read them."""
+
+    name = "trec"
+    lacks = "texts of passages, no white space in texts but blanks, no weights, and nobody's name at a label"
+    holds_grades = True
+    holds_corpus = False
+
+    def files(self, view: View) -> dict[str, str]:
+        """Both files; an id with white space cannot stand in them."""
+        ids = [*view.grades, *(row["query_id"] for row in view.queries), *(p for g in view.grades.values() for p in g)]
+        for id_ in ids:
+            if not _SPACES.isdisjoint(id_) or id_.startswith(_NO_BEGINNINGS):
+                raise InputError(
+                    f"{id_!r} cannot stand in TREC files, whose fields are split at white space, and where # begins a "
+                    f"comment; export to another form"
+                )
+        texts = self.texts_of_queries(view)
+        qrels = (f"{q} 0 {p} {grade}\n" for q, grades in view.grades.items() for p, grade in sorted(grades.items()))
+        return {QUERIES: "".join(f"{id_}\t{text}\n" for id_, text in texts.items()), QRELS: "".join(qrels)}
+
+    def texts_of_queries(self, view: View) -> dict[str, str]:
+        """With blanks for all white space."""
+        return {row["query_id"]: " ".join(row["text"].split()) for row in view.queries}
+
+    def read(self, folder: Path, ids: Mapping[str, str | None]) -> Held:
+        """Both files."""
+        held = Held()
+        for file in (folder / QUERIES, folder / QRELS):
+            if not file.is_file():
+                raise InputError(f"{file}: there is no such file; the form trec is {QUERIES} and {QRELS} in a folder")
+        for number, line in text_lines(folder / QUERIES):
+            where = f"{folder / QUERIES}:{number}"
+            id_, tab, text = line.partition("\t")
+            if not tab or not text.strip():
+                raise InputError(f"{where}: expected an id, a tab and a text")
+            add_query(held, id_of({"id": id_}, "id", where, "query"), text, where)
+        for number, line in text_lines(folder / QRELS):
+            where = f"{folder / QRELS}:{number}"
+            fields = line.split()
+            if len(fields) != 4:
+                raise InputError(f"{where}: expected `query 0 passage grade`, got {len(fields)} fields")
+            add_grade(held, fields[0], fields[2], fields[3], where)
+        return held

@@ -1,0 +1,168 @@
+"""A version of a golden set: queries, texts of the labelled passages, and all labels, with a manifest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.errors import InputError
+from rag_selectivity.golden.label_source import Row, qrels_of_export
+from rag_selectivity.golden.manifest import FILES, LABELS, MANIFEST, PASSAGES, QUERIES, Manifest
+from rag_selectivity.io.reading import is_path, read_records
+
+_VERSION = re.compile(r"v([1-9][0-9]{0,8})")
+
+
+def content_hash(content: bytes) -> str:
+    """What a manifest remembers of a file."""
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def versions_of(folder: Path) -> list[int]:
+    """The numbers of the versions of a set, in their order."""
+    if not folder.is_dir():
+        return []
+    found = (_VERSION.fullmatch(each.name) for each in folder.iterdir() if (each / MANIFEST).is_file())
+    return sorted(int(number[1]) for number in found if number is not None)
+
+
+def is_golden_set(path: Path) -> bool:
+    """Whether a folder is a golden set, or a version of one."""
+    return path.is_dir() and ((path / MANIFEST).is_file() or bool(versions_of(path)))
+
+
+@dataclass(frozen=True)
+class GoldenSet:
+    """A version of a golden set.
+
+    Attributes
+    ----------
+    folder : Path
+        The folder of the version, as in `golden/v2`.
+    manifest : Manifest
+    queries : tuple of mapping
+        A row for each query: `query_id`, `text` (None where there is none), perhaps `weight`, and other columns.
+    passages : {id: text}
+        The texts of the labelled passages, as the corpus had them when the version was made.
+    """
+
+    folder: Path
+    manifest: Manifest
+    queries: tuple[Mapping[str, Any], ...] = field(repr=False)
+    passages: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def read(cls, path: str | Path | GoldenSet, *, version: int | None = None) -> GoldenSet:
+        """Read a set.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder of the set, of which the newest version is read, or that of a version (`golden/v2`).
+        version : int, optional
+            Another version of the set.
+
+        Raises
+        ------
+        InputError
+            If there is no such set or version, a newer rag-selectivity made it, or a file is not what the manifest
+            says.
+        """
+        if isinstance(path, GoldenSet):
+            return path
+        place = _version_folder(Path(path), version)
+        manifest = Manifest.read(place / MANIFEST)
+        _check_files(place, manifest)
+        rows = [(line, row) for line, row in _rows(place / QUERIES, manifest)]
+        for line, row in rows:
+            if not isinstance(row.get("query_id"), str) or not isinstance(row.get("text"), (str, type(None))):
+                raise InputError(f"{place / QUERIES}:{line}: a query has query_id and text; make the set again")
+        passages: dict[str, str] = {}
+        for line, row in _rows(place / PASSAGES, manifest):
+            if not isinstance(row.get("passage_id"), str) or not isinstance(row.get("text"), str):
+                raise InputError(f"{place / PASSAGES}:{line}: a passage has passage_id and text; make the set again")
+            passages[row["passage_id"]] = row["text"]
+        return cls(place, manifest, tuple(row for _, row in rows), passages)
+
+    @property
+    def name(self) -> str:
+        """What the set is called."""
+        return self.manifest.name
+
+    @property
+    def version(self) -> int:
+        """The number of this version."""
+        return self.manifest.version
+
+    @property
+    def title(self) -> str:
+        """Its name and version, as in `python-docs v2`."""
+        return f"{self.name} v{self.version}"
+
+    @property
+    def weights(self) -> dict[str, float] | None:
+        """{query: weight}; None if the queries have none."""
+        if not self.manifest.queries["weighted"]:
+            return None
+        return {row["query_id"]: float(row["weight"]) for row in self.queries}
+
+    @cached_property
+    def label_rows(self) -> tuple[Row, ...]:
+        """Every label as a row of an export of a label store."""
+        return tuple(row for _, row in _rows(self.folder / LABELS, self.manifest))
+
+    def qrels(self, *, judges: Sequence[str] | None = None, rule: str | None = None, humans: bool = True) -> Qrels:
+        """The labels, one grade for each pair; the arguments as in `rag_selectivity.read_qrels`."""
+        return qrels_of_export(self.folder / LABELS, judges, rule, humans=humans)
+
+
+def _version_folder(path: Path, version: int | None) -> Path:
+    if (path / MANIFEST).is_file():
+        if version is not None:
+            path = path.parent
+        else:
+            return path
+    known = versions_of(path)
+    if not known:
+        raise InputError(f"{path}: there is no golden set in this folder; make one with `golden build`")
+    if version is not None and version not in known:
+        raise InputError(f"{path}: there is no version {version}; there are {', '.join(map(str, known))}")
+    return path / f"v{known[-1] if version is None else version}"
+
+
+def _check_files(place: Path, manifest: Manifest) -> None:
+    for name in (QUERIES, PASSAGES, LABELS):
+        if name not in manifest.files:
+            raise InputError(
+                f"{place / MANIFEST}: the manifest is damaged: files.{name} is missing; make the set again"
+            )
+    for name, stated in manifest.files.items():
+        if name not in FILES:
+            raise InputError(f"{place / MANIFEST}: a golden set has no file {name!r}; make the set again")
+        try:
+            content = (place / name).read_bytes()
+        except OSError as error:
+            raise InputError(
+                f"{place / name}: cannot be read ({error.strerror or error}); make the set again"
+            ) from None
+        if content_hash(content) != stated["hash"]:
+            raise InputError(
+                f"{place / name}: the file has changed since version {manifest.version} was made. Versions stay as "
+                f"they are: put the old file back, or make a new version from it with `golden build`"
+            )
+
+
+def _rows(file: Path, manifest: Manifest) -> Iterator[tuple[int, Row]]:
+    if manifest.files.get(file.name, {}).get("rows"):
+        yield from read_records(file)
+
+
+def is_set_path(value: Any) -> bool:
+    """Whether a value is the path of a golden set."""
+    return is_path(value) and is_golden_set(Path(value))

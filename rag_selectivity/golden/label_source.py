@@ -1,0 +1,94 @@
+"""The labels of a golden set as rows of an export, from a label store, its export, qrels or a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rag_selectivity.data.grades import SCALES
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.errors import InputError
+from rag_selectivity.grading.exchange import label_table
+from rag_selectivity.grading.importing import import_export, import_labels
+from rag_selectivity.grading.labels_format import LabelStore, is_store
+from rag_selectivity.grading.store import HumanLabel, Store
+from rag_selectivity.io.limits import json_value
+from rag_selectivity.io.reading import is_path, is_table, read_records
+
+#: Who gave the grades of qrels, where nobody says it.
+DEFAULT_ANNOTATOR = "person"
+Row = dict[str, Any]
+_EXPORTED = {"source", "judge", "query_id", "passage_id"}
+
+
+def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any = None) -> list[Row]:
+    """Every label as a row of an export of a label store.
+
+    Parameters
+    ----------
+    labels : path, Store, Qrels or {query: {passage: grade}}
+        A path is a label store, an export of one, or qrels, which are taken as labels of one person.
+    annotator : str, optional
+        That person. Default: the name of the file, else `person`.
+    grade_map : str or mapping, optional
+        New grade for each grade of qrels, which must be 1 to 5 in the end.
+
+    Raises
+    ------
+    InputError
+        As `store import`; and if a label store is given with an annotator or a grade map.
+    """
+    if isinstance(labels, Store) or (is_path(labels) and is_store(labels)):
+        if annotator is not None or grade_map is not None:
+            raise InputError(
+                f"{labels.path if isinstance(labels, Store) else labels}: a label store names who labelled, on grades "
+                f"1 to 5: leave out annotator (--annotator) and grade_map (--grade-map)"
+            )
+        if isinstance(labels, Store):
+            return label_table(labels)
+        with Store(labels, read_only=True) as store:
+            return label_table(store)
+    with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
+        if is_path(labels):
+            import_labels(store, labels, annotator=annotator, grade_map=grade_map)
+            if is_export(Path(labels)) and Path(labels).suffix.lower() == ".jsonl":
+                # A store would put the time of now in the place of when each label was given.
+                return [row for _, row in read_records(labels)]
+        else:
+            qrels = Qrels.of(labels).regraded(grade_map)
+            qrels.check_scale(SCALES["utility"])
+            rows = [(query, passage, grade) for query in qrels for passage, grade in qrels[query].items()]
+            by = annotator or DEFAULT_ANNOTATOR
+            store.put_human_labels(HumanLabel(query, passage, by, grade) for query, passage, grade in rows)
+        # When these labels were given is not known.
+        return [{**row, "created": None} for row in label_table(store)]
+
+
+def is_export(path: Path) -> bool:
+    """Whether a file is a table that `store export` wrote."""
+    return is_table(path) and set(next(read_records(path))[1]) >= _EXPORTED
+
+
+@contextmanager
+def store_of_export(path: Path) -> Iterator[Store]:
+    """A temporary label store with the labels of an export."""
+    with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
+        import_export(store, path)
+        yield store
+
+
+def qrels_of_export(path: Path, judges: Sequence[str] | None, rule: str | None, *, humans: bool = True) -> Qrels:
+    """One grade for each pair of an export, as a label store gives it."""
+    with store_of_export(path) as store:
+        labels = LabelStore().read_labels(store.path, judges, rule, humans)
+    labels.source = str(path)
+    return labels
+
+
+def sources_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The origins of a row of an export."""
+    found = json_value(row.get("origins") or "[]")
+    return found if isinstance(found, list) else []

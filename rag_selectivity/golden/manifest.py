@@ -1,0 +1,159 @@
+"""The manifest of a golden set: what its version holds, where it comes from, and whose labels these are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.io.shapes import Check, Misfit, amount, by_name, count, digits, each, fields, or_null, text
+from rag_selectivity.io.shapes import truth as true_or_false
+from rag_selectivity.io.versions import check_version, stored_document
+
+SCHEMA = "rag-selectivity/golden-set/1"
+MANIFEST = "manifest.json"
+QUERIES, PASSAGES, LABELS, RUBRIC = "queries.jsonl", "passages.jsonl", "labels.jsonl", "rubric.toml"
+#: The files of a version beside its manifest; a rubric is there if one was given.
+FILES = (QUERIES, PASSAGES, LABELS, RUBRIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a version of a golden set says of itself; it is stored as `manifest.json`.
+
+    Attributes
+    ----------
+    name : str
+    version : int
+        From 1.
+    fingerprint : str
+        A hash of queries, labels, passages, rubric and corpus: equal content has an equal fingerprint.
+    date : str
+        When the version was made, as in `2026-11-24T12:00:00Z`.
+    previous : mapping or None
+        `version` and `fingerprint` of the version before.
+    licence, description : str or None
+    files : {name: {"rows": int, "hash": str}}
+    queries : mapping
+        `count`; `weighted`: whether they have weights; `weight`: the sum of these; `strata`: {stratum: queries}.
+    corpus : mapping or None
+        `passages` and `fingerprint` of the corpus; None if none was given.
+    labels : mapping
+        `rows`; `pairs`; `by_person` and `by_judge`: pairs with such a grade; `by_origin`: pairs by how they were
+        chosen, where a pair that was chosen in two ways counts for both; `changed`: pairs whose label belongs to
+        another text than the set has; `without_text`: pairs without the text of their query or passage.
+    pools : list of mapping
+        The draws of the labels: `kind`, `source`, `depth`, `pairs`, and `design` of what was drawn for people.
+    judges : list of mapping
+        `judge`, `model`, `parameters`, `rubric`, `rubric_version`, `prompt_version`, `graded`, `failed`.
+    people : list of mapping
+        `annotator`, `graded`, `skipped`, and `again`: pairs graded a second time.
+    made_by : str
+        The version of this package.
+    """
+
+    name: str
+    version: int
+    fingerprint: str
+    date: str
+    previous: Mapping[str, Any] | None
+    licence: str | None
+    description: str | None
+    files: Mapping[str, Mapping[str, Any]]
+    queries: Mapping[str, Any]
+    corpus: Mapping[str, Any] | None
+    labels: Mapping[str, Any]
+    pools: tuple[Mapping[str, Any], ...] = ()
+    judges: tuple[Mapping[str, Any], ...] = ()
+    people: tuple[Mapping[str, Any], ...] = ()
+    made_by: str = field(default="")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is stored."""
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "version": self.version,
+            "fingerprint": self.fingerprint,
+            "date": self.date,
+            "previous": self.previous,
+            "licence": self.licence,
+            "description": self.description,
+            "queries": dict(self.queries),
+            "corpus": self.corpus,
+            "labels": dict(self.labels),
+            "pools": list(self.pools),
+            "judges": list(self.judges),
+            "people": list(self.people),
+            "files": {name: dict(values) for name, values in self.files.items()},
+            "made_by": self.made_by,
+        }
+
+    @classmethod
+    def of_dict(cls, data: Any, where: str) -> Manifest:
+        """The manifest that `to_dict` described.
+
+        Raises
+        ------
+        InputError
+            If it is of another format or version, or a value does not fit; `where` names the file.
+        """
+        found = data.get("schema") if isinstance(data, dict) else None
+        check_version(found, SCHEMA, where, f"not the manifest of a golden set (schema {SCHEMA}); {_AGAIN}")
+        try:
+            _SHAPE(data, "")
+        except Misfit as error:
+            raise InputError(f"{where}: the manifest is damaged: {error}; {_AGAIN}") from None
+        lists = ("pools", "judges", "people")
+        values: Any = {name: tuple(data[name]) if name in lists else data[name] for name in _NEEDED}
+        return cls(**values)
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """Read a `manifest.json`, as `of_dict`."""
+        data = stored_document(
+            path,
+            SCHEMA,
+            unread=f"so no manifest of a golden set; {_AGAIN}",
+            other=f"not the manifest of a golden set (schema {SCHEMA}); {_AGAIN}",
+            has="the set has",
+            again=_AGAIN,
+        )
+        return cls.of_dict(data, str(path))
+
+
+_AGAIN = "make the set again with `golden build`"
+
+
+def _version(value: Any, place: str) -> None:
+    count(value, place)
+    if value < 1:
+        raise Misfit(place, "a whole number ≥ 1", value)
+
+
+_JUDGE = dict.fromkeys(("judge", "model", "parameters", "rubric", "rubric_version", "prompt_version"), text)
+_NEEDED: dict[str, Check] = {
+    "name": text,
+    "version": _version,
+    "fingerprint": digits,
+    "date": text,
+    "previous": or_null(fields({"version": _version, "fingerprint": digits})),
+    "licence": or_null(text),
+    "description": or_null(text),
+    "files": by_name(fields({"rows": count, "hash": text})),
+    "queries": fields({"count": count, "weighted": true_or_false, "weight": or_null(amount), "strata": by_name(count)}),
+    "corpus": or_null(fields({"passages": count, "fingerprint": text})),
+    "labels": fields(
+        {
+            **dict.fromkeys(("rows", "pairs", "by_person", "by_judge", "changed", "without_text"), count),
+            "by_origin": by_name(count),
+        }
+    ),
+    "pools": each(fields({"kind": text, "source": text, "depth": or_null(count), "pairs": count}, {"design": text})),
+    "judges": each(fields({**_JUDGE, "graded": count, "failed": count})),
+    "people": each(fields({"annotator": text, "graded": count, "skipped": count, "again": count})),
+    "made_by": text,
+}
+_SHAPE = fields(_NEEDED)

@@ -1,0 +1,113 @@
+"""The queries of a golden set as rows: id, text, weight, and whatever else the source says of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.data.cells import checked_id, shown
+from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, is_frame, optional_column
+from rag_selectivity.errors import InputError
+from rag_selectivity.golden.query_set import QuerySet
+from rag_selectivity.io.reading import is_path, is_table, read_records
+from rag_selectivity.io.texts import TEXT_NAMES, read_texts
+from rag_selectivity.io.writing import json_line
+
+_IDS = ("_id", "id", *QUERY_NAMES)
+
+
+def query_rows(source: Any) -> list[dict[str, Any]]:
+    """A row with `query_id`, `text` and perhaps `weight` for each query, its other columns after them.
+
+    Parameters
+    ----------
+    source : QuerySet, path of a table or of id, tab and text, DataFrame, {id: text}, or list of records
+        `text` is None for a query without one.
+
+    Raises
+    ------
+    InputError
+        If an id stands twice with different texts, a weight is no number above 0, some queries have a weight and others
+        none, a value cannot be written as JSON, or there is no query.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for where, given in _rows(source):
+        row = _row(given, where)
+        first = rows.setdefault(row["query_id"], row)
+        if first is not row and first["text"] != row["text"]:
+            raise InputError(f"{where}: query {row['query_id']!r} has two texts; give each query an id of its own")
+    if not rows:
+        raise InputError(f"{source if is_path(source) else 'queries'}: there are no queries")
+    without = [id_ for id_, row in rows.items() if "weight" not in row]
+    if without and len(without) < len(rows):
+        raise InputError(
+            f"queries: {without[0]!r} has no weight, and others have one: give every query a weight, or none"
+        )
+    return list(rows.values())
+
+
+def _rows(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if isinstance(source, QuerySet):
+        source = source.to_rows()
+    if is_path(source):
+        path = Path(source)
+        if path.is_dir():
+            path = path / "queries.jsonl"
+        if is_table(path) and not _is_headless(path):
+            for line, row in read_records(path):
+                yield f"{path}:{line}", row
+            return
+        source = dict(read_texts(path, "queries", QUERY_NAMES))
+    if is_frame(source):
+        frame = as_frame(source, "queries frame")
+        columns = {name: column_values(frame, name) for name in column_names(frame)}
+        source = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if isinstance(source, Mapping):
+        source = [{"query_id": id_, "text": text} for id_, text in source.items()]
+    if not isinstance(source, Iterable):
+        raise InputError(f"queries: give a file, a frame, {{id: text}} or a list of records, got {shown(source)}")
+    for number, row in enumerate(source, 1):
+        if not isinstance(row, Mapping):
+            raise InputError(f"queries, row {number}: expected a record with query_id and text, got {shown(row)}")
+        yield f"queries, row {number}", row
+
+
+def _is_headless(path: Path) -> bool:
+    """Whether the file has an id, a tab and a text on each line, and no header."""
+    first = next(read_records(path), None)
+    return first is not None and optional_column(list(first[1]), _IDS) is None
+
+
+def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    of_id = optional_column(list(given), _IDS)
+    others = [name for name in given if name != of_id]
+    of_text = optional_column(others, TEXT_NAMES)
+    if of_id is None:
+        raise InputError(f"{where}: no column for the id of the query; it has {', '.join(map(str, given))}")
+    if given[of_id] in (None, ""):
+        raise InputError(f"{where}: the id of the query is empty")
+    text = None if of_text is None or given[of_text] in (None, "") else given[of_text]
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"{where}: the query is no text, but {shown(text)}")
+    row: dict[str, Any] = {"query_id": checked_id(str(given[of_id]), where, "query's"), "text": text}
+    of_weight = optional_column([name for name in others if name != of_text], ("weight",))
+    if of_weight is not None and given[of_weight] not in (None, ""):
+        row["weight"] = _weight(given[of_weight], where)
+    row |= {str(name): given[name] for name in others if name not in (of_text, of_weight)}
+    try:
+        json_line(row)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: query {row['query_id']!r} holds a value that JSON lacks ({error})") from None
+    return row
+
+
+def _weight(value: Any, where: str) -> float:
+    try:
+        weight = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        weight = math.nan
+    if not (weight > 0 and math.isfinite(weight)):
+        raise InputError(f"{where}: the weight of a query must be a number above 0, got {shown(value)}")
+    return weight

@@ -1,0 +1,159 @@
+"""Golden sets, checks and differences as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rag_selectivity.golden.checked import Check
+from rag_selectivity.golden.differing import Difference, GradeChange
+from rag_selectivity.golden.manifest import Manifest
+from rag_selectivity.golden.reusability import BY_ORIGINS, LeftOut, Reusability
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table, text_of
+from rag_selectivity.wording import counted, enumeration, number, percent, signed
+
+_SHOWN = 10
+_ORIGINS = {
+    "pool": "from the top of runs",
+    "tail": "drawn from the ranks below",
+    "control": "random controls",
+    "person": "drawn for people",
+    "unknown": "chosen nobody wrote down how",
+}
+
+
+def manifest_lines(manifest: Manifest) -> Iterator[str]:
+    """What a version holds, line by line."""
+    yield f"{manifest.name} v{manifest.version}, {manifest.date}, fingerprint {manifest.fingerprint}"
+    weight = f", weights that sum to {manifest.queries['weight']:g}" if manifest.queries["weighted"] else ""
+    yield f"  queries: {manifest.queries['count']:,}{weight}"
+    if manifest.corpus is None:
+        yield "  corpus: not given"
+    else:
+        yield f"  corpus: {counted(manifest.corpus['passages'], 'passage')}"
+    labels = manifest.labels
+    origins = ", ".join(f"{count:,} {_ORIGINS.get(kind, kind)}" for kind, count in labels["by_origin"].items())
+    yield f"  labels: {labels['rows']:,}, of {counted(labels['pairs'], 'pair')}: {origins}"
+    for judge in manifest.judges:
+        failed = f", {judge['failed']:,} failed" if judge["failed"] else ""
+        rubric = f"rubric {judge['rubric']} {judge['rubric_version']}"
+        yield f"  judge {judge['judge']}: {counted(judge['graded'], 'grade')}{failed}, {rubric}"
+    for person in manifest.people:
+        again = f", {person['again']:,} a second time" if person["again"] else ""
+        yield f"  person {person['annotator']}: {counted(person['graded'], 'grade')}{again}"
+    for pool in manifest.pools:
+        if pool["kind"] == "pool":
+            depth = "whole lists" if pool["depth"] is None else f"to rank {pool['depth']}"
+            yield f"  pool {pool['source']}, {depth}: {counted(pool['pairs'], 'pair')}"
+    yield f"  licence: {manifest.licence or 'not stated'}"
+    if labels["changed"]:
+        yield f"  warning: {counted(labels['changed'], 'pair')} labelled by another text than the set has"
+    if labels["without_text"]:
+        yield f"  warning: {counted(labels['without_text'], 'pair')} without a text"
+
+
+def check_text(check: Check) -> str:
+    """A check as text for a terminal."""
+    return text_of(_check_blocks(check), ruled=False)
+
+
+def _check_blocks(check: Check) -> Iterator[Block]:
+    yield Heading(f"{check.name} v{check.version}, fingerprint {check.fingerprint}")
+    if not check.findings:
+        yield Paragraph("No problem and no warning.")
+    for finding in check.findings:
+        yield Note(f"{finding.text} [{finding.code}]", finding.level)
+    if check.judged:
+        depths = list(next(iter(check.judged.values())))
+        rows = [[run, *(percent(shares[depth]) for depth in depths)] for run, shares in check.judged.items()]
+        yield Heading("Judged, of the top K")
+        yield Table(["run", *(f"K = {depth}" for depth in depths)], rows)
+    if check.reusability is not None:
+        yield from _reusability_blocks(check.reusability)
+
+
+def _reusability_blocks(found: Reusability) -> Iterator[Block]:
+    yield Heading("Reusability: each run without the labels that it alone brought, as judged")
+    for measure in found.measures:
+        rows = [
+            [
+                left.run,
+                f"{left.pairs:,}",
+                f"{left.relevant:,}",
+                number(left.figures[measure]),
+                number(left.without[measure]),
+                signed(left.shift(measure)),
+                _queries(left, measure),
+                number(left.tau[measure]),
+            ]
+            for left in found.runs
+        ]
+        yield Table(["run", "its own", "relevant", measure, "without", "shift", "queries", "tau"], rows, breaks=False)
+    yield Paragraph(" ".join(_about(found)))
+
+
+def _queries(left: LeftOut, measure: str) -> str:
+    """The queries that a figure is about, and those that it is about without the labels."""
+    counts = dict.fromkeys((left.n[measure], left.n_without[measure]))
+    return " → ".join(map(str, counts))
+
+
+def _about(found: Reusability) -> Iterator[str]:
+    if found.attributed_by == BY_ORIGINS:
+        yield "The origins of the labels say which run brought them."
+    else:
+        yield f"Origins name none of these runs: a run brought what its top {found.depth} alone lists."
+    yield "A passage that loses its label counts as unjudged."
+    idle = [left.run for left in found.runs if not left.pairs]
+    if idle:
+        one = len(idle) == 1
+        yield (
+            f"{enumeration(idle)} brought no label alone, so that {'its' if one else 'their'} row"
+            f"{' shows' if one else 's show'} nothing about a system that is new."
+        )
+    if len(found.runs) < 2:
+        yield "Tau needs two runs."
+    elif len(found.runs) < 5:
+        yield f"With {len(found.runs)} runs, tau can take few values and says little."
+    yield "A system that differs from all of these more than they do from each other can shift more."
+
+
+def difference_text(found: Difference) -> str:
+    """A difference as text for a terminal."""
+    return text_of(_difference_blocks(found), ruled=False)
+
+
+def _difference_blocks(found: Difference) -> Iterator[Block]:
+    titles = (f"{each['name']} v{each['version']} ({each['fingerprint']})" for each in (found.old, found.new))
+    yield Heading(" → ".join(titles))
+    if found.is_empty:
+        yield Paragraph("Both hold the same.")
+        return
+    counts = {what: count for what, count in found.counts().items() if count}
+    lines = [f"{count:,} {what}" for what, count in counts.items()]
+    lines += [f"{counted(count, 'label')} of {who} added" for who, count in found.labels_added.items()]
+    lines += [f"{counted(count, 'label')} of {who} removed" for who, count in found.labels_removed.items()]
+    if found.corpus_changed:
+        lines.append("the corpus is another one")
+    if found.old["licence"] != found.new["licence"]:
+        lines.append(f"licence: {found.old['licence'] or 'not stated'} → {found.new['licence'] or 'not stated'}")
+    yield Lines("\n".join(lines) or "nothing that figures rest on: reasons, times or costs of labels")
+    changed = [each for each in found.grades if None not in (each.old, each.new)]
+    if changed:
+        yield Heading(f"Grades changed{_of_first(len(changed))}")
+        yield Table(["query", "passage", "old", "new"], [_change_row(each) for each in changed[:_SHOWN]], breaks=False)
+    for what, ids in (
+        ("Queries added", found.queries_added),
+        ("Queries removed", found.queries_removed),
+        ("Queries with another text", found.queries_reworded),
+        ("Passages with another text", found.passages_reworded),
+    ):
+        if ids:
+            yield Paragraph(f"{what}{_of_first(len(ids))}: {', '.join(ids[:_SHOWN])}.")
+
+
+def _change_row(change: GradeChange) -> list[str]:
+    return [change.query, change.passage, *("–" if grade is None else str(grade) for grade in (change.old, change.new))]
+
+
+def _of_first(count: int) -> str:
+    return f" (the first {_SHOWN} of {count:,})" if count > _SHOWN else ""

@@ -1,0 +1,247 @@
+"""Whether a set can measure a system that brought it no labels: each run, without the labels it alone brought."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.stats import kendalltau
+
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
+from rag_selectivity.errors import SelectivityWarning
+from rag_selectivity.evaluate import evaluate
+from rag_selectivity.golden.label_source import Row, sources_of
+from rag_selectivity.io.reading import ranked_rows
+
+Pair = tuple[str, str]
+BY_ORIGINS, BY_RANKS = "origins", "ranks"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What one run's figures become without the labels that only this run brought into the set.
+
+    Attributes
+    ----------
+    run : str
+    pairs, relevant : int
+        Labels that this run alone brought, and how many of them are relevant.
+    figures, without : {measure: value}
+        As judged by all labels, and by the others; the passages that lose their label are then unjudged. NaN where
+        undefined.
+    n, n_without : {measure: queries}
+        The queries that each figure is about.
+    tau : {measure: Kendall's tau-b}
+        Of the order of all runs by all labels and by the others; NaN where all figures are equal or one is undefined.
+    """
+
+    run: str
+    pairs: int
+    relevant: int
+    figures: Mapping[str, float]
+    without: Mapping[str, float]
+    n: Mapping[str, int]
+    n_without: Mapping[str, int]
+    tau: Mapping[str, float]
+
+    def shift(self, measure: str) -> float:
+        """By how much the figure changes without these labels."""
+        return self.without[measure] - self.figures[measure]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "pairs": self.pairs,
+            "relevant": self.relevant,
+            "measures": {
+                measure: {
+                    "value": _finite(self.figures[measure]),
+                    "without": _finite(self.without[measure]),
+                    "shift": _finite(self.shift(measure)),
+                    "n": self.n[measure],
+                    "n_without": self.n_without[measure],
+                    "tau": _finite(self.tau[measure]),
+                }
+                for measure in self.figures
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reusability:
+    """The runs, each left out of the set.
+
+    Attributes
+    ----------
+    attributed_by : {"origins", "ranks"}
+        What says which run brought a label: its origins, or, where they name none of the runs, the top `depth` of each.
+    depth : int or None
+        That depth; None by origins.
+    runs : tuple of LeftOut
+    """
+
+    attributed_by: str
+    depth: int | None
+    runs: tuple[LeftOut, ...]
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures."""
+        return tuple(self.runs[0].figures) if self.runs else ()
+
+    def largest_shift(self) -> tuple[str, str, float] | None:
+        """(run, measure, shift) of the largest shift; None where no figure is defined."""
+        found = [
+            (left.run, measure, left.shift(measure))
+            for left in self.runs
+            for measure in self.measures
+            if math.isfinite(left.shift(measure))
+        ]
+        return max(found, key=lambda each: abs(each[2])) if found else None
+
+    def lowest_tau(self) -> tuple[str, str, float] | None:
+        """(run, measure, tau) of the lowest tau; None where there is none."""
+        found = [
+            (left.run, measure, left.tau[measure])
+            for left in self.runs
+            for measure in self.measures
+            if math.isfinite(left.tau[measure])
+        ]
+        return min(found, key=lambda each: each[2]) if found else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        shift, tau = self.largest_shift(), self.lowest_tau()
+        return {
+            "attributed_by": self.attributed_by,
+            "depth": self.depth,
+            "runs": {left.run: left.to_dict() for left in self.runs},
+            "largest_shift": None if shift is None else dict(zip(("run", "measure", "shift"), shift, strict=True)),
+            "lowest_tau": None if tau is None else dict(zip(("run", "measure", "tau"), tau, strict=True)),
+        }
+
+
+def reusability(
+    labels: Qrels,
+    rows: Iterable[Row],
+    runs: Mapping[str, Run],
+    *,
+    measures: Sequence[str],
+    depth: int,
+    relevant_from: int,
+    corpus_size: int | None = None,
+) -> Reusability:
+    """Measure each run with all labels, and without those that it alone brought into the set.
+
+    This is the test of Zobel (1998) and of Buckley, Dimmick, Soboroff and Voorhees (2007) for one run at a time. A
+    label belongs to a run alone if the top ranks of this run, and of no other, brought it, and it was neither drawn
+    from a tail or the rest of the corpus, nor picked for a person.
+
+    Parameters
+    ----------
+    labels : Qrels
+        One grade for each pair, on the utility scale. Figures are as judged: nothing is completed or calibrated.
+    rows : iterable of rows of an export
+        Their origins say which run brought a pair.
+    runs : {name: Run}
+    measures : sequence of str
+        With their depths.
+    depth : int
+        Ranks of each run that count, where origins name none of the runs.
+    relevant_from : int
+    corpus_size : int, optional
+    """
+    alone = _alone_by_origins(rows, runs)
+    by = BY_ORIGINS
+    if alone is None:
+        by, alone = BY_RANKS, _alone_by_ranks(labels, runs, depth)
+    full = {query: dict(labels[query]) for query in labels}
+    before = _figures(full, runs, measures, corpus_size)
+    left_out = []
+    for name in runs:
+        gone = {pair for pair in alone[name] if pair[1] in full.get(pair[0], {})}
+        after = _figures(_without(full, gone), runs, measures, corpus_size) if gone else before
+        left_out.append(
+            LeftOut(
+                run=name,
+                pairs=len(gone),
+                relevant=sum(full[query][passage] >= relevant_from for query, passage in gone),
+                figures={measure: before[name, measure][0] for measure in measures},
+                without={measure: after[name, measure][0] for measure in measures},
+                n={measure: before[name, measure][1] for measure in measures},
+                n_without={measure: after[name, measure][1] for measure in measures},
+                tau={
+                    measure: _tau([before[r, measure][0] for r in runs], [after[r, measure][0] for r in runs])
+                    for measure in measures
+                },
+            )
+        )
+    return Reusability(by, depth if by == BY_RANKS else None, tuple(left_out))
+
+
+def _alone_by_origins(rows: Iterable[Row], runs: Collection[str]) -> dict[str, set[Pair]] | None:
+    """{run: pairs that its top ranks alone brought}; None if no origin names one of the runs."""
+    brought: dict[Pair, set[str | None]] = {}
+    for row in rows:
+        of_pair = brought.setdefault((row["query_id"], row["passage_id"]), set())
+        for origin in sources_of(row):
+            if origin["kind"] == "pool":
+                of_pair.add(str(origin.get("source", "")))
+            elif origin["kind"] != "person" or str((origin.get("how") or {}).get("design", "")).startswith("file:"):
+                of_pair.add(None)
+    if not any(source in runs for of_pair in brought.values() for source in of_pair):
+        return None
+    return {name: {pair for pair, of_pair in brought.items() if of_pair == {name}} for name in runs}
+
+
+def _alone_by_ranks(labels: Qrels, runs: Mapping[str, Run], depth: int) -> dict[str, set[Pair]]:
+    listed = {name: {(query, passage) for query, passage, _ in ranked_rows(run, depth)} for name, run in runs.items()}
+    judged = {(query, passage) for query in labels for passage in labels[query]}
+    alone = {}
+    for name, pairs in listed.items():
+        others = set[Pair]().union(*(each for other, each in listed.items() if other != name))
+        alone[name] = (pairs & judged) - others
+    return alone
+
+
+def _without(full: Mapping[str, Mapping[str, int]], gone: Collection[Pair]) -> dict[str, dict[str, int]]:
+    return {query: {p: g for p, g in grades.items() if (query, p) not in gone} for query, grades in full.items()}
+
+
+def _figures(
+    labels: Mapping[str, Mapping[str, int]], runs: Mapping[str, Run], measures: Sequence[str], corpus_size: int | None
+) -> dict[tuple[str, str], tuple[float, int]]:
+    """{(run, measure): (figure, queries)}."""
+    with warnings.catch_warnings():
+        # The first of these evaluations is one that the user has seen the warnings of.
+        warnings.simplefilter("ignore", SelectivityWarning)
+        report = evaluate(
+            labels,
+            dict(runs),
+            measures=list(measures),
+            scale="utility",
+            corpus_size=corpus_size,
+            bootstrap=None,
+            # A run may be left without a single label.
+            ids="exact",
+        )
+    return {
+        (name, measure): (report[name, measure].value, report[name, measure].n) for name in runs for measure in measures
+    }
+
+
+def _tau(before: Sequence[float], after: Sequence[float]) -> float:
+    if len(before) < 2 or not all(map(math.isfinite, [*before, *after])):
+        return math.nan
+    if len(set(before)) < 2 or len(set(after)) < 2:
+        return math.nan
+    # The same order is 1 and not the float below it, which a limit of 1 would refuse.
+    return round(float(kendalltau(before, after).statistic), 12)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,119 @@
+"""From a trace to a versioned set on the Cranfield collection, with scripted annotators of a stated error rate."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.golden import build, check, diff, export, import_set, queries
+from rag_selectivity.grading.annotation.making import make_tasks
+from rag_selectivity.grading.store import HumanLabel, Store
+from rag_selectivity.io.reading import ranked_lists
+from rag_selectivity.io.texts import read_texts
+
+pytestmark = pytest.mark.slow
+SIZE, DEPTH = 60, 20
+ERRORS = {"ada": 0.1, "ben": 0.2}
+#: How often the judge is two grades too high.
+TOO_KIND = 0.3
+
+
+def off_by_one(grade: int, dice: random.Random) -> int:
+    return {1: 2, 5: 4}.get(grade, grade + dice.choice((-1, 1)))
+
+
+def kind_judge(truth: dict[str, dict[str, int]], texts: dict[str, str], passages: dict[str, str]) -> Callable[..., Any]:
+    """A judge that repeats the grades of the collection, and is two too high in a share of the pairs."""
+    query_of = {text.strip(): id_ for id_, text in texts.items()}
+    passage_of = {text.strip(): id_ for id_, text in passages.items()}
+
+    async def judge(messages: Any, schema: Any) -> dict[str, Any]:
+        said = re.findall(r" begin \w+\]\n(.*?)\n\[\w+ end ", messages[-1]["content"], flags=re.DOTALL)
+        query, passage = query_of[said[0].strip()], passage_of[said[1].strip()]
+        grade = truth.get(query, {}).get(passage, 1)
+        dice = random.Random(f"{query} {passage}")
+        return {"reason": "scripted", "grade": min(5, grade + 2 * (dice.random() < TOO_KIND))}
+
+    return judge
+
+
+def test_a_set_of_cranfield(data, tmp_path) -> None:
+    place = data / "cranfield"
+    truth = rs.read_qrels(place / "qrels.trec").to_dict()
+    passages = {id_: text for id_, text in read_texts(place / "corpus.jsonl", "corpus") if text.strip()}
+    all_texts = dict(read_texts(place / "queries.jsonl", "queries"))
+    # A trace: what was asked, some questions more than once, and what BM25 answered.
+    trace, dice = tmp_path / "trace.jsonl", random.Random(7)
+    lists = {name: dict(ranked_lists(rs.read_run(place / "runs" / f"{name}.trec"), 50)) for name in ("bm25", "lsa")}
+    lists = {name: {q: [p for p in of if p in passages] for q, of in run.items()} for name, run in lists.items()}
+    monitor = rs.Monitor(corpus_size=len(passages), trace=trace, trace_texts=True)
+    asked = [q for q in all_texts if q in truth and q in lists["bm25"]]
+    for query in asked:
+        monitor.record(rs.Retrieval(all_texts[query], lists["bm25"][query][:DEPTH], query_id=query))
+    monitor.close()
+
+    drawn = queries(trace, size=SIZE, by="length")
+    assert sum(query.weight for query in drawn) == pytest.approx(len(asked))
+    texts = {query.query_id: query.text for query in drawn}
+    runs = {name: {q: run[q] for q in texts} for name, run in lists.items()}
+    for name, run in runs.items():
+        rows = (f"{q} Q0 {p} {i} {100 - i} {name}\n" for q, of in run.items() for i, p in enumerate(of, 1))
+        (tmp_path / f"{name}.trec").write_text("".join(rows), encoding="utf-8")
+    files = [tmp_path / f"{name}.trec" for name in runs]
+    store = tmp_path / "labels.db"
+    rs.grade(texts, passages, files, store=store, judge=kind_judge(truth, texts, passages), pool_depth=DEPTH)
+
+    with Store(store) as labels:
+        tasks = make_tasks(
+            labels,
+            "calibrate:240",
+            queries=texts,
+            corpus=passages,
+            runs=dict(zip(runs, files, strict=True)),
+            annotators=list(ERRORS),
+            repeats=0,
+        )
+        for task in tasks:
+            given = []
+            for item in task.items:
+                grade = truth[item.query].get(item.passage, 1)
+                grade = off_by_one(grade, dice) if dice.random() < ERRORS[task.annotator] else grade
+                given.append(HumanLabel(item.query, item.passage, task.annotator, grade, draw=task.draw))
+            labels.put_human_labels(given)
+
+    golden = build(tmp_path / "cranfield", labels=store, queries=drawn, corpus=passages, licence="public").golden
+    assert golden.manifest.corpus == {"passages": len(passages), "fingerprint": golden.manifest.corpus["fingerprint"]}
+    assert golden.manifest.labels["by_person"] == 240
+    assert golden.manifest.queries["weight"] == pytest.approx(len(asked))
+
+    found = check(golden, corpus=passages, queries=texts, runs=runs, measures=["RA-nWG@10", "AP"])
+    assert found.of_level("problem") == ()
+    assert found.judged == {name: {10: 1.0} for name in runs}
+    assert all(left.pairs > 0 for left in found.reusability.runs)
+
+    # As judged, a kind judge calls less of a list junk than there is; calibrated, the interval holds the true share.
+    options = {"measures": ["Harm"], "depths": [10]}
+    of_pool = {q: {p: truth[q].get(p, 1) for run in runs.values() for p in run[q][:DEPTH]} for q in texts}
+    true = rs.evaluate(of_pool, runs, scale="utility", **options)
+    calibrated = rs.evaluate(golden.folder, runs, human=golden.folder, **options)
+    for name in runs:
+        figure, value = calibrated[name, "Harm@10"], true[name, "Harm@10"].value
+        assert figure.as_judged < value - 0.03
+        assert figure.low <= value <= figure.high
+        assert abs(figure.value - value) < abs(figure.as_judged - value)
+
+    # A passage changes: what people labelled of it is found, and the next version is another one.
+    edited = next(row["passage_id"] for row in golden.label_rows if row["judge"] == "ada")
+    again = check(golden, corpus={**passages, edited: "This abstract was withdrawn."})
+    assert {each.passage for each in again.relabel} == {edited}
+    later = build(tmp_path / "cranfield", labels=store, queries=drawn, corpus={**passages, edited: "Withdrawn."})
+    assert diff(later.golden.folder.parent).passages_reworded == (edited,)
+    export(golden, tmp_path / "beir", "beir", corpus=passages)
+    assert import_set(tmp_path / "beir", tmp_path / "again").golden.manifest == golden.manifest
+    assert json.loads((tmp_path / "again" / "v1" / "manifest.json").read_text())["name"] == "cranfield"
