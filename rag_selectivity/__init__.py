@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rag_selectivity.agree import agree
+    from rag_selectivity.answers.measure import measure_answers
     from rag_selectivity.calibrate import Calibration, calibrate_alpha
     from rag_selectivity.compare import compare
     from rag_selectivity.data.policy import Policy
@@ -83,6 +84,7 @@ _PLACES = {
     "evaluate_joined": "evaluate",
     "grade": "grading.grade",
     "join": "join.joining",
+    "measure_answers": "answers.measure",
     "parse_measure": "measures",
     "plan": "planning",
     "plots": "render.plots",
@@ -133,6 +135,7 @@ __all__ = [
     "evaluate_joined",
     "grade",
     "join",
+    "measure_answers",
     "parse_measure",
     "plan",
     "plots",

@@ -37,6 +37,7 @@ class _Program(Group):
         Listed("evaluate", "Measure runs against labels.", _RUNS),
         Listed("compare", "Compare runs with a baseline: differences, intervals and tests.", _RUNS),
         Listed("sweep", "Measure every depth K and advise one.", _RUNS),
+        Listed("answers", "Have an LLM answer from what was retrieved, and score its answers.", _RUNS),
         Listed("report", "Write an HTML page: what to decide about the runs, and why.", _RUNS),
         Listed("grade", "Have an LLM grade (query, passage) pairs from 1 to 5.", _LABELS),
         Listed("claims", "Check which claims of reference answers the passages support.", _LABELS),

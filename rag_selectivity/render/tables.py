@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from typing import Any
 
+from rag_selectivity.render.answer_blocks import answer_blocks
 from rag_selectivity.render.blocks import (
     BLANK,
     Block,
@@ -28,6 +29,7 @@ from rag_selectivity.render.decision_blocks import decision_blocks
 from rag_selectivity.render.difference_blocks import comparison_blocks
 from rag_selectivity.render.report_table import report_blocks
 from rag_selectivity.results.agreement import JudgeReport
+from rag_selectivity.results.answers import AnswerReport
 from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import Comparison
@@ -52,6 +54,7 @@ blocks_of.register(Report)(report_blocks)
 blocks_of.register(Decision)(decision_blocks)
 blocks_of.register(Comparison)(comparison_blocks)
 blocks_of.register(ClaimReport)(claim_blocks)
+blocks_of.register(AnswerReport)(answer_blocks)
 
 
 def as_text(result: Result, *, ruled: bool = True) -> str:
