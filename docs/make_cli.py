@@ -18,6 +18,7 @@ COMMANDS = (
     "evaluate",
     "compare",
     "sweep",
+    "answers",
     "report",
     "grade",
     "claims",

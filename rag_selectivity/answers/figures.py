@@ -55,6 +55,12 @@ def _log2(value: FloatArray) -> FloatArray:
 _BITS = Aggregate(value=_bits, statistic=_ratio, link=_log2, form="bits")
 
 
+def accuracies(right: FloatArray) -> Outcome:
+    """Right (1) and wrong (0) answers, float64[queries, …], for the difference of the log2 of their means."""
+    ones = np.where(np.isnan(right), np.nan, 1.0)
+    return Outcome((right, ones), _UNDEFINED, _BITS)
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """One score of all answers.
@@ -77,9 +83,7 @@ class Scored:
 
     def log_outcome(self, shown: Shown) -> Outcome:
         """The scores of what was shown, for the logarithm of an accuracy."""
-        values = self.values[shown][:, None]
-        ones = np.where(np.isnan(values), np.nan, 1.0)
-        return Outcome((values, ones), _UNDEFINED, _BITS, bounds=(self.kind.low, self.kind.high))
+        return accuracies(self.values[shown][:, None])
 
     @property
     def of_runs(self) -> list[Shown]:

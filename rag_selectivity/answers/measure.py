@@ -47,11 +47,10 @@ from rag_selectivity.results.answers import (
     Spent,
 )
 from rag_selectivity.results.estimate import SOFT, Caveat, Estimate
-from rag_selectivity.results.provenance import SAME_FAMILY, family_of
+from rag_selectivity.results.provenance import SAME_FAMILY, SELF_PREFERENCE, family_of
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted
 
-SELF_PREFERENCE = "self-preference"
 #: How many passages of each list are shown, unless the user says so.
 DEFAULT_DEPTHS = (10,)
 

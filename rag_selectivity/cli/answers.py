@@ -16,12 +16,9 @@ from rag_selectivity.errors import InputError
 
 EXAMPLES = (
     "rag-selectivity answers --run bm25.trec --run dense.trec --corpus corpus.jsonl --queries queries.jsonl "
-    "--references answers.jsonl --qrels qrels.trec --depths 10,100 --store answers.db --model gpt-5-mini "
+    "--references ragas.jsonl --qrels grades.trec --scale utility --depths 3,10 --store answers.db --model gpt-5-mini "
     "--scores scores.csv",
-    "rag-selectivity answers --run bm25.trec --corpus corpus.jsonl --queries queries.jsonl --references answers.jsonl "
-    "--qrels grades.trec --scale utility --order worst-first --order middle --junk 0,2,5,10,20 --store answers.db "
-    "--model gpt-5-mini",
-    "rag-selectivity answers --given ragas.csv --score-column answer_correctness --correct-from .5",
+    "rag-selectivity answers --given scores.csv --run bm25.trec --run dense.trec",
 )
 
 
@@ -163,9 +160,9 @@ def answers(
     output: o.OutputOption = None,
     csv_safe: o.CsvSafeOption = False,
 ) -> None:
-    """Have an LLM answer from exactly what was retrieved, and score its answers.
+    """Have an LLM answer from what was retrieved, and score its answers.
 
-    The controls are answers without passages, with random passages, and with the relevant passages alone. So the
+    It is shown exactly the passages of each list. The controls are answers without passages, with random passages, and with the relevant passages alone. So the
     result is the lift over no passages, the share of the possible lift, and bits over random of right answers. The
     store keeps every answer. If the run stops, the same command continues it.
 
@@ -242,7 +239,7 @@ def answers(
                 put_rows(rows, scores)
                 note(f"wrote {scores}: {len(rows)} scores ({name})")
         if answer_table is not None and result.answers:
-            put_rows(_flat([row.to_dict() for row in result.answers], answer_table), answer_table)
+            put_rows([row.to_row() for row in result.answers], answer_table)
             note(f"wrote {answer_table}: {len(result.answers)} answers")
     show(result, format, output)
     j.exit_unless_complete(spent.stopped_by, spent.failed)
@@ -272,10 +269,3 @@ def _text_of(path: Path) -> str:
     if not text:
         raise InputError(f"{path}: the instructions are empty")
     return text
-
-
-def _flat(rows: list[dict[str, object]], target: Path) -> list[dict[str, object]]:
-    """Rows whose lists are texts with spaces between ids, where the format has no lists."""
-    if target.suffix.lower() in (".jsonl", ".parquet"):
-        return rows
-    return [{name: " ".join(map(str, v)) if isinstance(v, list) else v for name, v in row.items()} for row in rows]

@@ -99,7 +99,7 @@ class AnswerRow:
     served_model: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As a flat row."""
+        """As plain data, ready for JSON."""
         return {
             "query_id": self.query,
             **self.shown.to_dict(),
@@ -107,10 +107,19 @@ class AnswerRow:
             "abstained": self.abstained,
             "passages": list(self.passages),
             "cited": list(self.cited),
-            **{name: finite(value) for name, value in self.scores.items()},
+            "scores": {name: finite(value) for name, value in self.scores.items()},
             "prompt": self.prompt,
             "served_model": self.served_model,
         }
+
+    def to_row(self) -> dict[str, Any]:
+        """As a flat row: each score in a column of its own, and lists of ids as texts with spaces between the ids."""
+        row = self.to_dict()
+        scores = row.pop("scores")
+        texts = {name: " ".join(row[name]) for name in ("passages", "cited")}
+        # The passages that an answer cites, and the score that says whether a relevant one is among them.
+        renamed = {"cited_passages" if name == "cited" else name: value for name, value in (row | texts).items()}
+        return renamed | scores
 
 
 @dataclass(frozen=True, slots=True)
