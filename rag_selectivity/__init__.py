@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rag_selectivity.agree import agree
+    from rag_selectivity.answers.given import answers_given
     from rag_selectivity.answers.measure import measure_answers
     from rag_selectivity.calibrate import Calibration, calibrate_alpha
     from rag_selectivity.compare import compare
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from rag_selectivity.planning import audit, plan, queries_needed
     from rag_selectivity.render import plots
     from rag_selectivity.results.agreement import JudgeReport
+    from rag_selectivity.results.answers import AnswerReport
     from rag_selectivity.results.comparison import Comparison
     from rag_selectivity.results.estimate import Estimate
     from rag_selectivity.results.report import Report
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 #: The module of each name, imported when the name is first used, so that a program pays for what it uses.
 _PLACES = {
+    "AnswerReport": "results.answers",
     "BackgroundGrader": "live.background",
     "Bootstrap": "statistics.bootstrap",
     "Budget": "grading.limits",
@@ -74,6 +77,7 @@ _PLACES = {
     "Tally": "scale.tally",
     "ToolMonitor": "live.tools",
     "agree": "agree",
+    "answers_given": "answers.given",
     "audit": "planning",
     "bits": "measures",
     "calibrate_alpha": "calibrate",
@@ -100,6 +104,7 @@ _PLACES = {
 _MODULES = ("engines", "plots", "ray")
 
 __all__ = [
+    "AnswerReport",
     "BackgroundGrader",
     "Bootstrap",
     "Budget",
@@ -125,6 +130,7 @@ __all__ = [
     "Tally",
     "ToolMonitor",
     "agree",
+    "answers_given",
     "audit",
     "bits",
     "calibrate_alpha",

@@ -34,6 +34,7 @@ __all__ = [
     "LiveToolSelectivity",
     "SelectivityEvaluator",
     "SelectivityMetric",
+    "SynthesizerModel",
     "UtilityEvaluator",
     "UtilityResult",
     "agrade_retriever",
@@ -51,6 +52,7 @@ __getattr__ = load_on_first_use(
     __name__,
     {
         "LLMJudge": "judge",
+        "SynthesizerModel": "answering",
         "ContextEntityRecallEvaluator": "judging",
         "ContextPrecisionEvaluator": "judging",
         "ContextRecallEvaluator": "judging",

@@ -236,10 +236,11 @@ async def ameasure_answers(
         labels=qrels is not None,
         judge=judge is not None,
     )
-    shown = _shown(runs, depths, controls, orders, junk, labels=qrels is not None)
+    asked, grader = judge_of(model), None if judge is None else judge_of(judge)
+    chosen = _controls(controls, labels=qrels is not None, alone=getattr(asked, "answers_without_passages", True))
+    shown = _shown(runs, depths, chosen, orders, junk, labels=qrels is not None)
     wording = {"instructions": instructions, "cite": cite, "abstain": abstain}
     read = _read(runs, corpus, queries, right, qrels, scale, shown, seed, wording)
-    asked, grader = judge_of(model), None if judge is None else judge_of(judge)
     gate = gate or Gate(limits, budget)
     with Store(store) as opened:
         answers = AnswerStore(opened, asked, served)
@@ -314,10 +315,22 @@ def _refuse_names(runs: Mapping[str, Any], baseline: str | None) -> None:
         )
 
 
+def _controls(given: Sequence[str] | None, *, labels: bool, alone: bool) -> Sequence[str]:
+    """The controls asked for, or all that are possible; `alone`: whether the model answers without passages."""
+    if given is None:
+        return [name for name in CONTROLS if (name != IDEAL or labels) and (name != CLOSED_BOOK or alone)]
+    if CLOSED_BOOK in given and not alone:
+        raise InputError(
+            f"this pipeline gives no answer without passages, so that there is nothing to know from: leave the control "
+            f"{CLOSED_BOOK!r} out"
+        )
+    return given
+
+
 def _shown(
     runs: Mapping[str, Any],
     depths: Sequence[int],
-    controls: Sequence[str] | None,
+    controls: Sequence[str],
     orders: Sequence[str],
     junk: Sequence[int],
     *,
@@ -330,8 +343,7 @@ def _shown(
                 raise InputError(f"{what} {number!r} is not a whole number ≥ {lowest}")
     if not depths:
         raise InputError("no depth was given: say how many passages are shown, as in depths=[10] (-k 10)")
-    chosen = [name for name in CONTROLS if name != IDEAL or labels] if controls is None else controls
-    for known, names, what in ((CONTROLS, chosen, "control"), (ORDERS, orders, "order")):
+    for known, names, what in ((CONTROLS, controls, "control"), (ORDERS, orders, "order")):
         for name in names:
             if name not in known:
                 raise InputError(f"{what}s are {', '.join(known)}, got {name!r}{did_you_mean(name, known)}")
@@ -341,7 +353,7 @@ def _shown(
         )
     at = sorted(set(depths))
     shown = [Shown(name, k, order) for name in runs for k in at for order in dict.fromkeys((BEST_FIRST, *orders))]
-    shown += [*controls_of(list(dict.fromkeys(chosen)), at), *(Shown(JUNK, count) for count in sorted(set(junk)))]
+    shown += [*controls_of(list(dict.fromkeys(controls)), at), *(Shown(JUNK, count) for count in sorted(set(junk)))]
     of_labels = [each for each in shown if needs_labels(each)]
     if of_labels and not labels:
         raise InputError(

@@ -47,12 +47,17 @@ class PassagePrompt(list[Message]):
     question : str
     passages : list of (id, text)
         In the order in which they are shown.
+    prompt : str
+        The hash of all that is shown, as `AnswerRow.prompt` has it.
     """
 
-    def __init__(self, messages: Sequence[Message], question: str, passages: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, messages: Sequence[Message], question: str, passages: Sequence[tuple[str, str]], prompt: str
+    ) -> None:
         super().__init__(messages)
         self.question = question
         self.passages = list(passages)
+        self.prompt = prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,7 @@ class AnswerPrompt:
             Message(role="system", content=f"{self.instructions}\n\n{_DATA.format(marker=marker)}"),
             Message(role="user", content="\n\n".join([*blocks, "Give:\n" + "\n".join(fields)])),
         ]
-        return PassagePrompt(messages, self.question, self.passages)
+        return PassagePrompt(messages, self.question, self.passages, self.content.hex())
 
 
 @dataclass(frozen=True, slots=True)
