@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_selectivity.agree import agree
     from rag_selectivity.answers.given import answers_given
     from rag_selectivity.answers.measure import measure_answers
-    from rag_selectivity.calibrate import Calibration, calibrate_alpha
+    from rag_selectivity.calibrate import calibrate_alpha
     from rag_selectivity.compare import compare
     from rag_selectivity.data.policy import Policy
     from rag_selectivity.data.qrels import Qrels
@@ -40,14 +40,17 @@ if TYPE_CHECKING:
     from rag_selectivity.render import plots
     from rag_selectivity.results.agreement import JudgeReport
     from rag_selectivity.results.answers import AnswerReport
+    from rag_selectivity.results.calibration import Calibration
     from rag_selectivity.results.comparison import Comparison
     from rag_selectivity.results.estimate import Estimate
     from rag_selectivity.results.report import Report
     from rag_selectivity.results.sweep import Sweep
+    from rag_selectivity.results.validation import Validation
     from rag_selectivity.scale import engines, ray
     from rag_selectivity.scale.tally import Tally
     from rag_selectivity.statistics.bootstrap import Bootstrap
     from rag_selectivity.sweep import sweep
+    from rag_selectivity.validate import validate
 
 #: The module of each name, imported when the name is first used, so that a program pays for what it uses.
 _PLACES = {
@@ -55,7 +58,7 @@ _PLACES = {
     "BackgroundGrader": "live.background",
     "Bootstrap": "statistics.bootstrap",
     "Budget": "grading.limits",
-    "Calibration": "calibrate",
+    "Calibration": "results.calibration",
     "Comparison": "results.comparison",
     "Estimate": "results.estimate",
     "Format": "io.formats",
@@ -76,6 +79,7 @@ _PLACES = {
     "Sweep": "results.sweep",
     "Tally": "scale.tally",
     "ToolMonitor": "live.tools",
+    "Validation": "results.validation",
     "agree": "agree",
     "answers_given": "answers.given",
     "audit": "planning",
@@ -99,6 +103,7 @@ _PLACES = {
     "register_format": "io.formats",
     "register_measure": "measures",
     "sweep": "sweep",
+    "validate": "validate",
 }
 #: Names that are modules themselves.
 _MODULES = ("engines", "plots", "ray")
@@ -129,6 +134,7 @@ __all__ = [
     "Sweep",
     "Tally",
     "ToolMonitor",
+    "Validation",
     "agree",
     "answers_given",
     "audit",
@@ -152,6 +158,7 @@ __all__ = [
     "register_format",
     "register_measure",
     "sweep",
+    "validate",
 ]
 
 if not TYPE_CHECKING:

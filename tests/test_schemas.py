@@ -60,6 +60,7 @@ def documents(tmp_path_factory) -> list[tuple[str, Any]]:
         ("report", rs.evaluate(GRADES, {"run": RUN}, scale="utility", bootstrap=None)),
         ("comparison", compared),
         ("sweep", rs.sweep(GRADES, {"run": RUN}, scale="utility", corpus_size=50)),
+        *of_answers(),
         ("decision", decision),
         ("agreement", rs.agree({q: GRADES[q] for q in QUERIES[:6]}, GRADES)),
         ("grading", graded),
@@ -87,6 +88,26 @@ def documents(tmp_path_factory) -> list[tuple[str, Any]]:
     write_answers(place / "answers.json", task, given)
     answers = json.loads((place / "answers.json").read_text(encoding="utf-8"))
     return [*((name, written(result)) for name, result in found), *lines, ("answers", answers)]
+
+
+def of_answers() -> list[tuple[str, Any]]:
+    """Results that rest on scores of answers."""
+    report = rs.evaluate(GRADES, {"run": RUN, "other": OTHER}, measures=["RA-nWG", "F"], bootstrap=None, **MEASURED)
+    rows = [
+        {"query_id": q, "run": run, "k": k, "score": (i * k + len(run)) % 3 / 2}
+        for i, q in enumerate(QUERIES)
+        for run in ("run", "other")
+        for k in (1, 2)
+    ]
+    known = [{"query_id": q, "run": "", "k": 0, "score": i % 2} for i, q in enumerate(QUERIES)]
+    swept = rs.sweep(GRADES, {"run": RUN, "other": OTHER}, scale="utility", corpus_size=50, scores=rows)
+    quality = {q: i % 4 for i, q in enumerate(QUERIES)}
+    return [
+        ("validation", rs.validate(report, [*rows, *known])),
+        ("validation", rs.validate(report, {"run": dict.fromkeys(QUERIES, 1.0)})),
+        ("sweep", swept),
+        ("calibration", rs.calibrate_alpha(report, quality, measure="F@1", run="run")),
+    ]
 
 
 def traced(path: Path) -> list[Any]:

@@ -16,6 +16,7 @@ except ImportError as error:
 
 from rag_selectivity import InputError, Run
 from rag_selectivity.single import load_on_first_use
+from rag_selectivity_langchain.answers import answer_scores
 from rag_selectivity_langchain.batch import selectivity
 from rag_selectivity_langchain.documents import identities_of, identity_of
 from rag_selectivity_langchain.langsmith import run_evaluator, summary_evaluator
@@ -29,6 +30,7 @@ __all__ = [
     "SelectivityCallback",
     "ToolSelectivityCallback",
     "agrade_retriever",
+    "answer_scores",
     "feedback_of",
     "grade_retriever",
     "identity_of",

@@ -16,6 +16,7 @@ except ImportError as error:
 
 from rag_selectivity import Run
 from rag_selectivity.single import load_on_first_use
+from rag_selectivity_llama_index.answers import answer_scores
 from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluator
 from rag_selectivity_llama_index.live import LiveSelectivity
 from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
@@ -38,6 +39,7 @@ __all__ = [
     "UtilityEvaluator",
     "UtilityResult",
     "agrade_retriever",
+    "answer_scores",
     "configure",
     "defined_mean",
     "grade_retriever",

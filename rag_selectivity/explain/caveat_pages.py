@@ -281,8 +281,14 @@ CAVEAT_PAGES = (
 
         model = CallableJudge(ask, "gpt-5-mini")
         report = rs.measure_answers(
-            {"q1": ["a"]}, corpus={"a": "Two years."}, queries={"q1": "How long?"}, references={"q1": "two years"},
-            model=model, judge=model, depths=[1], store="answers.db"
+            {"q1": ["a"]},
+            corpus={"a": "Two years."},
+            queries={"q1": "How long?"},
+            references={"q1": "two years"},
+            model=model,
+            judge=model,
+            depths=[1],
+            store="answers.db",
         )
         assert [caveat.code for caveat in report.caveats] == ["self-preference"]
         """,

@@ -58,9 +58,48 @@ class AnswerScores:
         every = [score for by_k in self.by_run.values() for some in by_k.values() for score in some.values()]
         return min(every), max(every)
 
+    def of(self, run: str, k: int | None) -> QueryScores:
+        """The scores of a run's answers from K passages, or those that do not say from how many.
+
+        Raises
+        ------
+        InputError
+            If there are only scores of another K.
+        """
+        by_k = self.by_run.get(run, {})
+        if k in by_k or None in by_k:
+            return by_k[k] if k in by_k else by_k[None]
+        known = ", ".join(str(each) for each in by_k)
+        raise InputError(
+            f"run {run!r} has no scores of answers from K = {k} passages (there are K = {known}): figures at another K "
+            f"say nothing about these answers"
+        )
+
     def without_one_k(self) -> bool:
         """Whether no score says from how many passages its answer was made."""
         return all(k is None for by_k in self.by_run.values() for k in by_k)
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """The rows of a file of scores, each with its file and line, read once."""
+
+    rows: tuple[tuple[str, Mapping[str, Any]], ...]
+
+    @classmethod
+    def read(cls, path: Any) -> ScoreTable:
+        """The rows of a path."""
+        return cls(tuple((f"{path}:{line}", row) for line, row in read_records(path)))
+
+    @property
+    def depths(self) -> list[int]:
+        """Every K of the answers from passages, in order; empty if no row has one."""
+        found = set()
+        for where, row in self.rows:
+            column = optional_column([str(name) for name in row], K_NAMES)
+            if column is not None and not _is_unknown(row[column]):
+                found.add(whole_count(row[column], f"{where}: k"))
+        return sorted(found - {0})
 
 
 def answer_scores(
@@ -72,6 +111,7 @@ def answer_scores(
     closed_book: Any = None,
     score_range: tuple[float, float] | None = None,
     form: IdForm = AS_THEY_ARE,
+    others: bool = False,
 ) -> AnswerScores:
     """Read the scores of answers.
 
@@ -92,6 +132,8 @@ def answer_scores(
         The lowest and the highest possible score; a score outside it is an error.
     form : IdForm
         The form that the ids of the queries are brought into.
+    others : bool
+        Whether rows of further runs are passed over.
 
     Raises
     ------
@@ -102,7 +144,7 @@ def answer_scores(
     >>> answer_scores({"q1": 1.0, "q2": 0.0}, ["bm25"], ["q1", "q2", "q3"]).by_run
     {'bm25': {None: {'q1': 1.0, 'q2': 0.0}}}
     """
-    read = _Read(tuple(map(str, runs)), frozenset(queries), column, _checked_range(score_range), form)
+    read = _Read(tuple(map(str, runs)), frozenset(queries), column, _checked_range(score_range), form, others)
     read.add(_with_queries(scores, read.runs, queries), "scores")
     if closed_book is not None:
         read.add_closed_book(closed_book)
@@ -123,7 +165,7 @@ def _checked_range(score_range: tuple[float, float] | None) -> tuple[float, floa
 
 def _with_queries(scores: Any, runs: Sequence[str], queries: Sequence[str]) -> Any:
     """Bare numbers as {query: score}; anything else as it is."""
-    if isinstance(scores, (str, bytes)) or is_path(scores) or is_frame(scores) or isinstance(scores, Mapping):
+    if isinstance(scores, (str, bytes, Mapping, ScoreTable)) or is_path(scores) or is_frame(scores):
         return scores
     if not isinstance(scores, Sequence) and not hasattr(scores, "__array__"):
         return scores
@@ -149,8 +191,10 @@ class _Read:
         column: str | None,
         ends: tuple[float, float] | None,
         form: IdForm,
+        others: bool,
     ) -> None:
         self.runs, self.queries, self.column, self.ends, self.form = runs, queries, column, ends, form
+        self.others = others
         self.found: dict[str, dict[int | None, QueryScores]] = {}
         self.without_passages: dict[str, list[float]] = {}
         self.places: dict[tuple[str, int | None, str], str] = {}
@@ -167,7 +211,9 @@ class _Read:
     def add_closed_book(self, scores: Any) -> None:
         """Add the scores of answers without passages."""
         if self.without_passages:
-            raise InputError("the scores of answers without passages are given twice: as rows of k = 0 and on their own")
+            raise InputError(
+                "the scores of answers without passages are given twice: as rows of k = 0 and on their own"
+            )
         for where, row in _rows(scores, self.runs, "closed-book scores"):
             self._add_row({**row, "k": 0}, where, self.runs[0])
 
@@ -190,12 +236,14 @@ class _Read:
             self.without_passages.setdefault(query, []).append(score)
             return
         run = run or self._run(row, names, where)
+        if run not in self.runs:
+            return
         before = self.places.setdefault((run, k, query), where)
         if before != where or query in self.found.get(run, {}).get(k, {}):
             of_k = "" if k is None else f" for K = {k}"
             raise InputError(
-                f"{where}: query {query!r} of run {run!r} has a score{of_k} already ({before}); give one score for each "
-                f"answer, such as the mean of several judges"
+                f"{where}: query {query!r} of run {run!r} has a score{of_k} already ({before}); give one score for "
+                f"each answer, such as the mean of several judges"
             )
         self.found.setdefault(run, {}).setdefault(k, {})[query] = score
 
@@ -212,7 +260,7 @@ class _Read:
         column = optional_column(names, RUN_NAMES)
         if column is not None:
             name = _text(row[column])
-            if name not in self.runs:
+            if name not in self.runs and not self.others:
                 raise InputError(
                     f"{where}: there is no run {name!r}{did_you_mean(name, self.runs)} (the runs are "
                     f"{', '.join(self.runs)})"
@@ -291,7 +339,9 @@ class _Read:
 def _rows(scores: Any, runs: Sequence[str], what: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(where, row) of whatever holds scores."""
     if is_path(scores):
-        yield from ((f"{scores}:{line}", row) for line, row in read_records(scores))
+        scores = ScoreTable.read(scores)
+    if isinstance(scores, ScoreTable):
+        yield from scores.rows
     elif is_frame(scores):
         frame = as_frame(scores, f"{what} frame")
         names = [str(name) for name in column_names(frame)]

@@ -119,7 +119,7 @@ class AnswerRow:
         texts = {name: " ".join(row[name]) for name in ("passages", "cited")}
         # The passages that an answer cites, and the score that says whether a relevant one is among them.
         renamed = {"cited_passages" if name == "cited" else name: value for name, value in (row | texts).items()}
-        return renamed | scores
+        return {**renamed, **scores}
 
 
 @dataclass(frozen=True, slots=True)

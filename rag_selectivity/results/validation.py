@@ -43,7 +43,8 @@ class Following:
     p_holm : float
         The same, corrected for all measures that were looked at; NaN outside of that family.
     verdict : str
-        `rises with the answers`, `falls as the answers rise` or `not shown`, from `p_holm`; empty outside of the family.
+        `rises with the answers`, `falls as the answers rise` or `not shown`, from `p_holm`; empty outside of that
+        family.
     notes : tuple of str
         What is known to go wrong with this measure in such sets.
     """
@@ -285,6 +286,4 @@ class Validation(Result):
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat row for each measure, run and K, and those of the segments, with their segment."""
         rows = [{"segment": "", **row.to_row()} for row in self.rows]
-        return rows + [
-            {"segment": segment.name, **row.to_row()} for segment in self.segments for row in segment.rows
-        ]
+        return rows + [{"segment": segment.name, **row.to_row()} for segment in self.segments for row in segment.rows]
