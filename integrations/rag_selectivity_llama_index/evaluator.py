@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,6 @@ from pydantic import PrivateAttr
 
 from rag_selectivity import Bootstrap, InputError, Qrels, Report, SelectivityWarning, evaluate, parse_measure
 from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under
-from rag_selectivity.data.cells import iterated
 from rag_selectivity.errors import examples
 from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, passages_of_index
 from rag_selectivity.measures import default_measures, default_query_measures, given_depths
@@ -107,8 +107,10 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     ) -> None:
         if not isinstance(identity, str):
             raise InputError(f"identity must be the name of an id, such as 'node_id', got {identity!r:.80}")
-        # In the order given; `given_depths` refuses what is no depth, and sorts.
-        chosen_depths = list(iterated(depths, "depths must be a list of whole numbers ≥ 1"))
+        # In the order given; `given_depths` refuses what is no list and what is no depth, and sorts.
+        chosen_depths = depths
+        with suppress(TypeError):
+            chosen_depths = list(depths)
         given_depths(chosen_depths, ())
         grading = {"grade_map": grade_map, "scale": scale}
         own_labels = Labels.of(labels, **grading, controls=True)

@@ -71,7 +71,7 @@ class Tree:
         self.root, self.folder, self._work = root, work / "tree", work
         shutil.rmtree(self.folder, ignore_errors=True)
         if like is None:
-            left_out = shutil.ignore_patterns(".git", "__pycache__", "_build", ".*_cache", "mutants")
+            left_out = shutil.ignore_patterns(".git", ".venv", ".nox", "__pycache__", "_build", ".*_cache", "mutants")
             shutil.copytree(root, self.folder, ignore=left_out)
         else:
             shutil.copytree(like.folder, self.folder)  # with what is compiled already
