@@ -162,9 +162,9 @@ def answers(
 ) -> None:
     """Have an LLM answer from what was retrieved, and score its answers.
 
-    It is shown exactly the passages of each list. The controls are answers without passages, with random passages, and with the relevant passages alone. So the
-    result is the lift over no passages, the share of the possible lift, and bits over random of right answers. The
-    store keeps every answer. If the run stops, the same command continues it.
+    It is shown exactly the passages of each list. The controls are answers without passages, with random passages, and
+    with the relevant passages alone. So the result is the lift over no passages, the share of the possible lift, and
+    bits over random of right answers. The store keeps every answer. If the run stops, the same command continues it.
 
     The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """

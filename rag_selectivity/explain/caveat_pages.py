@@ -269,7 +269,7 @@ CAVEAT_PAGES = (
         "Models tend to prefer what they wrote themselves. The grades may be too high, and more so for some sets of "
         "passages than for others, so that differences between them may be wrong too.",
         "`answers` with a judge whose name is that of the answering model, or the name that the server gives it.",
-        "Have another model judge, best of another maker, or use scores without a judge: `exact_match`, `f1`, `choice`.",
+        "Have another model judge, best of another maker, or use scores that need no judge, such as `exact_match`.",
         """
         import rag_selectivity as rs
         from rag_selectivity.grading.judge import CallableJudge
