@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -57,6 +57,7 @@ words = st.lists(st.sampled_from(["the", "A", "an", "Seine", "seine,", "in", "Pa
 
 
 @given(words, words)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_exact_match_and_f1_are_squads(reference: str, answer: str) -> None:
     assert normalised(answer) == squad_normalised(answer)
     if squad_normalised(reference):
@@ -331,6 +332,16 @@ def test_free_answers_by_rules_and_by_a_judge(tmp_path: Path) -> None:
     before = dict(asked)
     assert rs.measure_answers(made.runs, **given).to_dict()["figures"] == report.to_dict()["figures"]
     assert dict(asked) == before
+
+
+def test_an_empty_list_cites_nothing_and_counts(tmp_path: Path) -> None:
+    made = world(4, 0, 2)
+    run = {query: passages for query, passages in made.runs["first"].items() if query != "q1"}
+    with JudgeServer(ScriptedModel(best=1.0).respond) as server:
+        model = OpenAIJudge("scripted", base_url=server.url)
+        report = rs.measure_answers({"first": run}, **options(made, tmp_path / "a.db", model=model, depths=[2]))
+    assert (report["first", 2, "cited"].value, report["first", 2, "cited"].n) == (0.75, 4)
+    assert any("lacks 1 query with a reference" in note for note in report.notes)
 
 
 def test_a_judge_of_its_own_answers_is_named(tmp_path: Path) -> None:

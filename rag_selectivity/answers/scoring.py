@@ -96,7 +96,8 @@ def ruled_scores(
     if "cited" in names:
         relevant = () if judged is None else judged.relevant
         cited = {planned.passages[number - 1] for number in answer.cited}
-        defined = bool(relevant) and bool(planned.passages)
+        # A run that retrieved nothing has failed; closed-book answers were never to cite anything.
+        defined = bool(relevant) and (bool(planned.passages) or planned.shown.is_run)
         found["cited"] = float(not cited.isdisjoint(relevant)) if defined else math.nan
     if "abstained" in names:
         found["abstained"] = float(answer.abstained)

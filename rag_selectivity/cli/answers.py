@@ -17,8 +17,8 @@ from rag_selectivity.errors import InputError
 EXAMPLES = (
     "rag-selectivity answers --run bm25.trec --run dense.trec --corpus corpus.jsonl --queries queries.jsonl "
     "--references ragas.jsonl --qrels grades.trec --scale utility --depths 3,10 --store answers.db --model gpt-5-mini "
-    "--scores scores.csv",
-    "rag-selectivity answers --given scores.csv --run bm25.trec --run dense.trec",
+    "--scores answer-scores.csv",
+    "rag-selectivity answers --given answer-scores.csv --run bm25.trec --run dense.trec",
 )
 
 
