@@ -223,6 +223,10 @@ class Measured:
     depths: IntArray
     outcomes: dict[str, list[Outcome]]
 
+    def row_of(self, measure: Measure) -> int:
+        """The place in `plan` of a measure without depth."""
+        return next(i for i, (each, _) in enumerate(self.plan) if each == measure)
+
 
 def measure_all(
     judged: Mapping[str, JudgedRun], measures: Sequence[str | Measure] | str | None, depths: Sequence[int] | None

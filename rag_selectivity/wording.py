@@ -73,6 +73,26 @@ def percent(share: float) -> str:
     return f"{share:.1%}"
 
 
+def amount(value: float) -> str:
+    """An amount, such as a cost: without decimals from 100 on, below with three digits.
+
+    >>> amount(1234.5), amount(90.53), amount(0.00172), amount(float("nan"))
+    ('1,234', '90.5', '0.00172', '–')
+    """
+    if not math.isfinite(value):
+        return number(value)
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def bound_text(bound: float) -> str:
+    """An upper bound with three decimals, rounded up.
+
+    >>> bound_text(0.0301), bound_text(0.02), bound_text(float("nan"))
+    ('0.031', '0.020', '–')
+    """
+    return number(math.ceil(1000 * bound - 1e-9) / 1000) if math.isfinite(bound) else number(bound)
+
+
 def signed(value: float, digits: int = 3) -> str:
     """A difference with its sign."""
     return number(value) if not math.isfinite(value) else f"{value:+.{digits}f}".replace("-", "−")

@@ -181,8 +181,9 @@ def test_a_judge_that_is_no_text_in_a_side_file_is_refused(tmp_path) -> None:
         import_labels(store, path)
 
 
-def test_an_infinite_time_in_spans_is_no_time(tmp_path) -> None:
-    spans = [{**SPANS[0], "startTimeUnixNano": math.inf}]
+@pytest.mark.parametrize("start", [math.inf, 10**400, -1, str(1 << 64)])
+def test_what_no_clock_shows_is_no_time_of_a_span(tmp_path, start) -> None:
+    spans = [{**SPANS[0], "startTimeUnixNano": start}]
     path = tmp_path / "spans.json"
     path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
     assert len(read_span_file(path).retrievals) == 1
@@ -288,6 +289,33 @@ def test_a_measure_without_parts_in_a_stored_report_is_refused(tmp_path) -> None
     (tmp_path / "r.json").write_text(json.dumps(report))
     with pytest.raises(rs.InputError, match=r"the report is damaged: runs.run.per_query.parts.BoR@1"):
         explain(tmp_path / "r.json")
+
+
+def test_a_ratio_without_its_denominator_in_a_stored_report_is_refused(tmp_path) -> None:
+    report = json.loads(seeds()["report.json"])
+    parts = report["runs"]["run"]["per_query"]["parts"]
+    parts["BoR@1"] = parts["BoR@1"][:1]
+    (tmp_path / "r.json").write_text(json.dumps(report))
+    with pytest.raises(rs.InputError, match=r"r.json: the report is damaged: runs.run.per_query.parts.BoR@1 must have"):
+        explain(tmp_path / "r.json")
+
+
+@pytest.mark.parametrize("size", [["inf", 100], [1.5, 100], [-3, 100], [None, 100], math.inf, 10**30])
+def test_corpus_sizes_of_a_stored_report_are_counts(tmp_path, size) -> None:
+    report = json.loads(seeds()["report.json"])
+    report["runs"]["run"]["per_query"]["corpus_size"] = size
+    (tmp_path / "r.json").write_text(json.dumps(report))
+    with pytest.raises(rs.InputError, match=r"the report is damaged: runs.run.per_query.corpus_size"):
+        explain(tmp_path / "r.json")
+
+
+@pytest.mark.parametrize("size", [np.array([]), 0, "many", math.nan])
+def test_a_retrieval_with_a_wrong_corpus_size_is_not_measured(size, caplog) -> None:
+    monitor = rs.Monitor(LABELS, scale="utility", corpus_size=100)
+    monitor.record(rs.Retrieval("q1", ["d1"], corpus_size=size))
+    with pytest.raises(rs.InputError, match=r"no retrieval could be measured so far: .*corpus.size"):
+        monitor.report()
+    assert not caplog.records
 
 
 def test_a_reply_may_hold_any_key() -> None:

@@ -108,10 +108,9 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         if not isinstance(identity, str):
             raise InputError(f"identity must be the name of an id, such as 'node_id', got {identity!r:.80}")
         # In the order given; `given_depths` refuses what is no list and what is no depth, and sorts.
-        chosen_depths = depths
         with suppress(TypeError):
-            chosen_depths = list(depths)
-        given_depths(chosen_depths, ())
+            depths = list(depths)
+        given_depths(depths, ())
         grading = {"grade_map": grade_map, "scale": scale}
         own_labels = Labels.of(labels, **grading, controls=True)
         super().__init__(
@@ -120,7 +119,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             node_postprocessors=list(node_postprocessors) if node_postprocessors else None,
         )
         self._given, self._labels, self._grading = labels, own_labels, grading
-        self._identity, self._depths = identity, chosen_depths
+        self._identity, self._depths = identity, list(depths)
         self._measures = list(measures) if measures is not None else None
         self._corpus_size, self._passages_of = corpus_size, passages_of
         self._makes_metrics = metrics is None

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.deciding import decided
+from rag_selectivity.cli.deciding import decided, known_costs
 from rag_selectivity.cli.inputs import (
     clusters_of,
     corpus_ids,
     corpus_size_of,
+    costs_of,
     labels_of,
     named_files,
     policy_choices,
@@ -21,6 +23,7 @@ from rag_selectivity.cli.inputs import (
 )
 from rag_selectivity.cli.output import show
 from rag_selectivity.cli.slices import ByOption, TextsForLengthOption
+from rag_selectivity.errors import InputError
 
 EXAMPLES = (
     "rag-selectivity compare --qrels qrels.trec --run bm25.trec --run dense.trec --baseline bm25 --corpus-size 1000",
@@ -36,6 +39,13 @@ def compare(
         str | None,
         o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
     ] = None,
+    exact: Annotated[
+        str | None,
+        o.input_file(
+            "Run of the exact index, for runs of approximate or quantised ones: the NAME of a --run, or a FILE. It is "
+            "the baseline."
+        ),
+    ] = None,
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,
     corpus_size: o.SizeOption = None,
@@ -44,6 +54,9 @@ def compare(
     controls: o.ControlsOption = None,
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
+    costs: o.CostsOption = None,
+    cost_measure: o.CostMeasureOption = None,
+    cost_depths: o.CostDepthsOption = None,
     groups: o.GroupsOption = None,
     human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
@@ -54,6 +67,14 @@ def compare(
     measure: o.MeasureOption = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: 5,10,20).")] = None,
     k: o.KOption = None,
+    max_loss: Annotated[
+        float,
+        o.option(
+            o.MEASURES,
+            "SHARE",
+            "Largest loss against the best run that the cheapest one may have (--costs), and of the advised depth.",
+        ),
+    ] = o.DEFAULT_MAX_LOSS,
     by: ByOption = None,
     queries: TextsForLengthOption = None,
     scale: o.ScaleOption = None,
@@ -96,12 +117,25 @@ def compare(
     The table also shows the smallest difference that so many queries would likely detect.
     """
     from rag_selectivity.cli.gates import Gates
+    from rag_selectivity.measures.plan import budgets_of
 
     gates = Gates.parse(fail_if, max_drop, against, on, require_trust)
     bootstrap = rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters))
+    named = named_files(run)
+    exact_run: str | Path | None = exact
+    if exact is not None and exact not in named:
+        named |= (exact_named := named_files([exact], "--exact"))
+        (exact_run,) = exact_named
+    lengths, at_budgets = tokens_of(tokens, tokenizer), bool(budgets_of(measure))
+    # Beside measures at a budget of tokens, their cost is what the budget says.
+    asked_for_costs = bool(costs or cost_measure or cost_depths or (lengths is not None and not at_budgets))
+    if asked_for_costs and costs is None and lengths is None:
+        raise InputError("there are no costs to compare: give --costs FILE, or --tokens FILE")
+    # Costs are read from the lists too; standard input can be read once.
+    runs = {name: rs.read_run(path) for name, path in named.items()} if asked_for_costs else named
     comparison = rs.compare(
         labels_of(qrels, qrels_format, judge, judge_rule, human),
-        named_files(run),
+        runs,
         baseline=baseline,
         pool=pools_of(pool, run),
         pool_depth=pool_depth,
@@ -120,10 +154,11 @@ def compare(
         power=power,
         ids=ids,
         human=human,
-        tokens=tokens_of(tokens, tokenizer),
+        tokens=lengths if at_budgets else None,
         groups=groups,
         by=by or None,
         queries=queries,
+        exact=exact_run,
         **policy_choices(
             order=order,
             ties=ties,
@@ -135,7 +170,19 @@ def compare(
         ),
     )
     of_depths = whole_numbers(depths, "--depths")
-    report = decided(comparison.report, k, of_depths, baseline=comparison.baseline, paired=not unpaired)
+    report = decided(
+        comparison.report,
+        k,
+        of_depths,
+        baseline=comparison.baseline,
+        paired=not unpaired,
+        max_loss=max_loss,
+        costs=known_costs(comparison.report, runs, costs_of(costs, list(named)), lengths, ids)
+        if asked_for_costs
+        else None,
+        cost_measure=cost_measure,
+        cost_depths=whole_numbers(cost_depths, "--cost-depths"),
+    )
     comparison = replace(comparison, report=report)
     show(comparison, format, output)
     gates.check(comparison.report, bootstrap)

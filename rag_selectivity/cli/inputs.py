@@ -128,9 +128,19 @@ def pools_of(pools: Sequence[str] | None, runs: Sequence[str]) -> Path | list[Pa
     return {name: [*of_all, *of_run.get(name, ())] for name in names if of_all or name in of_run}
 
 
-def costs_of(costs: Sequence[str] | None, runs: Sequence[str]) -> Path | dict[str, Path] | None:
-    """One table of costs, or {run: its table}."""
-    return one_or_named(costs, runs, "--costs")
+def costs_of(costs: Sequence[str] | None, runs: Sequence[str]) -> Any:
+    """One table of costs, or {run: its table}; of a trace, the costs of its queries."""
+    files = one_or_named(costs, runs, "--costs")
+    if files is None:
+        return None
+    return {name: _of_trace(file) for name, file in files.items()} if isinstance(files, dict) else _of_trace(files)
+
+
+def _of_trace(path: Path) -> Any:
+    """{query: its costs} of a trace or of spans; other files as they are."""
+    from rag_selectivity.live.trace import Trace, is_trace
+
+    return Trace.read(path).costs_of_queries() if is_trace(path) else path
 
 
 def one_or_named(files: Sequence[str] | None, runs: Sequence[str], option: str) -> Path | dict[str, Path] | None:

@@ -86,7 +86,20 @@ TokenizerOption = Annotated[
     ),
 ]
 CostsOption = Annotated[
-    list[str] | None, input_file("Measured tokens, milliseconds and price by query_id: FILE or NAME=FILE. Repeatable.")
+    list[str] | None,
+    input_file(
+        "Measured tokens, milliseconds and price by query_id, or a trace: FILE or NAME=FILE of a run. Repeatable."
+    ),
+]
+CostMeasureOption = Annotated[
+    str | None,
+    option(
+        MEASURES, "NAME", "Quality that costs are compared with, as in Precision4+ (default: RA-nWG, else Success)."
+    ),
+]
+CostDepthsOption = Annotated[
+    str | None,
+    option(MEASURES, "K,K", "Further K at which runs are compared by their tokens, to find the cheapest of all."),
 ]
 QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
 JudgeOption = Annotated[

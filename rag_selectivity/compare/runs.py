@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.reporting import calibrated_by
 from rag_selectivity.compare.differences import differences
+from rag_selectivity.compare.exact import exact_losses, with_exact
 from rag_selectivity.compare.slices import sliced_differences
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluate import measure_all, report_on
+from rag_selectivity.io.reading import run_of
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Measure
@@ -57,6 +59,7 @@ def compare(
     groups: Any = None,
     by: Any = None,
     queries: Any = None,
+    exact: Any = None,
     **choices: Any,
 ) -> Comparison:
     """Compare runs with a baseline run: query by query, or as samples of different queries.
@@ -97,6 +100,10 @@ def compare(
         for each slicing, run and figure: does the difference change between slices? Both have their own Holm
         correction. Slices under 20 queries have no verdict and are in no test of interaction.
 
+    exact : str or run, optional
+        The run of the exact index, for runs of approximate or quantised ones: the name of one of the runs, or a run. It
+        is the baseline. `Comparison.exact` says how much of its top K each run keeps, and which passages it loses.
+
     Returns
     -------
     Comparison
@@ -105,7 +112,8 @@ def compare(
     ------
     InputError
         If there are fewer than two runs; if a measure does not depend on the run; if two runs share less than half of
-        their queries and neither `paired=False` nor `missing_query` is given.
+        their queries and neither `paired=False` nor `missing_query` is given; if the exact run is over other queries
+        than a run, or ends before it.
 
     Examples
     --------
@@ -117,6 +125,11 @@ def compare(
     (1.0, 0.0078125, 'exact', 8)
     """
     bootstrap, chosen = Bootstrap.required(bootstrap), resolve_policy(policy, **choices)
+    if exact is not None:
+        runs, baseline = with_exact(runs, exact, baseline)
+        runs = {name: run_of(run) for name, run in runs.items()}
+        if not paired:
+            raise InputError("the loss against an exact index is over the same queries: leave out paired=False")
     joined = join_runs(
         qrels,
         runs,
@@ -136,20 +149,34 @@ def compare(
         budgets=budgets_of(measures),
         groups=groups,
     )
-    return comparison_of(
+    missing_query = chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None
+    comparison = comparison_of(
         joined.judged,
         baseline=baseline,
         measures=measures,
         depths=depths,
         bootstrap=bootstrap,
         paired=paired,
-        missing_query=chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None,
+        missing_query=missing_query,
         draws=draws,
         power=power,
         notes=joined.notes,
         ground=joined.ground,
         slicings=slicings_of(by, joined.judged, queries=queries, ids=ids),
     )
+    if exact is None:
+        return comparison
+    losses = exact_losses(
+        {name: run.judged for name, run in comparison.report.runs.items() if run.judged is not None},
+        runs,
+        comparison.baseline,
+        comparison.report.depths,
+        comparison.rows,
+        bootstrap=bootstrap,
+        all_queries=missing_query is None,
+        ids=ids,
+    )
+    return replace(comparison, exact=losses)
 
 
 def comparison_of(

@@ -21,6 +21,7 @@ from rag_selectivity.join.list_tokens import EvaluatedLists, ListTokens, tokens_
 from rag_selectivity.measures.base import MEAN, FloatArray, Outcome
 from rag_selectivity.results.decision import CostPoint
 from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.trade_off import QueryCost
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted, enumeration
 
@@ -76,7 +77,7 @@ class Costs:
         """The mean costs of all runs; runs over the same queries are resampled in one pass."""
         by_queries: dict[tuple[str, ...], list[tuple[str, str, Outcome]]] = {}
         for run, queries in self.queries.items():
-            columns = self._columns_at(run, K)
+            columns = self.columns_at(run, K)
             # Without bounds: a cost can be of any size.
             by_queries.setdefault(queries, []).extend(
                 (run, kind, Outcome((columns[kind][:, None],), "no cost is known", MEAN, bounds=None))
@@ -93,7 +94,23 @@ class Costs:
                 result.setdefault(run, {})[kind] = estimates_with(outcome, low, high)[0]
         return result
 
-    def _columns_at(self, run: str, K: int) -> dict[str, FloatArray]:
+    def of_query(self, run: str, K: int) -> dict[str, QueryCost]:
+        """What a query costs at the K of the decision, by the kind of cost: mean, median and 95th percentile.
+
+        >>> costs = Costs({"r": ("q1", "q2", "q3")}, measured={"r": {"price": np.array([1.0, 4.0, np.nan])}})
+        >>> price = costs.of_query("r", 5)["price"]
+        >>> price.mean.value, price.p50, price.p95, price.of_a_thousand
+        (2.5, 1.0, 4.0, 2500.0)
+        """
+        means, columns = self.at(run, K), self.columns_at(run, K)
+        result = {}
+        for kind, mean in means.items():
+            known = np.sort(columns[kind][~np.isnan(columns[kind])])
+            result[kind] = QueryCost(mean, _not_exceeded(known, 50), _not_exceeded(known, 95))
+        return result
+
+    def columns_at(self, run: str, K: int) -> dict[str, FloatArray]:
+        """{kind of cost: float64[queries]} at the K of the decision; NaN where the cost of a query is not known."""
         columns: dict[str, FloatArray] = {}
         if run in self.lists:
             columns[TOKENS] = self.lists[run].at(K)
@@ -253,6 +270,11 @@ def _columns(costs: QueryCosts, judged: JudgedRun, name: str, notes: list[str]) 
                 f"({examples(absent)}): the mean is over the other {len(known)}"
             )
     return columns
+
+
+def _not_exceeded(ordered: FloatArray, percent: int) -> float:
+    """The smallest of the values that at least so many percent of them do not exceed; NaN without values."""
+    return float(ordered[-(-len(ordered) * percent // 100) - 1]) if len(ordered) else float("nan")
 
 
 # -- cost against quality --------------------------------------------------------------------------------

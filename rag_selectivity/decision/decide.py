@@ -19,6 +19,7 @@ from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths
 from rag_selectivity.decision.losses import Gain, Losses, figures, losses_of
 from rag_selectivity.decision.measured_costs import TOKENS
 from rag_selectivity.decision.systems import all_pairs, best_first, comparable, letters, pair_of
+from rag_selectivity.decision.trade_off import checked_depths, quality_measure, trade_offs
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluate import Measured, measure_all, report_on
 from rag_selectivity.join.judged_run import JudgedRun
@@ -26,8 +27,9 @@ from rag_selectivity.measures import BoR, BoR_max, Measure, Success
 from rag_selectivity.measures.plan import at_depth, default_measures
 from rag_selectivity.measures.utility import PROC, RANWG, Harm, Judged, PercentPROC
 from rag_selectivity.results.comparison import RunDifference
-from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, CostPoint, Decision, RunFigure, RunLine
+from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Answer, CostPoint, Decision, RunFigure, RunLine
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
+from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CLOSED, NOTHING, UNLESS_PERFECT
@@ -51,6 +53,8 @@ def decide(
     max_loss: float = DEFAULT_MAX_LOSS,
     paired: bool = True,
     costs: Costs | None = None,
+    cost_measure: str | Measure | None = None,
+    cost_depths: Sequence[int] | None = None,
 ) -> Decision:
     """Which system, which K, where the loss is, what to do next, and how far the labels can be believed.
 
@@ -73,6 +77,12 @@ def decide(
     costs : Costs, optional
         From `rag_selectivity.decision.costs.read_costs`. Measured costs are those of the K in production: they are
         used if `k` is given.
+    cost_measure : str or Measure, optional
+        The quality that costs are compared with, without depth: a mean over queries of which more is better. Default:
+        the measure that ranks the runs.
+    cost_depths : sequence of int, optional
+        Further K at which runs are compared by their tokens. The cheapest that is shown to lose at most `max_loss` is
+        then one of all runs at all these K, and each comparison has a stricter level.
 
     Returns
     -------
@@ -112,7 +122,9 @@ def decide(
         raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
     if rel is None and m is None:
         rel, m = parameters_of(report.measures)
-    decider = _Decider(report, judged, baseline or next(iter(judged)), rel, m, max_loss, paired, costs or Costs())
+    costs = costs or Costs()
+    first = baseline or next(iter(judged))
+    decider = _Decider(report, judged, first, rel, m, max_loss, paired, costs, cost_measure, cost_depths)
     with kept_draws():
         return decider.decide(k, max_k)
 
@@ -137,6 +149,8 @@ class _Decider:
         max_loss: float,
         paired: bool,
         costs: Costs,
+        cost_measure: str | Measure | None,
+        cost_depths: Sequence[int] | None,
     ) -> None:
         self.report, self.judged, self.baseline = report, judged, baseline
         self.rel, self.m, self.max_loss, self.paired = rel, m, max_loss, paired
@@ -147,6 +161,8 @@ class _Decider:
         of_utility = report.scale == "utility" and rel is None and m is None
         self.success = Success(rel=rel, m=1 if m is None else m)
         self.ranking: Measure = RANWG() if of_utility else self.success
+        #: The quality that costs are compared with, and further K for that.
+        self.bought, self.bought_at = quality_measure(cost_measure, self.ranking), checked_depths(cost_depths)
 
     def decide(self, k: int | None, max_k: int) -> Decision:
         reach = max(reach_of(run) for run in self.judged.values())
@@ -212,7 +228,13 @@ class _Decider:
                 graded_by=trust.unchecked_judge,
             ),
             sentences.which_k(depth, source, advised_run, advice, self.max_loss, chance, believed=believed),
-            sentences.where_the_loss_is(best, losses, measure, depth, closed=closed, completed=completed),
+            self._with_remedy(
+                sentences.where_the_loss_is(best, losses, measure, depth, closed=closed, completed=completed),
+                report,
+                best,
+                depth,
+                believed=believed,
+            ),
             sentences.what_next(actions, measure),
             sentences.may_i_believe_it(trust),
         )
@@ -227,6 +249,18 @@ class _Decider:
             actions=actions,
             queries=report.runs[best].evaluated,
             cost_points=self._cost_points(report, measure, reach, costs),
+            trade_offs=trade_offs(
+                self.judged,
+                report,
+                costs,
+                self.bought,
+                depth,
+                depths=self.bought_at,
+                max_loss=self.max_loss,
+                bootstrap=self.bootstrap,
+                paired=self.paired,
+                believed=believed,
+            ),
             notes=tuple(notes),
             level=None if self.bootstrap is None else self.bootstrap.level,
         )
@@ -271,6 +305,16 @@ class _Decider:
         """The success of a random draw of K passages; NaN if it is unknown."""
         most = at_depth(report.runs[run].estimates, BoR_max(rel=self.rel, m=self.success.m), depth)
         return math.nan if most is None or math.isnan(most.value) else float(2**-most.value)
+
+    @staticmethod
+    def _with_remedy(answer: Answer, report: Report, run: str, depth: int, *, believed: bool) -> Answer:
+        """The answer with what to look at, if the two factors of RA-nWG are known."""
+        estimates = report.runs[run].estimates
+        pool, share = (at_depth(estimates, each, depth) for each in _SPLIT)
+        if pool is None or share is None or not believed:
+            return answer
+        text = remedy(pool, share, depth)
+        return replace(answer, more=" ".join(part for part in (answer.more, text) if part))
 
     # -- the loss ------------------------------------------------------------------------------------------
 
@@ -342,12 +386,15 @@ class _Decider:
         if not costs:
             return {}
         depth = int(measure.at or 1)
-        completed = any(report[name, measure].basis in _COMPLETED for name in self.judged)
+        bought = self.bought @ depth
+        if bought != measure:
+            report = report_on(self.judged, measure_all(self.judged, [bought], []), None, ground=self.report.ground)
+        completed = any(report[name, bought].basis in _COMPLETED for name in self.judged)
         depths = np.array([depth]) if completed else drawn_depths(reach, depth)
         if completed:
-            curves = {name: np.array([report[name, measure].value]) for name in self.judged}
+            curves = {name: np.array([report[name, bought].value]) for name in self.judged}
         else:
-            curves = {name: self.ranking.outcome(r, depths).settled().value() for name, r in self.judged.items()}
+            curves = {name: self.bought.outcome(r, depths).settled().value() for name, r in self.judged.items()}
         return cost_points(costs, curves, depths, depth)
 
     def _columns(self, report: Report, depth: int) -> list[Measure]:

@@ -172,8 +172,17 @@ def _in_words(name: str, key: str, part: _Run, report: Report | StoredReport) ->
         settings=report.settings,
         corpus_size=report.corpus_size,
     )
+    if isinstance(report, StoredReport):
+        _check_parts(figure, f"{report.path}: the report is damaged: runs.{name}.per_query.parts.{key}")
     sentences = tuple(figure_sentences(figure))
     return FigureInWords(name, key, estimate.value, sentences, (*estimate.caveats, *part.label_caveats))
+
+
+def _check_parts(figure: Figure, where: str) -> None:
+    """Refuse a numerator without its denominator."""
+    aggregate, parts = figure.aggregate, figure.parts
+    if aggregate is not None and parts is not None and aggregate.form in ("ratio", "bits") and len(parts) < 2:
+        raise InputError(f"{where} must have at least 2 parts, got {len(parts)}; write it anew with -o report.json")
 
 
 def _factors(measure: Measure) -> dict[str, str]:

@@ -273,11 +273,10 @@ class LiveFigures:
             qrels = Qrels.from_dict({name: each.grades for name, each in by_name.items()})
         else:
             qrels = self._labels.qrels.under({name: self.query_in_labels(each) or "" for name, each in by_name.items()})
-        sizes: Any = None
-        if self._corpus_size is not None and self.passages_of is None and not any(each.corpus_size for each in part):
-            sizes = self._corpus_size
-        elif self._corpus_size is not None:
-            sizes = {name: each.corpus_size or self._corpus_size for name, each in by_name.items()}
+        sizes: Any = self._corpus_size
+        own = {name: each.corpus_size for name, each in by_name.items()}
+        if sizes is not None and (self.passages_of is not None or any(size is not None for size in own.values())):
+            sizes = {name: self._corpus_size if size is None else size for name, size in own.items()}
         pools = {name: each.pool for name, each in by_name.items() if each.pool is not None}
         return join(
             qrels,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rag_selectivity.data.cells import checked_id, id_fault
@@ -15,11 +17,12 @@ from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.io.reading import read_records
 from rag_selectivity.io.shapes import Misfit, by_name, count, either, fields, number, or_null, text, truth
 from rag_selectivity.io.versions import check_version
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.spans import is_otlp, read_span_file
+from rag_selectivity.live.spans import is_otlp, names_spans, read_span_file
 from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_line
 from rag_selectivity.wording import counted
 
@@ -46,6 +49,8 @@ class Trace:
     arms : {retrieval: arm}
     outcomes : {retrieval: outcome}
         The last one of its request.
+    costs : {retrieval: {"tokens" or "milliseconds": value}}
+        Of the passages shown, and of the time that the retrieval took, where they were traced.
     facts : {name: value}
         Of spans: counts of what was wrong with them, and how passages are known, as plain data.
     notes : tuple of str
@@ -61,6 +66,7 @@ class Trace:
     hashed: frozenset[str] = frozenset()
     arms: Mapping[str, str] = field(default_factory=dict)
     outcomes: Mapping[str, float] = field(default_factory=dict)
+    costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -131,6 +137,7 @@ class Trace:
         hashed: set[str] = set()
         arms: dict[str, str] = {}
         outcomes: dict[str, float] = {}
+        costs: dict[str, dict[str, float]] = {}
         late = late or {}
         for retrieval, is_hashed in zip(retrievals, chain(without_text, repeat(False)), strict=False):
             name = str(retrieval.query_id or retrieval.query)
@@ -154,6 +161,8 @@ class Trace:
             if retrieval.corpus_size is not None:
                 sizes[key] = retrieval.corpus_size
             texts.update(retrieval.texts or {})
+            if of_retrieval := _costs_of(retrieval):
+                costs[key] = of_retrieval
         if not shown:
             raise InputError(f"{path}: the trace is empty")
         if pools:
@@ -169,9 +178,30 @@ class Trace:
             frozenset(hashed),
             arms,
             outcomes,
+            costs,
             facts=facts or {},
             notes=notes,
         )
+
+    def costs_of_queries(self) -> dict[str, dict[str, float]]:
+        """{query: {"tokens" or "milliseconds": value}}: means over the retrievals of a query, by its id or text.
+
+        They are those of the K that production showed.
+
+        Raises
+        ------
+        InputError
+            If the trace holds neither tokens nor times.
+        """
+        values: dict[str, dict[str, list[float]]] = {}
+        for key, of_retrieval in self.costs.items():
+            query_id, query = self.names[key]
+            of_query = values.setdefault(query_id or query, {})
+            for kind, value in of_retrieval.items():
+                of_query.setdefault(kind, []).append(value)
+        if not values:
+            raise InputError(f"{self.path}: no retrieval of the trace has tokens or a time, so that it has no costs")
+        return {query: {kind: fmean(each) for kind, each in kinds.items()} for query, kinds in values.items()}
 
     def labels_from(self, qrels: Qrels) -> Qrels:
         """The judgments of each retrieval's query, found by its id, its text, or the hash of its text."""
@@ -220,6 +250,13 @@ class Trace:
         return queries, self.texts, Run.from_dict({name: ids for name, ids in graded.items() if ids})
 
 
+def is_trace(path: str | Path) -> bool:
+    """Whether a file is a trace of a monitor, or spans in OTLP JSON; False if there is no such file."""
+    if not Path(path).is_file():
+        return False
+    return names_spans(path) or f'"{SCHEMA}"'.encode() in first_bytes(Path(path), 200)
+
+
 def _rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The lines of a trace, without a last one that was cut off when its process was killed."""
     try:
@@ -259,6 +296,8 @@ def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
         pool=row.get("pool"),
         query_id=row.get("query_id"),
         corpus_size=row.get("corpus_size"),
+        tokens=_measured(row, "tokens", where),
+        seconds=_measured(row, "seconds", where),
         failed=bool(row.get("failed")),
         texts=row.get("texts"),
         id=None if row.get("id") is None else str(row["id"]),
@@ -273,6 +312,8 @@ _LINE = fields(
     {
         "query_id": or_null(text),
         "corpus_size": or_null(count),
+        "tokens": or_null(count),
+        "seconds": or_null(number),
         "texts": or_null(by_name(text)),
         "failed": or_null(truth),
         "id": _ID,
@@ -283,6 +324,23 @@ _LINE = fields(
 
 def _is_ids(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _measured(row: Mapping[str, Any], name: str, where: str) -> Any:
+    """What a retrieval took; None if it is not known."""
+    value = row.get(name)
+    if value is not None and not 0 <= value < math.inf:
+        raise InputError(f"{where}: `{name}` must be a number ≥ 0, got {value!r}")
+    return value
+
+
+def _costs_of(retrieval: Retrieval) -> dict[str, float]:
+    costs = {}
+    if retrieval.tokens is not None:
+        costs["tokens"] = float(retrieval.tokens)
+    if retrieval.seconds is not None:
+        costs["milliseconds"] = 1000 * float(retrieval.seconds)
+    return costs
 
 
 def _outcome(row: Mapping[str, Any], where: str) -> float:

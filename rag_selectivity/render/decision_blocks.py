@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from textwrap import fill
 
 from rag_selectivity.render.blocks import WIDTH, Block, Heading, Lines, Table
+from rag_selectivity.render.cost_blocks import cost_blocks
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import SHORT, Decision, RunFigure
 from rag_selectivity.wording import number
@@ -57,11 +58,19 @@ def _filled(text: str, indent: str = "") -> str:
     return fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
+def closing_blocks(decision: Decision | None) -> Iterable[Block]:
+    """What ends the text of a report or a comparison: the answers, and costs as far as they are known."""
+    if decision is not None:
+        yield Lines(decision_lines(decision))
+        yield from cost_blocks(decision)
+
+
 def decision_blocks(decision: Decision) -> Iterable[Block]:
     """The answers, and the table of the runs."""
     yield Lines(decision_lines(decision))
     yield Heading(f"At K = {decision.K}, best first by {decision.measure}")
     yield decision_table(decision)
+    yield from cost_blocks(decision)
 
 
 def decision_table(decision: Decision) -> Table:

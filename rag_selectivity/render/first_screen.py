@@ -12,7 +12,7 @@ from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN
 from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Answer, Decision, RunFigure, RunLine
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
+from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_text, number
 
 #: What stands beside a figure that was compared with the baseline run, and its meaning.
 SIGNS = {
@@ -191,9 +191,7 @@ def cost_text(estimate: Estimate) -> str:
     >>> [cost_text(Estimate(cost, cost, cost, 9, 9)) for cost in (1234.5, 90.53, 0.00172, math.nan)]
     ['1,234', '90.5', '0.00172', '–']
     """
-    if not math.isfinite(estimate.value):
-        return number(estimate.value)
-    return f"{estimate.value:,.0f}" if estimate.value >= 100 else f"{estimate.value:.3g}"
+    return amount(estimate.value)
 
 
 def _range_in_words(estimate: Estimate) -> str:

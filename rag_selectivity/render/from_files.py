@@ -48,6 +48,8 @@ def report_from_files(
     queries: str | Path | None = None,
     quality: str | Path | None = None,
     costs: Any = None,
+    cost_measure: str | Measure | None = None,
+    cost_depths: Sequence[int] | None = None,
     tokens: Any = None,
     measures: Sequence[str | Measure] | None = None,
     depths: Sequence[int] | None = None,
@@ -127,6 +129,8 @@ def report_from_files(
         m=m,
         max_k=max_k,
         max_loss=max_loss,
+        cost_measure=cost_measure,
+        cost_depths=cost_depths,
         costs=read_costs(
             joined.judged, runs, costs=costs, tokens=tokens, corpus=passages, ids=ids, bootstrap=bootstrap
         ),

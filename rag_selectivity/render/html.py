@@ -10,7 +10,8 @@ from typing import Any
 from rag_selectivity.advice import parameters_of, resampling_of
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import MissingExtraError
-from rag_selectivity.render.blocks import html_text
+from rag_selectivity.render.blocks import Table, html_text
+from rag_selectivity.render.cost_blocks import cost_table, cost_title, front_text
 from rag_selectivity.render.explorer import CANDIDATES, explorer
 from rag_selectivity.render.explorer.packing import BUDGET
 from rag_selectivity.render.first_screen import facts_of, first_screen, html_of_first_screen
@@ -132,6 +133,7 @@ def to_html(
             facts=facts_of(report, decision),
             first_pictures=pictures[:_FIRST_PICTURES],
             more_pictures=pictures[_FIRST_PICTURES:],
+            costs=[] if decision is None else _costs(decision),
             tables=[
                 _tables(report, name, found[name], USUAL_DEPTH if decision is None else decision.K)
                 for name in report.runs
@@ -145,6 +147,18 @@ def to_html(
             ),
         )
     )
+
+
+def _costs(decision: Decision) -> list[tuple[str, Table, list[str]]]:
+    """The title, the table and the sentences of each kind of cost."""
+    return [
+        (
+            cost_title(trade),
+            cost_table(trade, decision.level),
+            [text for text in (trade.text, front_text(decision, kind)) if text],
+        )
+        for kind, trade in decision.trade_offs.items()
+    ]
 
 
 def notebook_html(report: Report) -> str:

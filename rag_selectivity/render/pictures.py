@@ -158,6 +158,8 @@ def _of_costs(report: Report, decision: Decision) -> list[Picture]:
     names = {name: f"{i}: {names[name]}" if taken[names[name]] > 1 else names[name] for i, name in enumerate(names, 1)}
     styles = {names[name]: style_of_run(place) for place, name in enumerate(report.runs)}
     measure = replace(decision.measure, at=None)
+    for trade in decision.trade_offs.values():
+        measure = trade.measure
 
     def of(kind: str, points: Sequence[CostPoint]) -> Picture:
         over_k = len({point.K for point in points}) > 1

@@ -15,7 +15,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Lines, Note, Paragraph, Table
-from rag_selectivity.render.decision_blocks import decision_lines
+from rag_selectivity.render.decision_blocks import closing_blocks
 from rag_selectivity.render.slice_tables import slice_blocks
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.report import Report
@@ -36,10 +36,20 @@ def report_blocks(report: Report) -> Iterable[Block]:
             yield Table(header, rows)
         yield from map(Lines, lines_without_depth(report, run))
         yield from map(Lines, lines_of_controls(run))
+        yield from _remedies(report, name, run)
         yield from (Note(note, "note") for note in notes_of(report, run))
         yield from slice_blocks(name, run.slices)
-    if report.decision is not None:
-        yield Lines(decision_lines(report.decision))
+    yield from closing_blocks(report.decision)
+
+
+def _remedies(report: Report, name: str, run: RunReport) -> Iterable[Block]:
+    """What to look at, at the K of the decision if it is diagnosed there, else at the first K."""
+    depths = [k for k in report.depths if all(at_depth(run.estimates, each, k) for each in (PROC(), PercentPROC()))]
+    decided = None if report.decision is None else report.decision.K
+    for depth in [decided] if decided in depths else depths[:1]:
+        text = report.diagnosis(name, depth).remedy
+        if text:
+            yield Note(text)
 
 
 def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:

@@ -11,6 +11,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.estimate import Estimate, finite
 from rag_selectivity.results.result import Result
+from rag_selectivity.results.trade_off import TradeOff
 
 SCHEMA = "rag-selectivity/decision/1"
 
@@ -217,6 +218,8 @@ class Decision(Result):
         The level of the intervals and tests; None without them.
     notes : tuple of str
         What the costs rest on.
+    trade_offs : {"tokens" or "milliseconds" or "price": TradeOff}
+        What a query costs beside quality, and the cheapest run that is shown to lose little against the best.
     """
 
     K: int
@@ -231,6 +234,7 @@ class Decision(Result):
     level: float | None = None
     cost_points: Mapping[str, tuple[CostPoint, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    trade_offs: Mapping[str, TradeOff] = field(default_factory=dict)
 
     @property
     def best(self) -> str:
@@ -258,6 +262,11 @@ class Decision(Result):
             "pairs": [pair.to_dict() for pair in self.pairs],
             "actions": [action.to_dict() for action in self.actions],
             "cost_points": {name: [p.to_dict() for p in points] for name, points in self.cost_points.items()},
+            **(
+                {"trade_offs": {kind: trade.to_dict() for kind, trade in self.trade_offs.items()}}
+                if self.trade_offs
+                else {}
+            ),
             "notes": list(self.notes),
         }
 

@@ -21,6 +21,7 @@ from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import Estimate, finite
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.records import QueryRecords
+from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice, each_slice, slices_as_data
@@ -36,12 +37,14 @@ class Diagnosis:
     """Which step lost evidence: overall, the number of queries for each answer, and the answer for each query.
 
     The answers are `retriever-limited`, `selection-limited`, `limited by both` and `healthy`. They follow from the
-    figures alone; a decision (`rag_selectivity.decision.decide`) tests which step loses more.
+    figures alone; a decision (`rag_selectivity.decision.decide`) tests which step loses more. `remedy` says what to
+    look at, where an interval shows that PROC or %PROC is below the threshold (`rag_selectivity.results.remedy`).
     """
 
     overall: str | None
     counts: Mapping[str, int]
     queries: Mapping[str, str | None]
+    remedy: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,10 +147,12 @@ class Report(Result):
         without these figures has None.
         """
         pair = [measure if depth is None else measure @ depth for measure in (PROC(), PercentPROC())]
-        overall = diagnosis(*(self[run, measure].value for measure in pair))
+        pool, share = (self[run, measure] for measure in pair)
+        overall = diagnosis(pool.value, share.value)
         columns = [self._run(run).per_query.get(str(measure), np.empty(0)).tolist() for measure in pair]
         verdicts = {query: diagnosis(*pair) for query, *pair in zip(self._run(run).queries, *columns, strict=True)}
-        return Diagnosis(overall, dict(Counter(filter(None, verdicts.values()))), verdicts)
+        counts = dict(Counter(filter(None, verdicts.values())))
+        return Diagnosis(overall, counts, verdicts, remedy(pool, share, depth))
 
     def slots_per_relevant(self, run: str) -> dict[int, float]:
         """K/N_p of a run at each depth: K divided by the mean number of relevant passages of a query that has one.
@@ -294,7 +299,7 @@ class Report(Result):
 
     def _diagnoses_as_data(self, run: str) -> dict[str, Any]:
         diagnoses = {
-            str(depth): {"overall": verdict.overall, "queries": dict(verdict.counts)}
+            str(depth): {"overall": verdict.overall, "queries": dict(verdict.counts), "remedy": verdict.remedy or None}
             for depth, verdict in self._diagnoses(run).items()
         }
         return {"diagnosis": diagnoses} if diagnoses else {}

@@ -8,7 +8,6 @@ from rag_selectivity.data.cells import id_fault
 from rag_selectivity.io.shapes import (
     Check,
     Misfit,
-    amount,
     by_name,
     count,
     digits,
@@ -135,7 +134,7 @@ _PER_QUERY = fields(
     {
         "queries": _ids,
         "labels": or_null(each(digits)),
-        "corpus_size": either("a list of numbers, a number or null", or_null(amount), _figures),
+        "corpus_size": either("a list of whole numbers, a whole number or null", or_null(count), each(count)),
         "parts": by_name(_parts),
     }
 )

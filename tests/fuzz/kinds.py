@@ -283,9 +283,11 @@ def made(random: Random, folder: Path) -> object:
             columns = [[row[i] for row in records] for i in range(3)]
             column = random.randrange(3)
             columns[column] = [random.choice(ATOMS) if random.random() < 0.3 else each for each in columns[column]]
-            frame = pandas.DataFrame(
-                dict(zip(("query_id", "doc_id", random.choice(("grade", "score"))), columns, strict=True))
-            )
+            names = ("query_id", "doc_id", random.choice(("grade", "score")))
+            try:
+                frame = pandas.DataFrame(dict(zip(names, columns, strict=True)))
+            except UnicodeEncodeError:  # its texts must be UTF-8
+                frame = pandas.DataFrame(dict(zip(names, columns, strict=True)), dtype=object)
             return random.choice((rs.Qrels.of, rs.Run.of))(frame).to_dict()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_selectivity.live.spans.otlp import is_otlp, read_spans
+from rag_selectivity.live.spans.otlp import is_otlp, names_spans, read_spans
 from rag_selectivity.live.spans.problems import Problem, Problems
 from rag_selectivity.live.spans.reading import SpanFile, read_span_file
 from rag_selectivity.live.spans.replay import SpanReader
@@ -15,6 +15,7 @@ __all__ = [
     "SpanFile",
     "SpanReader",
     "is_otlp",
+    "names_spans",
     "outermost",
     "read_span_file",
     "read_spans",

@@ -32,6 +32,12 @@ def is_otlp(path: str | Path) -> bool:
     return head.startswith(_ZSTD) or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[" or bool(_NAMES.search(head))
 
 
+def names_spans(path: str | Path) -> bool:
+    """Whether the beginning of a file has the names of OTLP JSON; any list in JSON could be spans without them."""
+    head = first_bytes(Path(path), _HEAD)
+    return head.startswith(_ZSTD) or bool(_NAMES.search(head))
+
+
 def read_spans(path: str | Path, problems: Problems) -> Iterator[Span]:
     """The spans of a file, in its order; one may come several times.
 
@@ -143,10 +149,13 @@ class _Fields:
         """A whole number, which OTLP JSON writes as a string where it has 64 bits."""
         value = self[name]
         try:
-            return None if value in (None, "") or isinstance(value, bool) else int(value)
+            number = None if value in (None, "") or isinstance(value, bool) else int(value)
         except (OverflowError, TypeError, ValueError):
+            number = -1
+        if number is not None and not 0 <= number < 1 << 64:
             self.wrong += 1
             return None
+        return number
 
     def id(self, name: str, size: int) -> str:
         """An id of so many bytes in hexadecimal digits; empty where it is missing or zero."""
