@@ -3,47 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from datetime import datetime
 from uuid import UUID
 
+import numpy as np
 import pytest
 
 import rag_selectivity as rs
 
 QUESTIONS = [f"what is {i}?" for i in range(12)]
-LABELS = {question: ["a"] if i % 2 else ["a", "b"] for i, question in enumerate(QUESTIONS)}
 LISTS = {question: ["a", "c", "b"] if i % 3 else ["c", "a", "b"] for i, question in enumerate(QUESTIONS)}
 SCORES = {question: round(0.1 + 0.07 * i, 2) for i, question in enumerate(QUESTIONS)}
 
 
-def test_a_column_of_an_evaluation_by_ragas(monkeypatch) -> None:
+def test_a_column_of_an_evaluation_by_ragas() -> None:
     pytest.importorskip("ragas")
     import rag_selectivity_ragas as rsr
-    from ragas import EvaluationDataset, SingleTurnSample
-    from ragas.dataset_schema import EvaluationResult
 
-    samples = [
-        SingleTurnSample(
-            user_input=question,
-            retrieved_context_ids=LISTS[question],
-            reference_context_ids=LABELS[question],
-            retrieved_contexts=[f"text {each}" for each in LISTS[question]],
-            response="so",
-        )
-        for question in QUESTIONS
-    ]
-    dataset = EvaluationDataset(samples=samples)
-    scores = [{"answer_correctness": SCORES[question], "other": 1.0} for question in QUESTIONS]
-    # As an evaluation makes it, but for its traces of calls to a model.
-    monkeypatch.setattr("ragas.dataset_schema.parse_run_traces", lambda *_: [])
-    result = EvaluationResult(scores=scores, dataset=dataset, cost_cb=None, traces=[], ragas_traces={})
-    report = rsr.selectivity(result, measures=["P", "nDCG"], depths=[2])
-    read = rsr.answer_scores(result, "answer_correctness")
-    assert read == SCORES
+    from tests.ragas_rows import LABELS as GRADES
+    from tests.ragas_rows import run
+
+    # Any column of the evaluation can be the score.
+    result = run([rsr.Harm(GRADES, scale="utility", k=2)])
+    name = next(iter(result.scores[0]))
+    report = rsr.selectivity(result, GRADES, scale="utility", measures=["P", "Harm"], depths=[2])
+    read = rsr.answer_scores(result, name)
+    part = report.runs["ragas"]
+    figures = dict(zip(part.queries, part.per_query["Harm@2"].tolist(), strict=True))
+    assert read == pytest.approx({query: figures.get(query, math.nan) for query in read}, nan_ok=True)
     found = rs.validate(report, read, bootstrap=rs.Bootstrap(50))
-    assert found.main_rows[0].n == 12
-    with pytest.raises(rs.InputError, match="no row has the metric 'answer_corectness'; did you mean"):
-        rsr.answer_scores(result, "answer_corectness")
+    assert [row.n for row in found.main_rows if row.measure == "Harm@2"] == [
+        int(np.isfinite(list(read.values())).sum())
+    ]
+    with pytest.raises(rs.InputError, match="no row has the metric 'answer_correctness'"):
+        rsr.answer_scores(result, "answer_correctness")
 
 
 def test_rows_of_an_experiment_hold_their_scores() -> None:

@@ -68,11 +68,10 @@ def calibrate_alpha(
         column=score_column,
         score_range=score_range_of(score_range),
         form=IdForm.of(ids),
-        others=True,
     )
     result = rs.calibrate_alpha(
         report,
-        read.of(name, parsed.at),
+        read.of(name, None if parsed.at is None else int(parsed.at)),
         measure=parsed,
         folds=folds,
         bootstrap=rs.Bootstrap(resamples, seed, level),

@@ -22,8 +22,6 @@ from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 EXAMPLES = (
     "rag-selectivity sweep --qrels qrels.trec --run bm25.trec --corpus-size 1000 --max-k 10",
     "rag-selectivity sweep --qrels qrels.trec --run bm25.trec --corpus-size 1000 --tokens tokens.csv --max-tokens 1500",
-    "rag-selectivity sweep --qrels qrels.trec --run bm25.trec --run dense.trec --run reranked.trec --corpus-size 1000 "
-    "--scores scores.csv",
 )
 
 

@@ -22,9 +22,9 @@ from rag_selectivity.cli.inputs import (
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
-    "rag-selectivity validate --qrels grades.trec --scale utility --run bm25.trec --run dense.trec --scores scores.csv",
-    "rag-selectivity validate --qrels qrels.trec --run bm25=bm25.trec --run dense=dense.trec --scores scores.csv "
-    "--measure nDCG --measure P --format json",
+    "rag-selectivity validate --qrels grades.trec --scale utility --run bm25.trec --run reranked.trec "
+    "--scores scores.csv --measure RA-nWG --measure nDCG --measure Harm",
+    "rag-selectivity validate --qrels qrels.trec --run reranked.trec --scores scores.csv --measure P --format json",
 )
 
 

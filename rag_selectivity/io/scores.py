@@ -111,7 +111,6 @@ def answer_scores(
     closed_book: Any = None,
     score_range: tuple[float, float] | None = None,
     form: IdForm = AS_THEY_ARE,
-    others: bool = False,
 ) -> AnswerScores:
     """Read the scores of answers.
 
@@ -132,19 +131,17 @@ def answer_scores(
         The lowest and the highest possible score; a score outside it is an error.
     form : IdForm
         The form that the ids of the queries are brought into.
-    others : bool
-        Whether rows of further runs are passed over.
 
     Raises
     ------
     InputError
-        If a run or query is not known, if a score is no number or off its scale, if a query has two scores for the same
+        If no run or no query is known, if a score is no number or off its scale, if a query has two scores for the same
         run and K, if the answers are of several models, or if there is no score.
 
     >>> answer_scores({"q1": 1.0, "q2": 0.0}, ["bm25"], ["q1", "q2", "q3"]).by_run
     {'bm25': {None: {'q1': 1.0, 'q2': 0.0}}}
     """
-    read = _Read(tuple(map(str, runs)), frozenset(queries), column, _checked_range(score_range), form, others)
+    read = _Read(tuple(map(str, runs)), frozenset(queries), column, _checked_range(score_range), form)
     read.add(_with_queries(scores, read.runs, queries), "scores")
     if closed_book is not None:
         read.add_closed_book(closed_book)
@@ -191,10 +188,9 @@ class _Read:
         column: str | None,
         ends: tuple[float, float] | None,
         form: IdForm,
-        others: bool,
     ) -> None:
         self.runs, self.queries, self.column, self.ends, self.form = runs, queries, column, ends, form
-        self.others = others
+        self.other_runs: list[str] = []
         self.found: dict[str, dict[int | None, QueryScores]] = {}
         self.without_passages: dict[str, list[float]] = {}
         self.places: dict[tuple[str, int | None, str], str] = {}
@@ -237,6 +233,7 @@ class _Read:
             return
         run = run or self._run(row, names, where)
         if run not in self.runs:
+            self.other_runs.append(run)
             return
         before = self.places.setdefault((run, k, query), where)
         if before != where or query in self.found.get(run, {}).get(k, {}):
@@ -259,13 +256,7 @@ class _Read:
     def _run(self, row: Mapping[str, Any], names: list[str], where: str) -> str:
         column = optional_column(names, RUN_NAMES)
         if column is not None:
-            name = _text(row[column])
-            if name not in self.runs and not self.others:
-                raise InputError(
-                    f"{where}: there is no run {name!r}{did_you_mean(name, self.runs)} (the runs are "
-                    f"{', '.join(self.runs)})"
-                )
-            return name
+            return _text(row[column])
         if len(self.runs) == 1:
             return self.runs[0]
         raise InputError(
@@ -315,6 +306,12 @@ class _Read:
         if not self.rows:
             raise InputError("scores: there are no rows; give one for each answer")
         if not self.found:
+            if self.other_runs:
+                name = self.other_runs[0]
+                raise InputError(
+                    f"scores: there is no run {name!r}{did_you_mean(name, self.runs)} (the runs are "
+                    f"{', '.join(self.runs)})"
+                )
             if self.further:
                 raise InputError(
                     f"scores: no scored query is in the report (the scores have {examples(self.further)}, the report "
@@ -325,6 +322,9 @@ class _Read:
         if self.further:
             several = counted(len(self.further), "score")
             remarks.append(f"{several} of queries that were not evaluated left out ({examples(self.further)})")
+        if self.other_runs:
+            of_runs = f"{counted(len(self.other_runs), 'score')} of runs that were not evaluated left out"
+            remarks.append(f"{of_runs} ({examples(self.other_runs)})")
         if self.unknown:
             remarks.append(f"{counted(self.unknown, 'answer')} without a score left out")
         twice = sum(len(set(values)) > 1 for values in self.without_passages.values())

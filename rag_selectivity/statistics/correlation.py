@@ -308,8 +308,8 @@ def correlated(series: Sequence[Series], *, draws: int, seed: int) -> list[dict[
     The weights are those of the Bayesian bootstrap, Dirichlet(1, …, 1) over the n queries and one query that was not
     seen. Its weight u could move the correlation r of the others down to (1 − u)·r − u and up to (1 − u)·r + u, so no
     interval has width zero. A bias of the draws moves an end outwards (Efron 1987), and with few queries both ends lie
-    further out (Student's t, Hesterberg 2015), by the number of queries that tell something (`Series.effective`). Beyond the lowest hundredth of the draws, Fisher's z of the
-    draws is continued as a normal distribution.
+    further out (Student's t, Hesterberg 2015), by the number of queries that tell something (`Series.effective`).
+    Beyond the lowest hundredth of the draws, Fisher's z of the draws is continued as a normal distribution.
 
     References
     ----------
@@ -366,10 +366,10 @@ def correlated_means(series: Sequence[Series], *, draws: int, seed: int) -> dict
         )
         for kind, values in _over_rows(figures, scores).items():
             drawn[kind][place] = values
-    values = _over_rows(means[None, :, 0], means[None, :, 1])
+    of_means = _over_rows(means[None, :, 0], means[None, :, 1])
     effective = float(min(part.queries for part in some))
     return {
-        kind: Distribution(float(values[kind][0]), np.nan_to_num(drawn[kind], nan=0.0), left, effective)
+        kind: Distribution(float(of_means[kind][0]), np.nan_to_num(drawn[kind], nan=0.0), left, effective)
         for kind in KINDS
     }
 
@@ -384,7 +384,7 @@ def _over_rows(left: FloatArray, right: FloatArray) -> dict[str, FloatArray]:
     with np.errstate(invalid="ignore", divide="ignore"):
         pairs = np.sqrt((signs[0] ** 2).sum(axis=(1, 2)) * (signs[1] ** 2).sum(axis=(1, 2)))
         tau = (signs[0] * signs[1]).sum(axis=(1, 2)) / pairs
-    return {SPEARMAN: _pearson(*ranks, equal), PEARSON: _pearson(left, right, equal), KENDALL: tau}
+    return {SPEARMAN: _pearson(ranks[0], ranks[1], equal), PEARSON: _pearson(left, right, equal), KENDALL: tau}
 
 
 def detectable(n: float, level: float, power: float) -> float:
@@ -405,7 +405,7 @@ def detectable(n: float, level: float, power: float) -> float:
     if n <= FEWEST - 1:
         return 1.0
     reach = -float(stdtrit(n - 1, level / 2)) * math.sqrt(n / (n - 1)) + float(ndtri(power))
-    # Fisher's z, in which the spread is nearly the same for all correlations; 1/(n + 1) is the weight of an unseen query.
+    # Fisher's z, whose spread is nearly the same for all correlations; 1/(n + 1) is the weight of an unseen query.
     return min(1.0, math.tanh(_SPREAD_OF_RANKS * reach / math.sqrt(n - 3)) + 2 / (n + 1))
 
 

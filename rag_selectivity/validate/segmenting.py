@@ -121,8 +121,9 @@ class _Segment:
             units = [each.units for each in every[start:stop]]
             n = len(np.unique(np.concatenate(units))) if units else 0
             missing = self.sets - sum(len(each) for each in units)
-            intervals = [by_kind[kind].interval(level) for kind in (SPEARMAN, PEARSON, KENDALL)]
-            rows.append(Following(str(base), None, None, QUERIES, n, missing, *intervals, p=by_kind[SPEARMAN].p))
+            spearman, pearson, kendall = (by_kind[kind].interval(level) for kind in (SPEARMAN, PEARSON, KENDALL))
+            p = by_kind[SPEARMAN].p
+            rows.append(Following(str(base), None, None, QUERIES, n, missing, spearman, pearson, kendall, p=p))
             oriented[str(base)] = (
                 by_kind[SPEARMAN]
                 if base.higher_is_better or by_kind[SPEARMAN].reason

@@ -351,8 +351,8 @@ class _Validating:
             return []
         parts = [series_of(run, self._figures_of(run, place.measure), place.k, partial=False) for run in runs]
         found = correlated_means(parts, draws=self.bootstrap.resamples, seed=self.bootstrap.seed)
-        intervals = [found[kind].interval(self.level) for kind in KINDS]
-        return [Following(str(place.measure), None, place.k, RUNS, len(runs), 0, *intervals)]
+        spearman, pearson, kendall = (found[kind].interval(self.level) for kind in KINDS)
+        return [Following(str(place.measure), None, place.k, RUNS, len(runs), 0, spearman, pearson, kendall)]
 
     # -- between measures ------------------------------------------------------------------------
 

@@ -60,8 +60,8 @@ def _of_pairs(result: Validation) -> Iterator[str]:
             better, worse = (first, second) if each.difference.value > 0 else (second, first)
             beaten.setdefault(better, []).append(worse)
     pairs = counted(len(result.differences), "pair")
-    for better, worse in beaten.items():
-        yield f"{better} is shown to follow the answers better than {enumeration(worse)} (Holm over {pairs})."
+    for best, others in beaten.items():
+        yield f"{best} is shown to follow the answers better than {enumeration(others)} (Holm over {pairs})."
     if result.differences and not beaten:
         yield f"No measure is shown to follow the answers better than another one at the same K (Holm over {pairs})."
 
