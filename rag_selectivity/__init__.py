@@ -15,7 +15,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rag_selectivity.agree import agree
-    from rag_selectivity.answers.given import answers_given
     from rag_selectivity.answers.measure import measure_answers
     from rag_selectivity.calibrate import calibrate_alpha
     from rag_selectivity.compare import compare
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from rag_selectivity.planning import audit, plan, queries_needed
     from rag_selectivity.render import plots
     from rag_selectivity.results.agreement import JudgeReport
-    from rag_selectivity.results.answers import AnswerReport
     from rag_selectivity.results.calibration import Calibration
     from rag_selectivity.results.comparison import Comparison
     from rag_selectivity.results.estimate import Estimate
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
 
 #: The module of each name, imported when the name is first used, so that a program pays for what it uses.
 _PLACES = {
-    "AnswerReport": "results.answers",
     "BackgroundGrader": "live.background",
     "Bootstrap": "statistics.bootstrap",
     "Budget": "grading.limits",
@@ -81,7 +78,6 @@ _PLACES = {
     "ToolMonitor": "live.tools",
     "Validation": "results.validation",
     "agree": "agree",
-    "answers_given": "answers.given",
     "audit": "planning",
     "bits": "measures",
     "calibrate_alpha": "calibrate",
@@ -109,7 +105,6 @@ _PLACES = {
 _MODULES = ("engines", "plots", "ray")
 
 __all__ = [
-    "AnswerReport",
     "BackgroundGrader",
     "Bootstrap",
     "Budget",
@@ -136,7 +131,6 @@ __all__ = [
     "ToolMonitor",
     "Validation",
     "agree",
-    "answers_given",
     "audit",
     "bits",
     "calibrate_alpha",

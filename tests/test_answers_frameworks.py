@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.answers.given import answers_given
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.judge import GradingError
 from tests.answer_world import World, world
@@ -140,8 +141,8 @@ def test_scores_of_ragas_are_joined_by_row(made: World) -> None:
         {"query_id": query, "run": "first", "k": 2, **row, **scores}
         for query, row, scores in zip(made.queries, rows, result.scores, strict=True)
     ]
-    report = rs.answers_given(table, column="exact_match", run=made.runs)
+    report = answers_given(table, column="exact_match", run=made.runs)
     assert report["first", 2, "exact_match"].value == pytest.approx(4 / 6)
     table[0]["retrieved_context_ids"] = ["d0", "o7"]
     with pytest.raises(InputError, match="row 1: the answer of query 'q0' is not to what first retrieved"):
-        rs.answers_given(table, column="exact_match", run=made.runs)
+        answers_given(table, column="exact_match", run=made.runs)

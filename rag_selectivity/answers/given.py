@@ -20,6 +20,8 @@ from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport,
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
+__all__ = ["AnswerReport", "answers_given"]
+
 #: What answers of a table are called that does not name a run.
 _ONE_RUN = "answers"
 _PASSAGES = ("passages", "retrieved_context_ids", "shown_ids")
