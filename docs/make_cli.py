@@ -33,6 +33,8 @@ COMMANDS = (
     "store recover",
     "duplicates",
     "golden queries",
+    "golden draw",
+    "golden adjudicate",
     "plan",
     "audit",
     "measures",

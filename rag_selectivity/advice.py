@@ -104,6 +104,7 @@ def advise(
     (3, 0.0, 0.0183, True)
     """
     _check_options(max_k, max_loss, max_tokens, min_success)
+    judged.refuse_weights("advice on K")
     return _Advice(judged, bootstrap, rel, m, max_k, max_loss, calibrated).recommend(max_tokens, min_success, tokens)
 
 

@@ -164,12 +164,9 @@ class Against:
             raise InputError(
                 f"{self.stored.path}: the figures of each query do not fit {measure}; write the file again"
             )
-        now = tuple(part[rows.now] for part in outcome.parts)
+        now = outcome.over(rows.now)
         then = (part[rows.then, None] for part in stored)
-        return (
-            replace(outcome, parts=now),
-            replace(outcome, parts=tuple(map(without_last_digits, then, now))),
-        )
+        return now, replace(now, parts=tuple(map(without_last_digits, then, now.parts)))
 
 
 def change_of(
@@ -297,6 +294,8 @@ def _pair(report: Report, run: str, stored: StoredReport, on: str) -> Pair:
     pair = Pair(stored.path, run, then, now.pool == then.fingerprint.pool, on == "shared")
     settings = _settings_that_differ(now, then.fingerprint, stored.path)
     if records is None or then.records is None:
+        if ("weights" in report.settings) != ("weights" in stored.settings):
+            settings.append("the queries are weighted in one of the two reports and not in the other")
         if on == "shared":
             raise InputError(
                 f"--on shared needs the figures of each query, but {stored.path if records else 'the report'} holds "
@@ -332,7 +331,8 @@ def _paired(pair: Pair, records: QueryRecords, stored: QueryRecords, settings: l
     if pair.shared:
         rows = Rows(tuple(common.named(~relabelled)), rows_now[~relabelled], rows_then[~relabelled], stored)
     sizes = _sizes_that_differ(records, rows, pair.path)
-    _refuse(pair, [*settings, *sizes], [] if pair.shared else left_out)
+    weights = _weights_that_differ(records, rows, pair.path)
+    _refuse(pair, [*settings, *sizes, *weights], [] if pair.shared else left_out)
     if not pair.shared:
         return replace(pair, rows=rows)
     if len(rows.queries) < _FEWEST_SHARED:
@@ -407,6 +407,26 @@ def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[st
         f"{rows.queries[i]!r}: {mine[i]:,} here, {theirs[i]:,} in the file" for i in differing[:3].tolist()
     )
     return [f"the corpus size N of {counted(len(differing), 'query', 'queries')} is not that in {path} ({shown})"]
+
+
+def _weights_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[str]:
+    """The difference in the weights of the paired queries, of which only ratios matter."""
+    stored = rows.records
+    if records.weights is None and stored.weights is None:
+        return []
+    if records.weights is None or stored.weights is None:
+        given, lacking = (f"in {path}", "here") if records.weights is None else ("here", f"in {path}")
+        return [f"the queries are weighted {given} and not {lacking}"]
+    mine, theirs = records.weights[rows.now], stored.weights[rows.then]
+    if not len(mine):
+        return []
+    differing = np.flatnonzero(~np.isclose(mine / mine[0], theirs / theirs[0], rtol=1e-9, atol=0.0))
+    if not len(differing):
+        return []
+    return [
+        f"the weights of {counted(len(differing), 'query', 'queries')} are not those in {path} "
+        f"({examples([rows.queries[i] for i in differing.tolist()])})"
+    ]
 
 
 def queries_that_differ(

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.people import draws_of
+from rag_selectivity.calibrated.people import draws_of, left_out_as_targeted
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.errors import InputError, examples
+from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.grading.labels_format import is_store
-from rag_selectivity.grading.store import Store, expected_rows, label_rows
+from rag_selectivity.grading.store import Store, design_of, expected_rows, is_adjudication, is_targeted, label_rows
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.agreement import JudgeReport
@@ -24,13 +26,14 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.expected_grades import ROUNDING, ExpectedGrades, expected_grades
+from rag_selectivity.wording import counted, enumeration
 
 _ExpectedOf = Mapping[tuple[str, str], float]
 
 
 def agree(
-    human: Any,
-    labels: Any,
+    human: Any = None,
+    labels: Any = None,
     *,
     judges: Sequence[str] | None = None,
     judge_rule: str | None = None,
@@ -43,14 +46,17 @@ def agree(
     scale: str | Scale = "utility",
     bootstrap: Bootstrap = Bootstrap(),
 ) -> JudgeReport:
-    """Compare a judge's labels with human labels of the same pairs.
+    """Compare a judge's labels with human labels of the same pairs, or two judges of one label store.
 
     Parameters
     ----------
     human, labels : qrels, or the path of a label store
-        From a label store, `human` takes the labels of people, `labels` those of judges.
+        From a label store, `human` takes the labels of people, `labels` those of judges. Labels of people whose pairs
+        were chosen by what was known of their labels (`golden draw`) are left out, with a warning. Without `human`,
+        or with the same store for both, two `judges` are compared with each other; people are judges too.
     judges, judge_rule
-        The judges of a label store whose labels count, as in `read_qrels`.
+        The judges of a label store whose labels count, as in `read_qrels`; an annotator is named like a judge. Of two
+        that are compared with each other, the person takes the place of `human`, else the first one.
     grade_map, labels_grade_map : {old: new} or str, optional
         Map the grades of `human`, and of `labels`, to the scale. Expected grades cannot be mapped: with
         `labels_grade_map` there are no figures on them.
@@ -82,7 +88,9 @@ def agree(
     """
     _refuse_runs(runs, corpus_size, measures, depths)
     bootstrap, chosen = Bootstrap.required(bootstrap), scale_named(scale)
-    by_hand = _by_people(human).regraded(grade_map)
+    sides = _Sides.of(human, labels, judges, judge_rule)
+    human, labels, judges = sides.human, sides.labels, sides.judges
+    by_hand = sides.by_hand().regraded(grade_map)
     by_judge, expected = _by_judges(labels, judges, judge_rule)
     by_judge = by_judge.regraded(labels_grade_map)
     for side in (by_hand, by_judge):
@@ -108,24 +116,20 @@ def agree(
         itself=_with_itself(labels, judges, bootstrap),
         expected=followed,
         without_expected=without_expected,
-        provenance=_provenance(human, labels, judges, judge_rule, found, len(pairs.judge), chosen),
+        provenance=_provenance(sides, judge_rule, found, len(pairs.judge), chosen),
     )
 
 
-def _provenance(
-    human: Any,
-    labels: Any,
-    judges: Sequence[str] | None,
-    rule: str | None,
-    found: Agreement,
-    count: int,
-    scale: Scale,
-) -> Provenance:
+def _provenance(sides: _Sides, rule: str | None, found: Agreement, count: int, scale: Scale) -> Provenance:
     """Where both sides' labels come from."""
     known = Provenance(count)
-    if is_path(labels) and is_store(labels):
-        known = Provenance.of(read_qrels(labels, judges=judges, judge_rule=rule, humans=False), scale=scale)
-    return known.with_people(found, draws_of(human), calibrated=False)
+    if is_path(sides.labels) and is_store(sides.labels):
+        qrels = read_qrels(sides.labels, judges=sides.judges, judge_rule=rule, humans=False)
+        known = Provenance.of(qrels, scale=scale)
+    if sides.reference:
+        # Two of one store: nothing was drawn to compare the one with the other.
+        return known.with_people(found, {}, calibrated=False)
+    return known.with_people(found, draws_of(sides.human), calibrated=False)
 
 
 def _refuse_runs(*given: Any) -> None:
@@ -180,14 +184,108 @@ class _Pairs:
         return self.queries[self.query[row]], self.passages[row]
 
 
-def _by_people(source: Any) -> Qrels:
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """What is compared with what.
+
+    Attributes
+    ----------
+    human, labels : Any
+        As `agree` takes them.
+    judges : sequence of str or None
+        Those of `labels`.
+    reference : str
+        The judge or person of the store `human` that takes the place of people; empty: its people.
+    without : sequence of str
+        People who are not among the people of `human`, since they are `judges`.
+    """
+
+    human: Any
+    labels: Any
+    judges: Sequence[str] | None
+    reference: str = ""
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, human: Any, labels: Any, judges: Sequence[str] | None, rule: str | None) -> _Sides:
+        """The sides of two sources, or of two judges of one store."""
+        if labels is None:
+            raise InputError("agree compares labels: give labels (--labels FILE), and people's labels (--human FILE)")
+        if not (is_path(labels) and is_store(labels)):
+            if human is None:
+                raise InputError(
+                    "agree needs labels by people (--human FILE); without them it compares two judges of a label "
+                    "store, which --labels must then be"
+                )
+            return cls(human, labels, judges)
+        one_store = human is None or (is_path(human) and Path(human).resolve() == Path(labels).resolve())
+        if not one_store:
+            return cls(human, labels, judges)
+        with Store(labels, read_only=True) as store:
+            people = store.annotators_among(judges)
+        if human is not None and not people:
+            return cls(human, labels, judges)
+        if len(judges or ()) == 2 and judges is not None and (rule is None or human is None):
+            first, second = judges if judges[0] in people or judges[1] not in people else judges[::-1]
+            if first == second:
+                raise InputError(f"agree compares two judges, and {first!r} is named twice: name another one")
+            return cls(labels, labels, [second], reference=first)
+        if human is None:
+            raise InputError(
+                f"agree compares two judges of a label store, got {counted(len(judges or ()), 'judge')}: name two "
+                f"(--judge ada --judge ben), or give people's labels (--human FILE)"
+            )
+        return cls(human, labels, judges, without=tuple(people))
+
+    def by_hand(self) -> Qrels:
+        """The labels that the judge's are compared with."""
+        if self.reference:
+            with Store(self.human, read_only=True) as store:
+                rows = list(label_rows(store, judges=[self.reference], humans=False, as_given=True))
+                chosen = chosen_by_labels(store, [self.reference, *(self.judges or ())])
+            if chosen:
+                designs = enumeration(sorted(set(chosen.values())))
+                _warn_of_targeted(
+                    f"{self.human}: {counted(len(chosen), 'pair')} left out that a person graded because of what was "
+                    f"known of its labels ({designs}): such pairs are no random sample"
+                )
+            return Qrels.from_records([row for row in rows if row[:2] not in chosen], source=str(self.human))
+        return _by_people(self.human, self.without)
+
+
+def chosen_by_labels(store: Store, annotators: Collection[str]) -> dict[tuple[str, str], str]:
+    """{(query, passage): design} of what some people graded in a targeted draw or an adjudication."""
+    return {
+        (label.query, label.passage): design_of(label.draw)
+        for label in store.human_labels()
+        if label.annotator in annotators
+        and label.sample == 0
+        and label.grade is not None
+        and label.draw is not None
+        and (is_targeted(label.draw) or is_adjudication(label.draw))
+    }
+
+
+def _warn_of_targeted(text: str) -> None:
+    warnings.warn(SelectivityWarning(text, "targeted-labels"), stacklevel=5)
+
+
+def _by_people(source: Any, without: Sequence[str]) -> Qrels:
     if not (is_path(source) and is_store(source)):
         return qrels_of(source)
     with Store(source, read_only=True) as store:
-        qrels = Qrels.from_records(label_rows(store, judges=()), source=str(source))
-    if not len(qrels):
-        raise InputError(f"{source}: the label store has no human labels")
-    return qrels
+        targeted = store.targeted_pairs()
+        people = [name for name in store.people() if name not in without]
+        rows = label_rows(store, judges=people, rule="median") if without and people else label_rows(store, judges=())
+        rows_left = [row for row in rows if row[:2] not in targeted] if people else []
+    if targeted:
+        _warn_of_targeted(f"{source}: {left_out_as_targeted(targeted)}")
+    if not rows_left:
+        raise InputError(
+            f"{source}: the label store has no human labels"
+            + (" of pairs that were drawn at random: draw them with annotate --draw agree:N" if targeted else "")
+        )
+    return Qrels.from_records(rows_left, source=str(source))
 
 
 def _by_judges(source: Any, judges: Sequence[str] | None, rule: str | None) -> tuple[Qrels, _ExpectedOf]:

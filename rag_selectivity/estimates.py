@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.query_weights import effective_size
 from rag_selectivity.data.token_budget import named_top
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
@@ -24,7 +25,7 @@ from rag_selectivity.results.pool_source import PoolSource
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.controlled import Controlled, ControlledFigures
 from rag_selectivity.statistics.moments import Moments, moments_of
-from rag_selectivity.statistics.paired import Difference, holm
+from rag_selectivity.statistics.paired import Difference, holm, mean_of, weights_of
 from rag_selectivity.statistics.pool_sources import source_outcomes
 from rag_selectivity.wording import percent
 
@@ -176,7 +177,7 @@ def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: i
     `total` is the number of queries; by default it is the number of rows of the outcome.
     """
     values, counts = values_of(outcome)
-    return estimates_of(
+    estimates = estimates_of(
         values,
         low,
         high,
@@ -186,6 +187,13 @@ def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: i
         outcome.effective_queries(),
         outcome.without_spread(),
     )
+    weights = outcome.weights
+    if weights is None:
+        return estimates
+    return [
+        replace(estimate, effective=effective_size(weights[known]))
+        for estimate, known in zip(estimates, outcome.defined.T, strict=True)
+    ]
 
 
 def pool_sources_of(
@@ -225,7 +233,12 @@ def values_of(outcome: Outcome) -> tuple[FloatArray, IntArray]:
     """The measure's figure at each depth, NaN if no query has one, and the number of queries that have one."""
     defined = outcome.defined
     counts = defined.sum(axis=0)
+    weighed = outcome.counting()
     with np.errstate(invalid="ignore"):
+        if weighed is not None:
+            total = weighed.sum(axis=0)
+            means = [(np.where(defined, part, 0.0) * weighed).T.copy().sum(axis=1) / total for part in outcome.parts]
+            return np.where(counts > 0, outcome.aggregate.value(*means), np.nan), counts
         # NumPy sums pairwise along the last axis only, and pairwise sums have the smaller rounding error.
         means = [np.where(defined, part, 0.0).T.copy().sum(axis=1) / counts for part in outcome.parts]
         return np.where(counts > 0, outcome.aggregate.value(*means), np.nan), counts
@@ -301,7 +314,8 @@ def difference_row(
     known = [outcome.defined[:, column] for outcome in pair]
     if paired:
         known = [known[0] & known[1]] * 2
-    values = [_value(outcome, some, column) for outcome, some in zip(pair, known, strict=True)]
+    weights = weights_of(pair[0], known[0]) if paired else None
+    values = [_value(outcome, some, column, weights) for outcome, some in zip(pair, known, strict=True)]
     reason = None
     if not all(some.any() for some in known):
         refused = [outcome for outcome in pair if outcome.refused is not None]
@@ -323,7 +337,7 @@ def difference_row(
         p_adjusted=math.nan,
         test=difference.test[column],
         tested_as=str(measure),
-        effect=_effect(gaps),
+        effect=_effect(gaps, weights),
         wins=int((better > 0).sum()),
         ties=int((better == 0).sum()),
         losses=int((better < 0).sum()),
@@ -334,6 +348,7 @@ def difference_row(
         level=level,
         moved=_moved(queries, pair, column, gaps),
         reason=reason,
+        effective=None if pair[0].weights is None else effective_size(pair[0].weights[known[0]]),
     )
 
 
@@ -362,10 +377,10 @@ def corrected(
     )
 
 
-def _value(outcome: Outcome, some: NDArray[np.bool_], column: int) -> float:
+def _value(outcome: Outcome, some: NDArray[np.bool_], column: int, weights: FloatArray | None) -> float:
     if not some.any():
         return math.nan
-    means = [np.asarray(part[some, column].mean()) for part in outcome.parts]
+    means = [np.asarray(mean_of(part[some, column], weights)) for part in outcome.parts]
     with np.errstate(invalid="ignore", divide="ignore"):
         return float(outcome.aggregate.value(*means))
 
@@ -377,12 +392,17 @@ def _gaps(values: FloatArray, others: FloatArray) -> FloatArray:
     return np.where(same, 0.0, gaps)
 
 
-def _effect(gaps: FloatArray) -> float:
+def _effect(gaps: FloatArray, weights: FloatArray | None) -> float:
+    """The mean difference divided by its standard deviation; `weights` are those of the known differences."""
     known = gaps[~np.isnan(gaps)]
     if not len(known):
         return math.nan
     if not known.any():
         return 0.0
+    if weights is not None:
+        mean, free = mean_of(known, weights), 1 - 1 / effective_size(weights)
+        deviation = math.sqrt(mean_of((known - mean) ** 2, weights) / free) if free > 0 else 0.0
+        return mean / deviation if deviation > 0 else math.nan
     spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
     return float(known.mean()) / spread if spread > 0 else math.nan
 

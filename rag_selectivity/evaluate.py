@@ -59,6 +59,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.controlled import ControlledFigures
 from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.statistics.moments import moments_of
+from rag_selectivity.weights import weighted, weights_notes, weights_settings
 
 #: The figures of all queries at so few depths stay in the processor's cache.
 _DEPTHS_AT_ONCE = 32
@@ -87,6 +88,7 @@ def evaluate(
     groups: Any = None,
     by: Any = None,
     queries: Any = None,
+    weights: Any = None,
     **choices: Any,
 ) -> Report:
     """Measure runs against judgments.
@@ -156,6 +158,12 @@ def evaluate(
         relevant ones, `length` the words of the query. Intervals come from the resamples of all queries.
     queries : {query: text}, path or frame, optional
         The texts of the queries, for `by="length"`.
+    weights : path, frame, records or {query: weight}, optional
+        How much each query counts, such as the table that `rag_selectivity.golden.queries` makes: a column `weight`, or
+        another one as `"file.csv:column"`. Every figure over queries, its interval and its caveats are then weighted:
+        Σwx/Σw in place of a mean, in both means of a ratio too. `Estimate.effective` is the effective number of
+        queries, (Σw)²/Σw². Queries of weight 0 are left out, and each other measured query needs a weight. Labels by
+        people, labels of tails, random controls and the Poisson bootstrap take no weights.
     bootstrap : Bootstrap, {"bca", "percentile", "poisson"} or None
         The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %, bca. None leaves them out.
         `"poisson"` gives the same digits as the same queries measured in parts, out of core or on many
@@ -169,6 +177,10 @@ def evaluate(
     ------
     InputError
         If an argument or a file is wrong. The message says what is wrong, where, and what to do.
+
+    References
+    ----------
+    Kish 1965, Survey Sampling (the effective number); Korn and Graubard 1998 (weighted rates).
 
     Examples
     --------
@@ -198,15 +210,16 @@ def evaluate(
         budgets=budgets_of(measures),
         groups=groups,
     )
+    judged = weighted(joined.judged, weights, ids=ids)
     return evaluate_joined(
-        joined.judged,
+        judged,
         measures=measures,
         depths=depths,
         bootstrap=bootstrap,
         notes=joined.notes,
         ground=joined.ground,
         used_models=used_models,
-        slicings=slicings_of(by, joined.judged, queries=queries, ids=ids),
+        slicings=slicings_of(by, judged, queries=queries, ids=ids),
     )
 
 
@@ -325,6 +338,7 @@ def _report_on(
     calibrated: Mapping[str, Mapping[str, Calibrated]] = {}
     first = next(iter(judged.values()))
     tails = _tails_of(first) if ground is None else None
+    _refuse_weights(first, ground, tails is not None, bootstrap)
     if ground is not None:
         calibrated = calibrated_by_run(ground, judged, plan, bootstrap)
     elif tails is not None:
@@ -367,6 +381,7 @@ def _report_on(
             *notes.get(name, ()),
             *run.facts.notes(name),
             *run.coverage.notes(clipped),
+            *weights_notes(run),
             *refused,
             *remarks,
             *(note for slicing in slicings for note in slicing.notes),
@@ -399,12 +414,22 @@ def _report_on(
         depths=tuple(table_depths.tolist()),
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
         scale=first.scale.name,
-        settings=bootstrap.settings if bootstrap else {},
+        settings={**(bootstrap.settings if bootstrap else {}), **weights_settings(judged)},
         bootstrap=bootstrap,
         absent=absent_measures(tuple(measured.measures), sized=size is not None),
         ground=ground,
         provenance=provenance,
     )
+
+
+def _refuse_weights(run: JudgedRun, ground: Ground | None, tails: bool, bootstrap: Bootstrap | None) -> None:
+    """Refuse weights where a figure would be one without them."""
+    if ground is not None:
+        run.refuse_weights("figures that people's labels (human) calibrate", ", or leave human (--human) out")
+    if tails:
+        run.refuse_weights("figures that are completed from the labels of tails")
+    if bootstrap is not None and bootstrap.drawn_by_id:
+        run.refuse_weights("the Poisson bootstrap", ", or use bca or percentile")
 
 
 def _model_names(given: Sequence[str]) -> tuple[str, ...]:

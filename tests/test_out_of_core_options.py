@@ -81,6 +81,7 @@ REFUSED = {
     "per_query": "rows.csv",
     "by": "R",
     "queries": "queries.jsonl",
+    "weights": "golden.jsonl",
 }
 #: What choose the way of reading, and how intervals are made there: tests of their own below.
 OF_THEIR_OWN = {"out_of_core", "memory", "method"}

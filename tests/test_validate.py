@@ -489,6 +489,15 @@ def test_wrong_arguments_are_named(world, arguments, message) -> None:
         rs.validate(*world, **arguments)
 
 
+def test_weighted_queries_are_refused() -> None:
+    qrels = {f"q{i}": {"a": 1} for i in range(6)}
+    weights = {query: i + 1.0 for i, query in enumerate(qrels)}
+    run = {query: ["a"] for query in qrels}
+    report = rs.evaluate(qrels, {"r": run}, measures=["P"], depths=[1], weights=weights)
+    with pytest.raises(rs.InputError, match="correlation with scores of answers cannot be weighted"):
+        rs.validate(report, dict.fromkeys(qrels, 1.0))
+
+
 def test_a_report_without_figures_of_queries_is_refused() -> None:
     report = rs.evaluate({"q": {"a": 1}}, {"r": {"q": ["a"]}}, corpus_size=9, measures=["BoR"], depths=[1])
     with pytest.raises(rs.InputError, match="no measure of the report has figures of single queries"):

@@ -133,12 +133,20 @@ def calibration_ground(
 
 
 def draws_of(source: Any) -> Mapping[str, int]:
-    """How the pairs of people's labels were drawn: {draw: number of pairs}; the empty name: not by this tool."""
+    """How the pairs of people's labels were drawn: {draw: number of pairs}; the empty name: not by this tool.
+
+    Targeted draws and adjudications are left out: their labels are no sample, or belong to pairs of another draw.
+    """
     if is_path(source) and is_store(Path(source)):
-        from rag_selectivity.grading.store import Store
+        from rag_selectivity.grading.store import ADJUDICATION, TARGETED_DRAWS, Store
 
         with Store(source, read_only=True) as store:
-            return store.drawn_for_people()
+            counts = store.drawn_for_people()
+        return {
+            name: count
+            for name, count in counts.items()
+            if name.partition(":")[0] not in (*TARGETED_DRAWS, ADJUDICATION)
+        }
     labels = qrels_of(source)
     known = None if labels.origins is None else labels.origins.drawn_for_people
     return known or {"": len(labels.query)}
@@ -216,6 +224,12 @@ def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[st
         labels = qrels_of(source)
         origins = labels.origins
         if origins is not None and origins.by_person.any():
+            chosen = int((origins.by_person & origins.are(Chosen.TARGETED)).sum())
+            if chosen:
+                notes.append(
+                    f"{counted(chosen, 'label')} by people left out, since the pairs were chosen by what was known of "
+                    f"their labels: they are no random sample"
+                )
             return _only_people(labels)
         if origins is not None and origins.judges:
             raise InputError(
@@ -227,7 +241,8 @@ def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[st
 
     with Store(source, read_only=True) as store:
         outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
-        rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated]
+        targeted = {pair: design for pair, design in store.targeted_pairs().items() if pair not in outdated}
+        rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated and row[:2] not in targeted]
         notes += _contradictions(store.human_grades())
     if outdated:
         query, passage = min(outdated)
@@ -235,9 +250,26 @@ def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[st
             f"{counted(len(outdated), 'label')} by people not used, since the query or passage has another text now, "
             f"such as query {query!r}, passage {passage!r}"
         )
+    if targeted:
+        notes.append(left_out_as_targeted(targeted))
+    if not rows and targeted:
+        raise InputError(
+            f"{source}: all {len(targeted):,} labels by people are of pairs that were chosen by what was known of "
+            f"their labels ({enumeration(sorted(set(targeted.values())))}), which say nothing about other pairs: have "
+            f"people label pairs of annotate --draw calibrate:N"
+        )
     if not rows:
         raise InputError(f"{source}: the label store has no labels by people for the texts it holds now")
     return Qrels.from_records(rows, source=str(source), scale="utility")
+
+
+def left_out_as_targeted(targeted: Mapping[tuple[str, str], str]) -> str:
+    """A note on pairs that a targeted draw chose: {(query, passage): design}."""
+    designs = enumeration(sorted(set(targeted.values())))
+    return (
+        f"{counted(len(targeted), 'label')} by people left out, since the pairs were chosen by what was known of their "
+        f"labels ({designs}): they are no random sample"
+    )
 
 
 def _contradictions(rows: Iterable[tuple[str, str, int]]) -> list[str]:
@@ -258,7 +290,8 @@ def _contradictions(rows: Iterable[tuple[str, str, int]]) -> list[str]:
 
 def _only_people(labels: Qrels) -> Qrels:
     origins = labels.origins
-    rows = np.flatnonzero(origins.by_person) if origins is not None else np.arange(0)
+    drawn = origins.by_person & ~origins.are(Chosen.TARGETED) if origins is not None else np.zeros(0, bool)
+    rows = np.flatnonzero(drawn)
     triples = [(labels.queries[labels.query[row]], labels.passages[row], int(labels.grade[row])) for row in rows]
     return Qrels.from_records(triples, source=labels.source, scale=labels.scale)
 

@@ -22,9 +22,20 @@ _Refused = Annotated[str | None, typer.Option(hidden=True)]
 
 
 def agree(
-    human: Annotated[Path, o.input_file("Labels by people: qrels, or a label store.")],
     labels: Annotated[Path, o.input_file("Labels by the judge: a label store, or qrels.")],
-    judge: o.JudgeOption = None,
+    human: Annotated[
+        Path | None,
+        o.input_file("Labels by people: qrels, or a label store (default: the first of two --judge of --labels)."),
+    ] = None,
+    judge: Annotated[
+        list[str] | None,
+        o.option(
+            o.INPUT,
+            "NAME",
+            "Judge or person of a label store whose labels count. Two without --human are compared. Repeat for more.",
+            "--judge",
+        ),
+    ] = None,
     judge_rule: o.JudgeRuleOption = None,
     grade_map: Annotated[
         str | None, o.option(o.INPUT, "MAP", "New grade for each grade of --human, as in 0:1,1:3,2:4,3:5.")
@@ -46,6 +57,7 @@ def agree(
 ) -> None:
     """Compare a judge's labels with people's labels.
 
+    Without `--human`, two `--judge` of a label store are compared with each other; its people are judges too.
     To calibrate figures by people's labels, give these to `evaluate --human`.
     """
     chosen_format(format, output, TABLE_FORMATS)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rag_selectivity.cli import PROGRAM
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import named_files
 from rag_selectivity.cli.output import Interrupted, note, put, refuse_standard_output
+from rag_selectivity.cli.tasks import BY_SUFFIX, task_format, task_targets, write_tasks
 from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.errors import InputError
 
@@ -25,7 +24,6 @@ EXAMPLES = (
     "rag-selectivity annotate --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --draw agree:20 "
     "--annotator ada --annotator ben --overlap 5 --output sheet.csv",
 )
-_FORMATS = ("html", "csv")
 
 
 def annotate(
@@ -84,11 +82,8 @@ def annotate(
     """
     from rag_selectivity.grading.annotation.answers import read_answers
     from rag_selectivity.grading.annotation.making import make_tasks, reopened_task
-    from rag_selectivity.grading.annotation.sheet import sheet_content
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
     from rag_selectivity.grading.store import Store
-    from rag_selectivity.io.replacing import write_files
-    from rag_selectivity.render.annotation_page import annotation_page
 
     refuse_standard_output(output, "--output")
     chosen = _format(format, output, terminal)
@@ -121,9 +116,8 @@ def annotate(
         if output.exists():
             note(f"add them with: {shlex.join([PROGRAM, 'store', 'import', str(store), str(output)])}")
         return
-    targets = _targets(output, tasks)
-    made = sheet_content if chosen == "csv" else annotation_page
-    write_files({target: made(task) for target, task in targets.items()})
+    targets = task_targets(output, tasks)
+    write_tasks(targets, chosen)
     for target, task in targets.items():
         pairs = len(task.drawn)
         again = len(task.items) - pairs
@@ -131,37 +125,14 @@ def annotate(
 
 
 def _format(given: str | None, output: Path, terminal: bool) -> str:
-    by_suffix = {".html": "html", ".htm": "html", ".csv": "csv"}.get(output.suffix.lower())
-    chosen = given or by_suffix
-    if terminal:
-        if given is not None or by_suffix is not None:
-            raise InputError(
-                f"--terminal writes answers as JSON, not {chosen}: leave --format out, and name a .json file"
-            )
-        return "json"
-    if chosen not in _FORMATS:
+    if not terminal:
+        return task_format(given, output)
+    by_suffix = BY_SUFFIX.get(output.suffix.lower())
+    if given is not None or by_suffix is not None:
         raise InputError(
-            f"--format must be {choices(_FORMATS)}, got {given!r}"
-            if given
-            else f"{output}: the suffix names neither a page (.html) nor a sheet (.csv); give --format"
+            f"--terminal writes answers as JSON, not {given or by_suffix}: leave --format out, and name a .json file"
         )
-    return chosen
-
-
-def _targets(output: Path, tasks: Sequence[AnnotationTask]) -> dict[Path, AnnotationTask]:
-    """{file: task}; a sheet that is there already may hold grades, and is not replaced."""
-    from rag_selectivity.grading.annotation.task import in_file_name
-
-    def file_of(task: AnnotationTask) -> Path:
-        return output.with_name(f"{output.stem}-{in_file_name(task.annotator)}{output.suffix}")
-
-    targets = {output if len(tasks) == 1 else file_of(task): task for task in tasks}
-    if len(targets) < len(tasks):
-        raise InputError("two annotators' names give one file name; make them differ in letters or digits")
-    for target in targets:
-        if target.suffix.lower() == ".csv" and target.exists():
-            raise InputError(f"{target}: there is a sheet already, which may hold grades; name another file")
-    return targets
+    return "json"
 
 
 def _ask(task: AnnotationTask, output: Path) -> None:

@@ -78,16 +78,16 @@ class _Store(Group):
     )
 
 
+def _of_golden(name: str, purpose: str) -> Listed:
+    module = f"golden_{name}"
+    return Listed(name, purpose, "Commands", module=module, function=module, examples=f"{name.upper()}_EXAMPLES")
+
+
 class _Golden(Group):
     listed = (
-        Listed(
-            "queries",
-            "Make an evaluation set from the questions that users asked.",
-            "Commands",
-            module="golden_queries",
-            function="golden_queries",
-            examples="QUERIES_EXAMPLES",
-        ),
+        _of_golden("queries", "Make an evaluation set from the questions that users asked."),
+        _of_golden("draw", "Draw the pairs that people should label, and make a page for them."),
+        _of_golden("adjudicate", "Compare annotators, and have their disagreements decided."),
     )
 
 

@@ -22,7 +22,7 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import show
-from rag_selectivity.cli.slices import ByOption, TextsForLengthOption
+from rag_selectivity.cli.slices import ByOption, TextsForLengthOption, WeightsOption
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -77,6 +77,7 @@ def compare(
     ] = o.DEFAULT_MAX_LOSS,
     by: ByOption = None,
     queries: TextsForLengthOption = None,
+    weights: WeightsOption = None,
     scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
@@ -158,6 +159,7 @@ def compare(
         groups=groups,
         by=by or None,
         queries=queries,
+        weights=weights,
         exact=exact_run,
         **policy_choices(
             order=order,

@@ -28,7 +28,7 @@ from rag_selectivity.cli.inputs import (
 )
 from rag_selectivity.cli.output import SETTINGS, Interrupted, put_rows, show
 from rag_selectivity.cli.retrieved import IdentityOption, QueryIdKeyOption, Retrieved, refuse_without_trace
-from rag_selectivity.cli.slices import ByOption, TextsForLengthOption
+from rag_selectivity.cli.slices import ByOption, TextsForLengthOption, WeightsOption
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
@@ -56,6 +56,7 @@ NOT_OUT_OF_CORE = {
     "per_query": "the figures of single queries are not kept",
     "by": "the figures of single queries are not kept",
     "queries": "they are read for --by, and the figures of single queries are not kept",
+    "weights": "the figures of single queries are not kept",
     "used_model": "where the labels come from is not looked at",
 }
 #: Options that choose among labels in memory. Labels in a Parquet dataset are all read.
@@ -102,6 +103,7 @@ def evaluate(
     k: o.KOption = None,
     by: ByOption = None,
     queries: TextsForLengthOption = None,
+    weights: WeightsOption = None,
     scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
@@ -212,6 +214,7 @@ def evaluate(
         groups=groups,
         by=by or None,
         queries=queries,
+        weights=weights,
         **rules,
     )
     report = decided(retrieved.noted_in(report), k, whole_numbers(depths, "--depths"))

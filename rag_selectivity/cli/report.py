@@ -23,7 +23,7 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
-from rag_selectivity.cli.slices import ByOption
+from rag_selectivity.cli.slices import ByOption, WeightsOption
 from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.errors import InputError
 
@@ -100,6 +100,7 @@ def report(
     short_lists: o.ShortListsOption = None,
     level: o.LevelOption = 0.95,
     by: ByOption = None,
+    weights: WeightsOption = None,
     candidates: Annotated[int, o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.")] = 50,
     all_texts: Annotated[
         bool, o.flag(o.PAGE, "--all-texts", "Keep all texts, and keep them whole, even if the page exceeds 10 MB.")
@@ -168,6 +169,7 @@ def report(
         max_k=max_k,
         max_loss=max_loss,
         by=by or None,
+        weights=weights,
         candidates=candidates,
         all_texts=all_texts,
         title=title,

@@ -1,4 +1,4 @@
-"""The options by which queries are sliced."""
+"""The options by which queries are sliced and weighted."""
 
 from __future__ import annotations
 
@@ -17,4 +17,12 @@ ByOption = Annotated[
 ]
 TextsForLengthOption = Annotated[
     Path | None, input_file("Texts of the queries, for --by length: JSONL, TSV, CSV or Parquet.", MEASURES)
+]
+WeightsOption = Annotated[
+    str | None,
+    input_file(
+        "How much each query counts in every figure: table of query_id and weight, as `golden queries` writes "
+        "(FILE, or FILE:COLUMN).",
+        MEASURES,
+    ),
 ]

@@ -28,6 +28,7 @@ from rag_selectivity.slices.figures import remarks_on
 from rag_selectivity.slices.given import slicings_of
 from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.weights import weighted, weights_notes, weights_settings
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
@@ -59,6 +60,7 @@ def compare(
     groups: Any = None,
     by: Any = None,
     queries: Any = None,
+    weights: Any = None,
     exact: Any = None,
     **choices: Any,
 ) -> Comparison:
@@ -99,7 +101,10 @@ def compare(
         As in `evaluate`. `Comparison.slices` has the differences within each slice, `Comparison.interactions` a test
         for each slicing, run and figure: does the difference change between slices? Both have their own Holm
         correction. Slices under 20 queries have no verdict and are in no test of interaction.
-
+    weights : optional
+        As in `evaluate`. Differences, intervals, p-values, effects and tests of interaction are then weighted; wins,
+        ties and losses count queries. A swap of two runs' figures swaps what each weighs, so the test keeps its level
+        for runs that are interchangeable in each query, whatever the weights are. An unpaired comparison takes none.
     exact : str or run, optional
         The run of the exact index, for runs of approximate or quantised ones: the name of one of the runs, or a run. It
         is the baseline. `Comparison.exact` says how much of its top K each run keeps, and which passages it loses.
@@ -150,8 +155,11 @@ def compare(
         groups=groups,
     )
     missing_query = chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None
+    judged = weighted(joined.judged, weights, ids=ids)
+    if exact is not None:
+        next(iter(judged.values())).refuse_weights("the loss against an exact index (exact)")
     comparison = comparison_of(
-        joined.judged,
+        judged,
         baseline=baseline,
         measures=measures,
         depths=depths,
@@ -162,7 +170,7 @@ def compare(
         power=power,
         notes=joined.notes,
         ground=joined.ground,
-        slicings=slicings_of(by, joined.judged, queries=queries, ids=ids),
+        slicings=slicings_of(by, judged, queries=queries, ids=ids),
     )
     if exact is None:
         return comparison
@@ -211,7 +219,12 @@ def comparison_of(
             "an unpaired comparison cannot use clusters, since it draws single queries: leave out the clusters, "
             "or compare in pairs (paired=True)"
         )
+    if not paired:
+        judged[base].refuse_weights("an unpaired comparison")
     judged, query_notes = _over_shared_queries(judged, base, paired, missing_query)
+    query_notes += weights_notes(judged[base])
+    if judged[base].weights is not None:
+        query_notes.append("W/T/L and the largest differences are of single queries, without weights")
     if measures is None:
         measures = compared_measures(judged[base].scale, sized=judged[base].corpus_size is not None)
     if depths is None:
@@ -239,6 +252,7 @@ def comparison_of(
         "power": power,
         "correction": "holm",
         "family": family,
+        **weights_settings(judged),
     }
     if ground is not None:
         query_notes.insert(0, calibrated_by(ground))

@@ -128,9 +128,7 @@ def _interactions(
             known = (one.defined & other.defined)[:, column]
             counts = np.bincount(places[known], minlength=len(slicing.values))
             enough = (counts >= FEWEST)[places]
-            first, second = (
-                replace(each.at(at), parts=tuple(part[enough, at] for part in each.parts)) for each in (one, other)
-            )
+            first, second = (each.at(at).over(enough) for each in (one, other))
             if int((counts >= FEWEST).sum()) < 2:
                 few = f"fewer than two slices have {FEWEST} queries with a figure"
                 test = Heterogeneity(math.nan, int((counts >= FEWEST).sum()), reason=few)

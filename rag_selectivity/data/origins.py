@@ -23,6 +23,7 @@ class Chosen(IntFlag):
     TAIL = 2
     CONTROL = 4
     PERSON = 8
+    TARGETED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class LabelOrigins:
     ----------
     chosen : uint8[judgments]
         Flags of `Chosen`: the top ranks of a run (POOL), drawn from the ranks below (TAIL), drawn from the rest of the
-        corpus (CONTROL), drawn for a person (PERSON); 0 if unknown.
+        corpus (CONTROL), drawn for a person (PERSON), graded by people only because of what was known of its labels
+        (TARGETED, such as pairs on which judges differ); 0 if unknown.
     by_person : bool[judgments]
         Whether the grade is a person's. Otherwise it is a judge's.
     judge_grade : int64[judgments]

@@ -135,6 +135,8 @@ def _lists_of(report: Report) -> dict[str, JudgedRun]:
         raise InputError(
             "a decision needs the lists of the runs, and this report holds only sums over queries: evaluate in memory"
         )
+    for run in judged.values():
+        run.refuse_weights("a decision (--k)")
     return judged
 
 

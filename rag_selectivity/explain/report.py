@@ -106,6 +106,11 @@ def explain(
     """
     if isinstance(report, (str, Path)):
         report = StoredReport.read(report)
+    if "weights" in report.settings:
+        raise InputError(
+            "figures with weights of queries are not explained in words, since these state means without weights: "
+            "leave weights (--weights) out"
+        )
     if run is not None and run not in report.runs:
         raise InputError(f"no run {run!r}{did_you_mean(run, report.runs)} (runs: {', '.join(report.runs)})")
     wanted = [parse_measure(figure) for figure in figures]

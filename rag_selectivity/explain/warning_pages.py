@@ -6,6 +6,23 @@ from rag_selectivity.explain.code import Code
 from rag_selectivity.explain.examples import GRADED, TASK, evaluated, heard
 
 _IDS = "ids-do-not-match"
+_CHOSEN = """
+import rag_selectivity as rs
+from rag_selectivity.grading.store import Draw, HumanLabel, Store
+
+drawn = [Draw("person", "anna", how={"design": design}) for design in ("agree:1", "disagree:1")]
+with Store("people.db") as store:
+    store.put_human_labels(
+        HumanLabel("q1", passage, "anna", 4, draw=draw) for passage, draw in zip("ab", drawn, strict=True)
+    )
+"""
+_OUTSIDE = """
+from rag_selectivity.grading.store import Draw, Origin, Store
+
+with Store("graded.db") as store:
+    store.put_origins([("q1", "z", Origin(Draw("control", how={"drawn": 1})))])
+    store.put_human([("q1", "z", 1, None)], "anna")
+"""
 
 WARNING_PAGES = (
     Code(
@@ -206,6 +223,38 @@ with Store("graded.db") as store:
 """,
             "answers-of-older-texts",
         ),
+    ),
+    Code(
+        "targeted-labels",
+        "Labels by people are left out, since their pairs were chosen by what was known of their labels.",
+        "Pairs on which judges differ, or that could decide between two runs, are harder than others. An agreement, or "
+        "a calibrated figure, that counted them would be wrong.",
+        "`agree` with labels of people from `golden draw --draw disagree:N`, `disagree-sampled:N` or `decide:N`, or "
+        "from an adjudication.",
+        "Have people label pairs of `annotate --draw agree:N` or `calibrate:N`. The labels still count where people's "
+        "labels take the place of a judge's, and in `golden adjudicate`.",
+        heard(
+            _CHOSEN,
+            'rs.agree("people.db", {"q1": {"a": 4, "b": 5}})',
+            "targeted-labels",
+        ),
+        how_to="what-to-label-next",
+    ),
+    Code(
+        "outside-by-people",
+        "Labels that people alone gave to random passages outside the lists are left out.",
+        "A random baseline, and the tail of a pool, compare with the lists. A judge's notion of relevance in the lists "
+        "and people's outside would not be the same measure.",
+        "A label store in which a judge graded the lists, and only people graded passages of `golden draw --draw "
+        "random:N` or `tail:LAST:N`.",
+        "Have the judge grade random passages (`grade --controls`, `--tail`), or measure with people's labels alone "
+        "(`--judge ada`).",
+        heard(
+            GRADED + _OUTSIDE,
+            'rs.read_qrels("graded.db")',
+            "outside-by-people",
+        ),
+        how_to="what-to-label-next",
     ),
     Code(
         "grades-contradict",

@@ -23,7 +23,7 @@ LEAST, LEAST_FOR_DIFFERENCES = 5, 2
 #: The least labels, in a judge's grade, of what a run has in its list and of what only others have.
 _LEAST_OF_A_RUN = 2
 #: The weight of the passages that two runs share, which say little about their difference.
-_SHARED_WEIGHT = 0.3
+SHARED_WEIGHT = 0.3
 FloatArray = NDArray[np.float64]
 Pair = tuple[str, str]
 
@@ -134,7 +134,7 @@ def calibrate_draw(
 
     in_lists, available_in_lists = sizes(listed_cells)
     elsewhere, available_elsewhere = sizes(outside_cells)
-    shares = in_lists * np.array([_SHARED_WEIGHT if by_place[p] == _SHARED else 1.0 for _, p in listed_cells])
+    shares = in_lists * np.array([SHARED_WEIGHT if by_place[p] == _SHARED else 1.0 for _, p in listed_cells])
     wanted = min(n - n // 2, int(available_in_lists.sum()))
     from_outside = min(n - wanted, int(available_elsewhere.sum()))
     wanted = min(n - from_outside, int(available_in_lists.sum()))

@@ -90,7 +90,9 @@ def draw_tail(pool: Pool, tail: Tail, source: str, seed: int) -> DrawnPart:
     def drawn() -> Iterator[DrawnPair]:
         with closing(pool.listed(tail.first, tail.last)) as listed:
             for query, rows in groupby(listed, key=itemgetter(0)):
-                ordered = sorted((_number(seed, "tail", query, passage), passage, rank) for _, passage, rank in rows)
+                ordered = sorted(
+                    (pair_number(seed, "tail", query, passage), passage, rank) for _, passage, rank in rows
+                )
                 sizes[query] = len(ordered)
                 detail = {"of": len(ordered), "drawn": min(tail.drawn, len(ordered))}
                 for _, passage, rank in ordered[: tail.drawn]:
@@ -121,7 +123,7 @@ def draw_controls(pool: Pool, corpus: Any, controls: int, seed: int, last: int |
         If the corpus can be read only once, or holds too few passages outside the lists of a query.
     """
     depths = pool.depths()
-    passages = _Corpus.of(corpus)
+    passages = CorpusOrder.of(corpus)
 
     def drawn() -> Iterator[DrawnPair]:
         with closing(pool.listed(1, last)) as lists:
@@ -137,7 +139,7 @@ def draw_controls(pool: Pool, corpus: Any, controls: int, seed: int, last: int |
     return DrawnPart(pairs=pairs, queries=len(depths), each=controls, corpus_size=len(passages))
 
 
-class _Corpus:
+class CorpusOrder:
     """The ids of a corpus, without texts: `ids` in any order, and the position of each in the order of their hashes."""
 
     def __init__(self, ids: IdColumn) -> None:
@@ -148,7 +150,8 @@ class _Corpus:
         self._hashes, self._places = np.unique(ids.hashes(), return_index=True)
 
     @classmethod
-    def of(cls, corpus: Any) -> _Corpus:
+    def of(cls, corpus: Any) -> CorpusOrder:
+        """The ids of a file, a mapping or rows; an InputError if they can be read only once."""
         if isinstance(corpus, Iterator):
             raise InputError(
                 "corpus: controls are drawn from all of its ids, and their texts are read afterwards, but this corpus "
@@ -167,14 +170,18 @@ class _Corpus:
         """Refuse a corpus that holds too few passages outside the pool of a query."""
         if len(self) >= len(listed) + controls:
             return
-        known = IdColumn.from_strings(sorted(listed)).hashes()
-        others = len(self) - int(np.isin(known, self._hashes).sum())
+        others = self.outside(listed)
         if others < controls:
             raise InputError(
                 f"corpus: {counted(controls, 'control')} cannot be drawn for query {examples([query])}: the corpus has "
                 f"{counted(len(self), 'passage')}, and {others:,} of them are outside the query's pool; lower "
                 f"controls (--controls), or give the whole corpus"
             )
+
+    def outside(self, listed: set[str]) -> int:
+        """How many passages of the corpus are outside the lists of a query."""
+        known = IdColumn.from_strings(sorted(listed)).hashes()
+        return len(self) - int(np.isin(known, self._hashes).sum())
 
     def others(self, query: str, listed: set[str], seed: int) -> Iterator[str]:
         """Passages outside the lists of a query in random order, without end unless none is left."""
@@ -191,7 +198,7 @@ def _ids_of_texts(corpus: Any) -> Iterator[str]:
     return (id_ for id_, _ in read_texts(corpus, "corpus", PASSAGE_NAMES))
 
 
-def _number(seed: int, purpose: str, query: str, passage: str) -> int:
+def pair_number(seed: int, purpose: str, query: str, passage: str) -> int:
     """A random number of 64 bits that belongs to a pair."""
     key = "\0".join((str(seed), purpose, query, passage)).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(key, digest_size=8).digest())
@@ -199,4 +206,4 @@ def _number(seed: int, purpose: str, query: str, passage: str) -> int:
 
 def _position(seed: int, query: str, passage: str, depths: Mapping[str, int]) -> float:
     """A random place among the ranks of the query's pool, so that a judge cannot tell drawn pairs by their order."""
-    return 0.5 + depths[query] * (_number(seed, "position", query, passage) / 2**64)
+    return 0.5 + depths[query] * (pair_number(seed, "position", query, passage) / 2**64)

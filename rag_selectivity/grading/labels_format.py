@@ -39,6 +39,19 @@ class LabelStore(Format):
 
         Without `humans`, the judges' grades alone.
         """
+        from rag_selectivity.grading.origins import without_outside_by_people
+
+        qrels = self._read(path, judges, judge_rule, humans)
+        if not len(qrels):
+            raise InputError(f"{path}: the label store has no grades yet")
+        return without_outside_by_people(qrels)
+
+    def read_whole(self, path: Path) -> Qrels:
+        """All labels, whoever gave them: the median of several judges, and people's first."""
+        return self._read(path, None, "median", True)
+
+    @staticmethod
+    def _read(path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool) -> Qrels:
         from rag_selectivity.grading.origins import stored_origins
         from rag_selectivity.grading.store import LabelReading, Store
 
@@ -46,8 +59,6 @@ class LabelStore(Format):
             reading = LabelReading(store, judges=judges, rule=judge_rule, humans=humans)
             qrels = Qrels.from_records(reading.rows(), source=str(path), scale="utility")
             qrels.origins = stored_origins(store, qrels, reading, humans=humans)
-        if not len(qrels):
-            raise InputError(f"{path}: the label store has no grades yet")
         return qrels
 
     def read_run(self, path: Path) -> Iterable[Run]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -10,7 +11,9 @@ from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.grading.store import Draw, LabelReading, Store
+from rag_selectivity.wording import counted
 
 _CHOSEN = {"pool": Chosen.POOL, "tail": Chosen.TAIL, "control": Chosen.CONTROL, "person": Chosen.PERSON}
 
@@ -43,6 +46,9 @@ def stored_origins(store: Store, qrels: Qrels, reading: LabelReading, *, humans:
         # Rows of a pair come in the order of the draws, and the last assignment to a place counts.
         tail_size[rows[sizes > 0]] = sizes[sizes > 0]
         used[numbers] = True
+    if humans and (targeted := store.targeted_pairs()):
+        rows, _ = _rows_of(qrels, [query for query, _ in targeted], [passage for _, passage in targeted])
+        chosen[rows[by_person[rows]]] |= int(Chosen.TARGETED)
     known = {number: draw for number, draw in draws.items() if used[number]}
     return LabelOrigins(
         chosen,
@@ -52,11 +58,41 @@ def stored_origins(store: Store, qrels: Qrels, reading: LabelReading, *, humans:
         tail_ranks=_tail_ranks(known),
         pools=_pools(known.values()),
         judges=dict(reading.judges),
-        annotators=store.people() if humans else {},
+        annotators=reading.annotators or (store.people() if humans else {}),
         drawn_for_people=store.drawn_for_people() if humans else {},
         outdated=len({pair[:2] for pair in store.outdated_human_labels()}) if humans else 0,
         cost_of_a_grade=store.cost_of_a_grade(),
     )
+
+
+def without_outside_by_people(qrels: Qrels) -> Qrels:
+    """The judgments, without random passages from outside that only people graded beside lists that a judge graded.
+
+    Both sides of a random baseline, and of a tail, need the same judge. Where people graded the lists too, or where
+    they are read as judges, all judgments stay.
+
+    Warns
+    -----
+    SelectivityWarning
+        If judgments are left out.
+    """
+    origins = qrels.origins
+    if origins is None:
+        return qrels
+    outside = origins.are(Chosen.CONTROL | Chosen.TAIL) & ~origins.are(Chosen.POOL)
+    foreign = outside & origins.by_person & (origins.judge_grade == NO_GRADE)
+    if not foreign.any() or not (~outside & ~origins.by_person).any():
+        return qrels
+    warnings.warn(
+        SelectivityWarning(
+            f"{qrels.source or 'qrels'}: {counted(int(foreign.sum()), 'label')} left out that people alone gave to "
+            f"random passages outside the lists, since a judge graded the lists: both sides of a random baseline need "
+            f"the same judge (have it grade random passages with `grade --controls` or `--tail`)",
+            "outside-by-people",
+        ),
+        stacklevel=4,
+    )
+    return qrels.only(~foreign)
 
 
 def _rows_of(qrels: Qrels, queries: Sequence[str], passages: Sequence[str]) -> tuple[IntArray, IntArray]:

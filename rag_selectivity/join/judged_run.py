@@ -14,6 +14,7 @@ from rag_selectivity.data.grades import SCALES, Scale
 from rag_selectivity.data.ids import HashArray, IntArray, mix
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.query_weights import QueryWeights
 from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.controls import Controls, control_rows
@@ -116,6 +117,8 @@ class JudgedRun:
         The same lists and labels with groups of passages in place of passages, if these were given.
     copies : Hits or None
         Of lists of groups: the slots whose group stands above them too, judged or not; their grades mean nothing.
+    weights : QueryWeights or None
+        How much each query counts in figures over all of them; None where all count alike.
     """
 
     queries: tuple[str, ...]
@@ -139,6 +142,7 @@ class JudgedRun:
     fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
     grouped: JudgedRun | None = None
     copies: Hits | None = None
+    weights: QueryWeights | None = None
 
     @classmethod
     def from_counts(
@@ -251,7 +255,20 @@ class JudgedRun:
             fitting={budget: counts[chosen] for budget, counts in self.fitting.items()},
             grouped=None if self.grouped is None else self.grouped.over(chosen),
             copies=None if self.copies is None else self.copies.of_queries(chosen),
+            weights=None if self.weights is None else self.weights.over(chosen),
         )
+
+    def refuse_weights(self, what: str, otherwise: str = "") -> None:
+        """Refuse weighted queries where a figure would ignore the weights; `otherwise` says what else can be done.
+
+        Raises
+        ------
+        InputError
+        """
+        if self.weights is not None:
+            raise InputError(
+                f"{what} cannot be weighted, and the queries have weights: leave weights (--weights) out{otherwise}"
+            )
 
     def by_group(self, measure: str) -> JudgedRun:
         """The lists and labels of groups, or an error that says how to give them."""
@@ -406,11 +423,12 @@ class JudgedRun:
         within = self.hits.rank <= depth
         rank, level = self.hits.rank[within] - 1, np.searchsorted(self.grades, self.hits.grade[within])
         shares = np.zeros((depth, len(self.grades) + 2))
-        np.add.at(shares, (rank, level), 1.0)
-        filled = (self.returned[:, None] > np.arange(depth)).sum(axis=0)
-        shares[:, -2] = filled - shares.sum(axis=1)
-        shares[:, -1] = len(self) - filled
-        return shares / max(1, len(self))
+        counts = np.ones(len(self)) if self.weights is None else self.weights.values
+        np.add.at(shares, (rank, level), counts[self.hits.query[within]])
+        filled = ((self.returned[:, None] > np.arange(depth)) * counts[:, None]).sum(axis=0)
+        shares[:, -2] = np.maximum(filled - shares.sum(axis=1), 0.0)
+        shares[:, -1] = counts.sum() - filled
+        return shares / (counts.sum() if len(self) else 1.0)
 
     def require_corpus_size(self, measure: str) -> IntArray:
         """N for each query, or an error that says how to give it."""

@@ -73,6 +73,8 @@ class Outcome:
         Which of the parts is the random baseline, whose mean few queries can carry.
     refused : Refusal or None
         Why the measure is undefined for the whole dataset that these queries are a part of.
+    weights : float64[queries] or None
+        How much each query counts in means over queries, above 0; None where all count alike.
     """
 
     parts: tuple[FloatArray, ...]
@@ -82,6 +84,7 @@ class Outcome:
     premise: bool = True
     baseline: int | None = None
     refused: Refusal | None = None
+    weights: FloatArray | None = None
 
     def settled(self) -> Outcome:
         """The outcome of a whole dataset: without its premise, or if it is refused, every query is undefined."""
@@ -122,6 +125,23 @@ class Outcome:
         refused = joint_refusal(outcome.refused for outcome in outcomes)
         return replace(outcomes[0], parts=parts, bounds=ends, premise=premise, refused=refused)
 
+    def over(self, rows: NDArray[Any]) -> Outcome:
+        """The outcome of some of its queries, by mask, by position or by slice."""
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, parts=tuple(part[rows] for part in self.parts), weights=weights)
+
+    def counting(self) -> FloatArray | None:
+        """How much each query counts at each depth, from 0 (undefined) to 1: float64[queries, depths].
+
+        None where all queries count alike, so that there is nothing to weight. At a depth at which all defined queries
+        have the same weight, all of them have 1.
+        """
+        if self.weights is None or not len(self.weights) or self.weights.min() == self.weights.max():
+            return None
+        counts: FloatArray = self.defined * self.weights[:, None]
+        largest = counts.max(axis=0)
+        return counts / np.where(largest > 0, largest, 1.0)
+
     def at(self, columns: slice) -> Outcome:
         """The outcome at some of its depths."""
         bounds = self.bounds
@@ -150,22 +170,29 @@ class Outcome:
     def effective_queries(self) -> FloatArray | None:
         """Over how many queries the random baseline is spread: (Σp)²/Σp² at each depth; None without a baseline.
 
+        With weights it is (Σwp)²/Σ(wp)².
         As many as there are where chance is the same for all of them; 1 where a single query carries it. Infinite
         where all queries have the very same chance, so that there is no spread to know.
         """
         if self.baseline is None:
             return None
-        chance = self.parts[self.baseline]
+        chance, counts = self.parts[self.baseline], self.counting()
+        carried = chance if counts is None else chance * counts
         return effective_number(
-            np.nansum(chance, axis=0),
-            np.nansum(chance**2, axis=0),
+            np.nansum(carried, axis=0),
+            np.nansum(carried**2, axis=0),
             np.where(np.isnan(chance), np.inf, chance).min(axis=0, initial=np.inf),
             np.where(np.isnan(chance), -np.inf, chance).max(axis=0, initial=-np.inf),
         )
 
     def value(self, weights: NDArray[Any] | None = None) -> FloatArray:
-        """The measure's figure at each depth; with weights, as if each query were there so many times."""
+        """The measure's figure at each depth; with weights, as if each query were there so many times.
+
+        By default the weights are those of the outcome.
+        """
+        own = self.counting() if weights is None else None
         counted = self.defined * (np.ones(len(self.parts[0])) if weights is None else weights)[:, None]
+        counted = counted if own is None else own
         with np.errstate(invalid="ignore", divide="ignore"):
             total = counted.sum(axis=0)
             means = [(np.where(self.defined, part, 0.0) * counted).sum(axis=0) / total for part in self.parts]
@@ -199,6 +226,12 @@ class Placebo:
     def beyond(self) -> Outcome:
         """The figure minus its placebo, over the same queries."""
         return self.difference()
+
+    def weighted(self, weights: FloatArray | None) -> Placebo:
+        """The placebo over queries that count unequally; None leaves it as it is."""
+        if weights is None:
+            return self
+        return Placebo(replace(self.outcome, weights=weights), lambda: replace(self.difference(), weights=weights))
 
     @classmethod
     def of_groups(cls, groups: Sequence[tuple[NDArray[np.bool_], Placebo]]) -> Placebo:
@@ -432,7 +465,11 @@ class Measure(ABC):
         InputError
             If a budget is among the depths, and the join does not know how many passages fit in it.
         """
-        judged, budgets = judged.by_group(str(self)) if self.of_groups else judged, are_budgets(depths)
+        outcome = self._of_all(judged.by_group(str(self)) if self.of_groups else judged, depths)
+        return outcome if judged.weights is None else replace(outcome, weights=judged.weights.values)
+
+    def _of_all(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
+        budgets = are_budgets(depths)
         if not budgets.any():
             return self.at_ranks(judged, depths)
         columns = [

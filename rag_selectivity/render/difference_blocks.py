@@ -60,7 +60,7 @@ def difference_blocks(
 
 def _counted(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> str:
     if settings["paired"]:
-        return f"{rows[0].n_total} queries"
+        return f"{rows[0].n_total} queries{' (weighted)' if 'weights' in settings else ''}"
     return f"{max(row.n for row in rows)} and {max(row.n_baseline for row in rows)} queries, unpaired"
 
 

@@ -123,6 +123,7 @@ def facts_of(report: Report, decision: Decision | None) -> str:
         counted(most if decision is None else decision.queries, "query", "queries"),
         *([] if report.corpus_size is None else [f"N = {report.corpus_size:,} passages"]),
         f"{report.scale} scale",
+        *([] if report.weights is None else [f"weighted by {report.weights['source']}"]),
     ]
     if decision is not None:
         facts.append(f"all figures at K = {decision.K}, {_K_FROM.get(decision.K_from, decision.K_from)}")

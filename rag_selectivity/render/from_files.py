@@ -29,6 +29,7 @@ from rag_selectivity.slices.given import NAMES, slicings_of
 from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import kept_draws
+from rag_selectivity.weights import weighted
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.
 _HELD = 200_000_000
@@ -66,6 +67,7 @@ def report_from_files(
     max_k: int = DEFAULT_MAX_K,
     max_loss: float = DEFAULT_MAX_LOSS,
     by: Sequence[str] | None = None,
+    weights: Any = None,
     candidates: int = CANDIDATES,
     all_texts: bool = False,
     title: str = "What retrieval is worth",
@@ -80,8 +82,18 @@ def report_from_files(
 
     Parameters are as in `evaluate`, `rag_selectivity.decision.decide`, `rag_selectivity.decision.costs.read_costs`,
     `to_html` and `comment_of`. Default measures: those that scale and N make possible, with `rel` and `m`. The depths
-    always include the K of the decision.
+    always include the K of the decision. With weights of queries there is no decision.
     """
+    if weights is not None:
+        _refuse_with_weights(
+            k=k,
+            baseline=baseline,
+            costs=costs,
+            cost_measure=cost_measure,
+            cost_depths=cost_depths or None,
+            quality=quality,
+            markdown=as_comment or None,
+        )
     before = None if against is None else StoredReport.read(against)
     chosen_policy = resolve_policy(policy, **choices)
     read = read_qrels if human is None else judge_labels
@@ -117,40 +129,40 @@ def report_from_files(
         budgets=budgets,
         **shared,
     )
-    alone = measure_all(joined.judged, parsed, [1])
-    # `decide` makes the intervals that it needs itself.
-    evaluated = report_on(joined.judged, alone, None, joined.notes, joined.ground)
-    evaluated = replace(evaluated, bootstrap=bootstrap, settings=bootstrap.settings)
-    decision = decide(
-        evaluated,
-        k=k,
-        baseline=baseline,
-        rel=rel,
-        m=m,
-        max_k=max_k,
-        max_loss=max_loss,
-        cost_measure=cost_measure,
-        cost_depths=cost_depths,
-        costs=read_costs(
-            joined.judged, runs, costs=costs, tokens=tokens, corpus=passages, ids=ids, bootstrap=bootstrap
-        ),
-    )
-    if as_comment:
-        return comment_of(evaluated, decision=decision, against=before, on=on)
+    judged, decision = weighted(joined.judged, weights, ids=ids), None
+    if weights is None:
+        alone = measure_all(judged, parsed, [1])
+        # `decide` makes the intervals that it needs itself.
+        evaluated = report_on(judged, alone, None, joined.notes, joined.ground)
+        evaluated = replace(evaluated, bootstrap=bootstrap, settings=bootstrap.settings)
+        decision = decide(
+            evaluated,
+            k=k,
+            baseline=baseline,
+            rel=rel,
+            m=m,
+            max_k=max_k,
+            max_loss=max_loss,
+            cost_measure=cost_measure,
+            cost_depths=cost_depths,
+            costs=read_costs(judged, runs, costs=costs, tokens=tokens, corpus=passages, ids=ids, bootstrap=bootstrap),
+        )
+        if as_comment:
+            return comment_of(evaluated, decision=decision, against=before, on=on)
 
     # Only the page needs Jinja2 and matplotlib.
     from rag_selectivity.render.html import to_html
     from rag_selectivity.render.reasons import reasons_in
 
     if depths is None:
-        reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
+        reach = max(1, max(int(run.returned.max(initial=1)) for run in judged.values()))
         depths = [depth for depth in DEFAULT_DEPTHS if depth <= reach]
-    measured = measure_all(joined.judged, parsed, sorted({*depths, decision.K}))
+    measured = measure_all(judged, parsed, sorted({*depths, *([] if decision is None else [decision.K])}))
     slicings = []
     if by is not None:
         texts = queries if "length" in by else None
-        slicings = slicings_of(by, joined.judged, queries=texts, ids=ids, needed=False)
-    report = report_on(joined.judged, measured, bootstrap, joined.notes, joined.ground, slicings=slicings)
+        slicings = slicings_of(by, judged, queries=texts, ids=ids, needed=False)
+    report = report_on(judged, measured, bootstrap, joined.notes, joined.ground, slicings=slicings)
     return to_html(
         report,
         decision=decision,
@@ -165,6 +177,15 @@ def report_from_files(
         all_texts=all_texts,
         title=title,
     )
+
+
+def _refuse_with_weights(**given: Any) -> None:
+    """Refuse what is about a decision, or about means that are not weighted."""
+    for name, value in given.items():
+        if value is not None:
+            what = "--format markdown" if name == "markdown" else f"--{name.replace('_', '-')}"
+            about = "it shows means without weights" if name == "quality" else "a decision cannot be weighted"
+            raise InputError(f"{what} cannot be combined with weights (--weights): {about}; leave one of the two out")
 
 
 def _filters(by: Sequence[str] | None, slicings: Sequence[Slicing]) -> Any:

@@ -17,7 +17,14 @@ from rag_selectivity.render.explorer.packing import BUDGET
 from rag_selectivity.render.first_screen import facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.policy import page_policy
-from rag_selectivity.render.report_table import grid, grid_of_pools, lines_of_controls, lines_without_depth, notes_of
+from rag_selectivity.render.report_table import (
+    grid,
+    grid_of_pools,
+    lines_of_controls,
+    lines_without_depth,
+    notes_of,
+    weights_text,
+)
 from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.slice_tables import USUAL_DEPTH, slice_grid
 from rag_selectivity.render.tables import next_grids
@@ -69,7 +76,7 @@ def to_html(
     ----------
     decision : Decision, optional
         What the first screen shows. Default: that of the report, or `rag_selectivity.decision.decide(report)`. A report
-        that holds only sums (of a monitor, of tallies) has none.
+        that holds only sums (of a monitor, of tallies) has none, and neither has one with weights of queries.
     quality : {K: {query: score}} or {K: [score, …]}, optional
         Scores of the answers; adds a plot of answer quality.
     qrels, runs : optional
@@ -106,12 +113,13 @@ def to_html(
     shapes = [shape_of_run(place) for place in range(len(report.runs))]
     style = "".join((PAGE / name).read_text(encoding="utf-8") for name in ("first_screen.css", "style.css"))
     style += templates.get_template("first_screen.html.j2").module.colours(shapes)
+    depth = _depth_without_decision(report) if decision is None else decision.K
     explored = (
         None
-        if decision is None
+        if depth is None
         else explorer(
             report,
-            decision.K,
+            depth,
             qrels=qrels,
             runs=runs,
             queries=queries,
@@ -120,8 +128,8 @@ def to_html(
             by=by,
             candidates=candidates,
             budget=None if all_texts else BUDGET,
-            measure=decision.measure,
-            best=decision.best,
+            measure=None if decision is None else decision.measure,
+            best=None if decision is None else decision.best,
         )
     )
     return str(
@@ -140,6 +148,7 @@ def to_html(
             ],
             style=style,
             explorer=explored,
+            weighted=weights_text(report),
             policy=page_policy(
                 styles=[style] if explored is None else [style, explored.style],
                 scripts=[] if explored is None or explored.data is None else [explored.script],
@@ -168,7 +177,7 @@ def notebook_html(report: Report) -> str:
         # A notebook shows a report without being asked to, so that a missing extra must not be an error.
         with suppress(MissingExtraError):
             return html_of_first_screen(first_screen(report, decision))
-    parts = [f"<p>{html_text(report.trust.text)}</p>"]
+    parts = [f"<p>{html_text(text)}</p>" for text in (report.trust.text, weights_text(report)) if text]
     for name, run in report.runs.items():
         header, rows = grid(report, name, run)
         head = "".join(f"<th>{html_text(cell)}</th>" for cell in header)
@@ -184,12 +193,19 @@ def notebook_html(report: Report) -> str:
 
 
 def decision_on(report: Report) -> Decision | None:
-    """The report's decision, or the one that its lists give; None if it holds only sums."""
+    """The report's decision, or the one that its lists give; None if it holds only sums, or if it is weighted."""
     if report.decision is not None:
         return report.decision
-    if not report.runs or any(run.judged is None for run in report.runs.values()):
+    if not report.runs or report.weights is not None or any(run.judged is None for run in report.runs.values()):
         return None
     return decide(report)
+
+
+def _depth_without_decision(report: Report) -> int | None:
+    """The K of the queries of a weighted report, which has no decision; None where the page shows no queries."""
+    if report.weights is None or not report.depths:
+        return None
+    return min(report.depths, key=lambda depth: (abs(depth - USUAL_DEPTH), depth))
 
 
 def _tables(report: Report, name: str, found: tuple[NextPassages, ...], depth: int) -> RunTables:
@@ -216,7 +232,7 @@ def _found(report: Report) -> dict[str, tuple[NextPassages, ...]]:
     sized = {
         name: run.judged
         for name, run in report.runs.items()
-        if run.judged is not None and run.judged.corpus_size is not None
+        if run.judged is not None and run.judged.corpus_size is not None and run.judged.weights is None
     }
     known = next_passages_of_runs(sized, rel=rel, m=1 if m is None else m, bootstrap=resampling_of(report))
     return {name: known.get(name, ()) for name in report.runs}

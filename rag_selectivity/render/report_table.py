@@ -26,6 +26,8 @@ from rag_selectivity.wording import MARKS, counted, enumeration, level_text, num
 def report_blocks(report: Report) -> Iterable[Block]:
     """What the labels are worth; then the blocks of each run: its table, the measures of whole lists, and the notes."""
     yield Paragraph(report.trust.text)
+    if weights := weights_text(report):
+        yield Paragraph(weights)
     for name, run in report.runs.items():
         yield Heading(Id(name), _headline(report, run))
         header, rows = grid(report, name, run)
@@ -50,6 +52,17 @@ def _remedies(report: Report, name: str, run: RunReport) -> Iterable[Block]:
         text = report.diagnosis(name, depth).remedy
         if text:
             yield Note(text)
+
+
+def weights_text(report: Report) -> str:
+    """That figures are weighted, and by what; empty without weights."""
+    known = report.weights
+    if known is None:
+        return ""
+    return (
+        f"All figures over queries are weighted by {known['source']}: {counted(known['queries'], 'query', 'queries')}, "
+        f"effectively {known['effective']:.1f} of equal weight."
+    )
 
 
 def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
@@ -227,4 +240,5 @@ def caveat_lines(of_figures: Iterable[tuple[Measure, Sequence[Caveat]]]) -> Iter
 
 def _headline(report: Report, run: RunReport) -> str:
     size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
-    return f": {run.evaluated} queries{size}, {report.scale} scale"
+    weighted = "" if report.weights is None else " (weighted)"
+    return f": {run.evaluated} queries{weighted}{size}, {report.scale} scale"

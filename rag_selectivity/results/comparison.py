@@ -99,6 +99,9 @@ class RunDifference:
         The interval of that difference.
     by : (column, value) or None
         The slice of the queries that the difference is within; None for all queries.
+    effective : float or None
+        With weights of queries, the effective number of the n queries; None without weights. All figures of the row but
+        `wins`, `ties`, `losses` and `moved`, which are of single queries, are then weighted.
     """
 
     run: str
@@ -131,6 +134,7 @@ class RunDifference:
     as_judged: float | None = None
     as_judged_interval: tuple[float, float] | None = None
     by: tuple[str, str] | None = None
+    effective: float | None = None
 
     @property
     def few(self) -> bool:
@@ -172,6 +176,7 @@ class RunDifference:
             "moved": [{"query": m.query, "value": m.value, "baseline_value": m.baseline_value} for m in self.moved],
             **({"reason": self.reason} if self.reason else {}),
             "basis": self.basis,
+            **({} if self.effective is None else {"effective": self.effective}),
             **({} if self.as_judged is None else {"as_judged": finite(self.as_judged)}),
             **(
                 {}

@@ -84,6 +84,8 @@ class Estimate:
         known.
     above_placebo : (low, high) or None
         The paired interval of the figure (with a tail: as judged) − placebo.
+    effective : float or None
+        With weights of queries, the effective number of the n queries, (Σw)²/Σw² (Kish); None without weights.
     """
 
     value: float
@@ -101,6 +103,7 @@ class Estimate:
     rough: bool = False
     placebo: float | None = None
     above_placebo: tuple[float, float] | None = None
+    effective: float | None = None
 
     @property
     def mark(self) -> str:
@@ -142,6 +145,8 @@ class Estimate:
                 result[name] = [finite(end) for end in ends]
         if self.rough:
             result["rough"] = True
+        if self.effective is not None:
+            result["effective"] = self.effective
         if self.caveats:
             result["caveats"] = [caveat.to_dict() for caveat in self.caveats]
         return result

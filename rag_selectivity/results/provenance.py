@@ -69,7 +69,8 @@ class Provenance:
     outdated : int
         Labels of an older text of their query or passage.
     drawn_for_people : {draw: number of pairs}
-        How the pairs that people graded were drawn; the empty name stands for pairs that the tool did not draw.
+        How the pairs that people graded were drawn; the empty name, and `file:NAME`, stand for pairs that the tool did
+        not draw.
     used_models : tuple of str
         The models that answer or embed in the system that is evaluated, where the user named them.
     calibrated : bool
@@ -103,7 +104,9 @@ class Provenance:
             chosen[str(how.name).lower()] = int(rows.sum())
             left &= ~rows
         chosen["unknown"] = int(left.sum())
-        both = np.flatnonzero(origins.by_person & (origins.judge_grade != NO_GRADE))
+        # Pairs that were chosen by what was known of their labels say nothing about how far judge and people agree.
+        at_random = ~origins.are(Chosen.TARGETED)
+        both = np.flatnonzero(origins.by_person & at_random & (origins.judge_grade != NO_GRADE))
         return cls(
             labels=len(qrels.query),
             chosen={how: count for how, count in chosen.items() if count},
@@ -199,7 +202,7 @@ class Provenance:
         return Caveat(UNKNOWN_ORIGIN, text, NOTE, {"labels": unknown})
 
     def _of_people(self) -> Caveat | None:
-        apart = self.drawn_for_people.get("", 0)
+        apart = sum(count for name, count in self.drawn_for_people.items() if not name or name.startswith("file:"))
         if not apart or not self.judges:
             return None
         pairs = counted(apart, "pair that people graded was", "pairs that people graded were")

@@ -138,17 +138,21 @@ class QueryRecords:
     sizes : int64[queries] or None
     parts : {measure: float64[queries] for each part}
         See `rag_selectivity.measures.base.Outcome`; NaN if the measure is undefined for the query.
+    weights : float64[queries] or None
+        How much each query counts; None where all count alike.
     """
 
     queries: tuple[str, ...]
     labels: HashArray | None
     sizes: IntArray | None
     parts: Mapping[str, tuple[FloatArray, ...]]
+    weights: FloatArray | None = None
 
     @classmethod
     def of(cls, judged: JudgedRun, parts: Mapping[str, tuple[FloatArray, ...]]) -> QueryRecords:
         """The records of a join and of the parts of its outcomes."""
-        return cls(judged.queries, judged.label_hashes, judged.corpus_size, parts)
+        weights = None if judged.weights is None else judged.weights.values
+        return cls(judged.queries, judged.label_hashes, judged.corpus_size, parts, weights)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data.
@@ -172,6 +176,7 @@ class QueryRecords:
             "labels": None if self.labels is None else _hex(self.labels),
             "corpus_size": None if self.sizes is None else _plain(self.sizes.astype(np.float64)),
             "parts": measures,
+            **({} if self.weights is None else {"weights": _plain(self.weights)}),
         }
 
     @classmethod
@@ -189,7 +194,8 @@ class QueryRecords:
             parts[key] = tuple(known[f"{key}[{number}]"] for number in range(len(columns)))
         labels = None if data["labels"] is None else _from_hex(data["labels"], count)
         sizes = None if data["corpus_size"] is None else _column(data["corpus_size"], count).astype(np.int64)
-        return cls(queries, labels, sizes, parts)
+        weights = _column(data["weights"], count) if data.get("weights") is not None else None
+        return cls(queries, labels, sizes, parts, weights)
 
 
 def _sum(hashes: HashArray) -> int:

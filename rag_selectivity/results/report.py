@@ -76,6 +76,16 @@ class Report(Result):
     steps: Steps = field(default=Steps(), repr=False, compare=False)
 
     @property
+    def weights(self) -> Mapping[str, Any] | None:
+        """What is known of the weights of the queries, by which all figures over queries are weighted; None without.
+
+        `source`, the number of `queries`, the `sum` of their weights, the `effective` number of queries (Kish's
+        (Σw)²/Σw²), the `largest_share` of one query, and how many were `left_out` (weight 0) or `unmeasured`.
+        """
+        known: Mapping[str, Any] | None = self.settings.get("weights")
+        return known
+
+    @property
     def cutoffs(self) -> tuple[int, ...]:
         """The depths, and then the budgets of tokens that its measures name."""
         return *self.depths, *budgets_among(measure.at for measure in self.measures if measure.at is not None)
@@ -265,8 +275,9 @@ class Report(Result):
         `possible_low` and `possible_high` are the ends of the possible range, NaN without one. `basis` says what the
         value rests on; `as_judged` is the figure with the labels as they are, NaN where that is the value, and `shown`
         the bits that random controls show without a model, NaN without controls. `caveats` holds the
-        codes of the caveats. If queries are sliced, the columns `by` and `slice` say of which queries a row is; both
-        are empty for all queries, whose rows come first for each run.
+        codes of the caveats. With weights of queries, `effective` is the effective number of the n queries. If queries
+        are sliced, the columns `by` and `slice` say of which queries a row is; both are empty for all queries, whose
+        rows come first for each run.
         """
         sliced = any(part.slices for part in self.runs.values())
         rows = []
@@ -274,7 +285,10 @@ class Report(Result):
             whole = Slice("", "", part.evaluated, part.estimates)
             for some in (whole, *each_slice(part.slices)):
                 of_slice = {"by": some.column, "slice": some.value} if sliced else {}
-                rows += [{"run": name, **of_slice, **_as_row(key, each)} for key, each in some.estimates.items()]
+                rows += [
+                    {"run": name, **of_slice, **_as_row(key, each, weighted=self.weights is not None)}
+                    for key, each in some.estimates.items()
+                ]
         return rows
 
     def to_html(self, **options: Any) -> str:
@@ -326,7 +340,7 @@ class Report(Result):
         return next(iter(self.runs))
 
 
-def _as_row(key: str, estimate: Estimate) -> dict[str, Any]:
+def _as_row(key: str, estimate: Estimate, *, weighted: bool) -> dict[str, Any]:
     """The columns of a figure."""
     none = (math.nan, math.nan)
     return {
@@ -336,6 +350,7 @@ def _as_row(key: str, estimate: Estimate) -> dict[str, Any]:
         "high": estimate.high,
         "n": estimate.n,
         "n_total": estimate.n_total,
+        **({"effective": math.nan if estimate.effective is None else estimate.effective} if weighted else {}),
         "possible_low": (estimate.possible or none)[0],
         "possible_high": (estimate.possible or none)[1],
         "basis": estimate.basis,

@@ -127,6 +127,7 @@ def stored_estimate(cell: Mapping[str, Any]) -> Estimate:
         bool(cell.get("rough")),
         cell.get("placebo"),
         _ends(cell, "above_placebo"),
+        cell.get("effective"),
     )
 
 

@@ -84,6 +84,7 @@ def _per_query(value: Any, place: str) -> None:
     _PER_QUERY(value, place)
     size = len(value["queries"])
     columns = {f"{place}.labels": value["labels"], f"{place}.corpus_size": value["corpus_size"]}
+    columns[f"{place}.weights"] = value.get("weights")
     for measure, parts in value["parts"].items():
         columns |= {f"{place}.parts.{measure}[{i}]": part for i, part in enumerate(parts)}
     for where, column in columns.items():
@@ -112,6 +113,7 @@ ESTIMATE = fields(
         "rough": truth,
         "placebo": or_null(number),
         "above_placebo": _interval,
+        "effective": number,
     },
 )
 _POOL_SOURCE = fields({"alone": ESTIMATE, "without": ESTIMATE, "adds": ESTIMATE})
@@ -136,7 +138,8 @@ _PER_QUERY = fields(
         "labels": or_null(each(digits)),
         "corpus_size": either("a list of whole numbers, a whole number or null", or_null(count), each(count)),
         "parts": by_name(_parts),
-    }
+    },
+    {"weights": either("a list of numbers or a number", number, _figures)},
 )
 _SLICE = fields({"queries": count, "few": truth, "measures": by_name(ESTIMATE)})
 _RUN = fields(
@@ -149,5 +152,8 @@ _RUN = fields(
     },
 )
 _CORPUS_SIZE: Check = either("a whole number, an object or null", or_null(count), mapping)
-_SETTINGS = fields({}, {"level": or_null(_share), "resamples": or_null(count), "method": or_null(text)})
+_WEIGHTS = fields({"source": text, "effective": number})
+_SETTINGS = fields(
+    {}, {"level": or_null(_share), "resamples": or_null(count), "method": or_null(text), "weights": _WEIGHTS}
+)
 _REPORT = fields({"runs": by_name(_RUN), "scale": text, "corpus_size": _CORPUS_SIZE, "settings": _SETTINGS})

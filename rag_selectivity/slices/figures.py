@@ -66,7 +66,7 @@ def parts_of(
             chosen = places[i] == place
             if not chosen.any():
                 continue
-            some = [replace(outcome, parts=tuple(part[chosen] for part in outcome.parts)) for outcome in outcomes]
+            some = [outcome.over(chosen) for outcome in outcomes]
             none = [(np.full(outcome.parts[0].shape[1], np.nan),) * 2 for outcome in outcomes]
             ends = none if intervals is None else intervals[i][place]
             yield Part(slicing.column, value, run, chosen, some, ends)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.columns import QUERY_NAMES
@@ -14,7 +13,7 @@ from rag_selectivity.io.reading import is_path
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.slices.slicing import MOST_VALUES, NO_VALUE, Slicing, by_value, in_order
-from rag_selectivity.slices.table import QueryTable, read_query_table
+from rag_selectivity.slices.table import QueryTable, path_and_column, read_query_table
 from rag_selectivity.wording import counted
 
 #: Slicings that need no table.
@@ -93,21 +92,8 @@ def _slicings(
         return _of_mapping(by, queries, form)
     if not is_path(by):
         return _of_table(read_query_table(by, queries, form), queries, "by", None, needed)
-    path, column = _path_and_column(str(by))
+    path, column = path_and_column(str(by), "by", f", or one of {', '.join(NAMES)}")
     return _of_table(read_query_table(path, queries, form), queries, path, column, needed or column is not None)
-
-
-def _path_and_column(text: str) -> tuple[str, str | None]:
-    """The file, and the column of `FILE:COLUMN`."""
-    if text == "-" or Path(text).exists():
-        return text, None
-    file, colon, column = text.rpartition(":")
-    if colon and (file == "-" or Path(file).exists()):
-        return file, column
-    raise InputError(
-        f"by: there is no file {text!r}; give a table of query_id and columns (FILE, or FILE:COLUMN for one of them), "
-        f"or one of {', '.join(NAMES)}"
-    )
 
 
 # -- tables -----------------------------------------------------------------------------------------------

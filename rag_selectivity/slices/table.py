@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, find_column, is_frame
@@ -46,7 +47,7 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
     rows: dict[str, tuple[str, dict[str, str]]] = {}
     seen = []
     query_columns: dict[tuple[Any, ...], Any] = {}
-    for where, row in _rows(by):
+    for where, row in rows_of(by, "by"):
         names = tuple(row)
         if names not in query_columns:
             query_columns[names] = find_column(list(row), QUERY_NAMES, "query", where)
@@ -76,20 +77,40 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
     return QueryTable(tuple(columns), cells, len(known) - len(common), len(rows) - len(common))
 
 
-def _rows(by: Any) -> Iterator[tuple[str, Mapping[Any, Any]]]:
-    if is_path(by):
-        yield from ((f"{by}:{line}", row) for line, row in read_records(by))
+def rows_of(table: Any, name: str) -> Iterator[tuple[str, Mapping[Any, Any]]]:
+    """The rows of a file, a frame or records, each with its place; `name` is that of the argument."""
+    if is_path(table):
+        yield from ((f"{table}:{line}", row) for line, row in read_records(table))
         return
-    for number, row in enumerate(_records(by), 1):
+    for number, row in enumerate(_records(table, name), 1):
         if not isinstance(row, Mapping):
-            raise InputError(f"by: row {number}: expected a row with named columns, got {row!r}")
-        yield f"by, row {number}", row
+            raise InputError(f"{name}: row {number}: expected a row with named columns, got {row!r}")
+        yield f"{name}, row {number}", row
 
 
-def _records(by: Any) -> Iterable[Any]:
+def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str | None]:
+    """The file, and the column of `FILE:COLUMN`; `otherwise` says what else may be given.
+
+    Raises
+    ------
+    InputError
+        If there is no such file.
+    """
+    if text == "-" or Path(text).exists():
+        return text, None
+    file, colon, column = text.rpartition(":")
+    if colon and (file == "-" or Path(file).exists()):
+        return file, column
+    raise InputError(
+        f"{name}: there is no file {text!r}; give a table of query_id and columns (FILE, or FILE:COLUMN for one of "
+        f"them){otherwise}"
+    )
+
+
+def _records(by: Any, name: str) -> Iterable[Any]:
     if not is_frame(by):
         return list(by)
-    by = as_frame(by, "by frame")
+    by = as_frame(by, f"{name} frame")
     columns = {name: column_values(by, name) for name in column_names(by)}
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 

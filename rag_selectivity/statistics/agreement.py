@@ -255,6 +255,72 @@ def agreement(
     )
 
 
+def alpha_of_annotators(
+    grades: Sequence[Sequence[int]],
+    queries: Sequence[str],
+    *,
+    ends: tuple[int, int] | None = None,
+    bootstrap: Bootstrap = Bootstrap(),
+) -> Interval:
+    """Krippendorff's alpha for ordinal grades of two annotators or more, who need not have graded the same pairs.
+
+    Parameters
+    ----------
+    grades : sequence of sequences of int
+        For each pair, the grades of those who graded it; a pair with one grade does not count.
+    queries : sequence of str
+        The query of each pair; for the interval, queries are drawn whole.
+    ends : (int, int), optional
+        The lowest and the highest possible grade; by default those that occur.
+    bootstrap : Bootstrap
+        Gives resamples, seed, level and clusters.
+
+    Returns
+    -------
+    Interval
+        By the method of `Agreement`. NaN if no pair has two grades, or if all grades are equal.
+
+    Raises
+    ------
+    InputError
+        If the numbers of pairs differ, or a query has no cluster.
+
+    References
+    ----------
+    Krippendorff 2011, Computing Krippendorff's alpha-reliability.
+
+    >>> round(alpha_of_annotators([[1, 1, 2], [3, 3], [5, 4, 5], [2]], ["p", "p", "q", "q"]).value, 3)
+    0.903
+    """
+    if len(grades) != len(queries):
+        raise InputError(f"alpha needs the query of each pair, got {len(grades)} pairs and {len(queries)} queries")
+    several = [(list(each), query) for each, query in zip(grades, queries, strict=True) if len(each) > 1]
+    if not several:
+        return Interval(np.nan, np.nan, np.nan, "No pair was graded by two annotators.")
+    names, of_pair = np.unique(np.array([query for _, query in several], object).astype(str), return_inverse=True)
+    groups = bootstrap.units(names.tolist())
+    unit_of_query = np.arange(len(names)) if groups is None else groups
+    given = [grade for each, _ in several for grade in each]
+    lowest, highest = ends or (min(given), max(given))
+    lowest, highest = min(lowest, *given), max(highest, *given)
+    levels = np.arange(lowest, highest + 1)
+    cells = np.zeros((int(unit_of_query.max()) + 1, len(levels) ** 2))
+    for (each, _), query in zip(several, of_pair.tolist(), strict=True):
+        places = np.array(each) - lowest
+        first, second = np.triu_indices(len(each), 1)
+        # Each grade of a pair weighs the same, however many graded it.
+        np.add.at(cells, (unit_of_query[query], places[first] * len(levels) + places[second]), 1 / (len(each) - 1))
+    cells = cells[cells.any(axis=1)]
+    weighted = WeightedSums.of(cells, draws=bootstrap.resamples, seed=bootstrap.seed)
+    tables = _Tables(cells, levels, weighted, (1 - bootstrap.level) / 2)
+    if len(set(given)) == 1:
+        return Interval(np.nan, np.nan, np.nan, f"Everybody gave grade {given[0]} to every pair.")
+    reason = ""
+    if len(several) < MIN_PAIRS or len(cells) < MIN_QUERIES:
+        reason = f"An interval needs at least {MIN_PAIRS} pairs of {MIN_QUERIES} queries or clusters."
+    return tables.coefficient(_alpha, reason)
+
+
 @dataclass(frozen=True, slots=True)
 class _Tables:
     """The table of each drawn unit: its pairs by human grade and judge's grade.
@@ -314,15 +380,16 @@ class _Tables:
     def coefficients(self) -> dict[str, Interval]:
         """Kappas, AC2, alpha and Spearman's rho."""
         reason = self._why_no_interval()
+        return {name: self.coefficient(coefficient, reason) for name, coefficient in _COEFFICIENTS.items()}
+
+    def coefficient(self, coefficient: _Coefficient, reason: str) -> Interval:
+        """A coefficient with its interval; `reason` says why it has none."""
         levels = self.levels.astype(np.float64)
-        intervals = {}
-        for name, coefficient in _COEFFICIENTS.items():
-            with np.errstate(invalid="ignore", divide="ignore"):
-                # Rounding may make full agreement a little more than 1.
-                value = float(np.minimum(1.0, coefficient(self.total, levels)))
-                ends = (np.nan, np.nan) if reason else self._ends(coefficient, levels, value)
-            intervals[name] = Interval(value, *ends, reason=reason)
-        return intervals
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # Rounding may make full agreement a little more than 1.
+            value = float(np.minimum(1.0, coefficient(self.total, levels)))
+            ends = (np.nan, np.nan) if reason else self._ends(coefficient, levels, value)
+        return Interval(value, *ends, reason=reason)
 
     def _why_no_interval(self) -> str:
         units, pairs = len(self.cells), int(self.cells.sum())

@@ -9,13 +9,15 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.query_weights import effective_size
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded
 from rag_selectivity.statistics.draws import resample_counts
-from rag_selectivity.statistics.exact import ends_if_all_agree
+from rag_selectivity.statistics.exact import ends_if_all_agree, weighted_rate
 from rag_selectivity.statistics.interval_methods import (
     INTERVAL_METHODS,
     ONLY_FOR_EVALUATE,
@@ -147,12 +149,32 @@ class Bootstrap:
                 bounds = np.where(np.isnan(exact), bounds, exact)
         else:
             bounds = np.full((2, outcome.parts[0].shape[1]), np.nan) if exact is None else exact
-        low, high = _widened(bounds, _if_all_agree(outcome, estimand.units, tail), estimand.units)
-        low, high = self._for_few(outcome, estimand, low, high)
+        decided = None if exact is None else np.asarray(np.isfinite(exact).all(axis=0))
+        return self.for_few_queries(outcome, estimand, bounds, decided)
+
+    def for_few_queries(
+        self, outcome: Outcome, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_] | None = None
+    ) -> FloatArray:
+        """Bounds of an outcome, no narrower than so few queries allow: float64[2, depths].
+
+        `decided` marks the depths whose bounds hold for any number of queries.
+        """
+        tail = (1 - self.level) / 2
+        low, high = _widened(bounds, _if_all_agree(outcome, estimand.effective, tail), estimand.units)
+        low, high = self._for_few(outcome, estimand, low, high, decided)
+        if estimand.weighted:
+            low, high = _allowing_for_heavy(outcome, estimand, low, high, decided)
+            few = _of_few_successes(outcome, tail)
+            low, high = np.fmin(low, few[0]), np.fmax(high, few[1])
         return np.where(outcome.without_spread(), np.nan, np.stack([low, high]))
 
     def _for_few(
-        self, outcome: Outcome, estimand: Estimand, low: FloatArray, high: FloatArray
+        self,
+        outcome: Outcome,
+        estimand: Estimand,
+        low: FloatArray,
+        high: FloatArray,
+        decided: NDArray[np.bool_] | None,
     ) -> tuple[FloatArray, FloatArray]:
         """The bounds of means; where few units differ, no narrower than the interval of bounded values."""
         if outcome.aggregate.form != "mean" or outcome.bounds is None:
@@ -163,12 +185,19 @@ class Bootstrap:
             rows = np.stack([estimand.parts[0][inside, column], estimand.mask[inside, column]], axis=1)
             alone = (rows[:, 1] == 1).all()
             values = rows[:, 0]
-            if (alone and ((values == 0) | (values == 1)).all()) or not bounded.few_differ(rows):
+            unequal = estimand.weighted and not alone
+            if unequal:
+                values = rows[:, 0] / rows[:, 1]
+                if (decided is not None and decided[column]) or not bounded.few_differ(values[:, None], rows[:, 1]):
+                    continue
+            elif (alone and ((values == 0) | (values == 1)).all()) or not bounded.few_differ(rows):
                 continue
             ends = outcome.ends_at(column)
             if ends is None:
                 continue
-            size = rows[:, 1].mean()
+            # An unseen query stands for as much as an average one; where queries weigh unequally, for as much as the
+            # average of what is weighed, so that the bound of rows that agree is that of their effective number.
+            size = (rows[:, 1] ** 2).sum() / rows[:, 1].sum() if unequal else rows[:, 1].mean()
             below, above = bounded.ends(
                 rows,
                 np.array([ends[0] * size, size]),
@@ -240,13 +269,24 @@ class Bootstrap:
 
 def estimand_of(outcome: Outcome, units: IntArray | None) -> Estimand:
     """What the interval of an outcome is about; `units` are the numbers of the queries' clusters."""
-    parts = tuple(_by_unit(part, units) for part in outcome.parts)
-    return Estimand(parts, _by_unit(outcome.defined.astype(np.float64), units), outcome.aggregate.statistic)
+    *parts, mask = (_by_unit(block, units) for block in blocks_of(outcome))
+    return Estimand(tuple(parts), mask, outcome.aggregate.statistic, outcome.counting() is not None)
 
 
-def _by_unit(block: FloatArray, units: IntArray | None) -> FloatArray:
-    """Sums over the queries of each unit; NaN counts as 0, since the masks carry it."""
-    filled = np.nan_to_num(block, nan=0.0)
+def blocks_of(outcome: Outcome) -> list[FloatArray]:
+    """What each query adds to the sums of each part, and how much it counts: float64[queries, depths] each.
+
+    NaN counts as 0, since the last block carries it. With weights, all are weighted.
+    """
+    counts = outcome.counting()
+    parts = [np.nan_to_num(part, nan=0.0) for part in outcome.parts]
+    if counts is None:
+        return [*parts, outcome.defined.astype(np.float64)]
+    return [*(part * counts for part in parts), counts]
+
+
+def _by_unit(filled: FloatArray, units: IntArray | None) -> FloatArray:
+    """Sums over the queries of each unit."""
     if units is None:
         return filled
     sums = np.zeros((int(units.max(initial=-1)) + 1, filled.shape[1]))
@@ -289,7 +329,66 @@ def _widened(bounds: FloatArray, exact: FloatArray, units: IntArray) -> tuple[Fl
     return np.where(units < 2, np.nan, low), np.where(units < 2, np.nan, high)
 
 
-def _if_all_agree(outcome: Outcome, units: IntArray, tail: float) -> FloatArray:
+def _allowing_for_heavy(
+    outcome: Outcome,
+    estimand: Estimand,
+    low: FloatArray,
+    high: FloatArray,
+    decided: NDArray[np.bool_] | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds that are widened where the heavy queries happen to lie near the mean.
+
+    A resample tells the spread of a heavy query from its own figure alone. If all queries have the spread of the whole,
+    the variance is s²/n with the effective number n (Kish 1965). Where that is larger than the variance Σw²z²/(Σw)²,
+    both ends are moved away from the figure by the root of the ratio. Equal weights have the ratio 1.
+    """
+    mask, total = estimand.mask, estimand.mask.sum(axis=0)
+    value = outcome.aggregate.value(*means_of(outcome))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        away = np.where(mask > 0, estimand.value - estimand.without_each(), 0.0)
+        effects = np.where(mask > 0, away * (total - mask) / np.where(mask > 0, mask, 1.0), 0.0)
+        of_all = (mask * effects**2).sum(axis=0) / total / estimand.effective
+        own = ((mask * effects) ** 2).sum(axis=0) / total**2
+        wider = np.where(own > 0, np.sqrt(np.maximum(of_all / np.where(own > 0, own, 1.0), 1.0)), 1.0)
+        if decided is not None:
+            wider = np.where(decided, 1.0, wider)
+        wider = np.where(np.isfinite(wider) & np.isfinite(value), wider, 1.0)
+        moved = (
+            np.where(wider > 1, value - (value - low) * wider, low),
+            np.where(wider > 1, value + (high - value) * wider, high),
+        )
+    if outcome.aggregate.form != "mean" or outcome.bounds is None:
+        return moved
+    lowest, highest = (np.broadcast_to(end, value.shape) for end in outcome.bounds)
+    return np.maximum(moved[0], np.minimum(lowest, low)), np.minimum(moved[1], np.maximum(highest, high))
+
+
+def _of_few_successes(outcome: Outcome, tail: float) -> FloatArray:
+    """Bounds of a weighted ratio to a random baseline whose successes or failures are effectively fewer than ten.
+
+    float64[2, depths], NaN elsewhere. The rate has the bounds of `weighted_rate`, and the baseline is taken as it is:
+    with so few of them nearly all uncertainty is about the rate, and resamples do not hold the heavy query that might
+    succeed and did not.
+    """
+    first, counts = outcome.parts[0], outcome.counting()
+    result = np.full((2, first.shape[1]), np.nan)
+    if counts is None or outcome.aggregate.form not in ("ratio", "bits") or outcome.bounds is None:
+        return result
+    for column in range(first.shape[1]):
+        success = first[:, column]
+        if not (np.isnan(success) | (success == 0) | (success == 1)).all():
+            continue
+        weights = counts[:, column]
+        if all(effective_size(weights[success == side]) >= bounded.FEW for side in (0, 1)):
+            continue
+        rates = weighted_rate(success[:, None], weights[:, None], tail)[:, 0]
+        others = [mean[column] for mean in means_of(outcome)[1:]]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            result[:, column] = [float(outcome.aggregate.value(np.asarray(rate), *others)) for rate in rates]
+    return result
+
+
+def _if_all_agree(outcome: Outcome, units: FloatArray, tail: float) -> FloatArray:
     first = outcome.parts[0]
     lowest = np.where(outcome.defined, first, np.inf).min(axis=0)
     agree = lowest == np.where(outcome.defined, first, -np.inf).max(axis=0)

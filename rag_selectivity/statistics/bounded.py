@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray
 
 #: If fewer queries than this differ from the most common value, these intervals are used.
@@ -20,8 +21,18 @@ _DRAWS = 5_000
 _CELLS_AT_ONCE = 1 << 22
 
 
-def few_differ(rows: FloatArray) -> bool:
-    """Whether fewer than 10 of the rows, float64[units, columns], differ from the most common row."""
+def few_differ(rows: FloatArray, weights: FloatArray | None = None) -> bool:
+    """Whether fewer than 10 of the rows, float64[units, columns], differ from the most common row.
+
+    With weights, the rows are those of unequal queries, and the most common row is that of the largest weight: whether
+    all rows, or those that differ from it, are effectively fewer than 10 (`effective_size`).
+    """
+    if weights is not None:
+        if effective_size(weights) < FEW:
+            return True
+        distinct, group = np.unique(_to_digits(rows), axis=0, return_inverse=True)
+        commonest_row = np.bincount(group.reshape(-1), weights, minlength=len(distinct)).argmax()
+        return effective_size(weights[group.reshape(-1) != commonest_row]) < FEW
     if len(rows) < FEW:
         return True
     # If so few of all rows differ from the most common one, more than half of any twenty rows are equal to it.

@@ -95,6 +95,10 @@ class ControlledFigures:
         """
         if not isinstance(measure, (BaselineMeasure, Lambda)) or outcome.refused is not None:
             return None
+        self._judged.refuse_weights(
+            "a random baseline from controls",
+            ", or name measures without a random baseline, as in measures=['Success'] (--measure Success)",
+        )
         if is_budget(depth):
             reason = "random controls give a random baseline at depths K, and not at a budget of tokens"
             return Controlled(math.nan, math.nan, math.nan, reason=reason)

@@ -11,7 +11,7 @@ import numpy as np
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import mcnemar
-from rag_selectivity.statistics.paired import influence
+from rag_selectivity.statistics.paired import influence, weights_of
 
 _HALVINGS = 40
 
@@ -101,7 +101,10 @@ def sensitivity(
     tops = [outcome.parts[0][both, column] for outcome in (first, second)]
     bottoms = [np.ones(int(both.sum())) if form == "mean" else o.parts[1][both, column] for o in (first, second)]
     plain = all(((top == 0) | (top == 1)).all() for top in tops)
-    if units is None and plain and np.array_equal(bottoms[0], bottoms[1]):
+    weights = weights_of(first, both)
+    if weights is not None:
+        tops, bottoms = [top * weights for top in tops], [bottom * weights for bottom in bottoms]
+    if units is None and weights is None and plain and np.array_equal(bottoms[0], bottoms[1]):
         discordant, rate = float((tops[0] != tops[1]).mean()), float(tops[1].mean())
         chance = float(bottoms[1].mean())
 

@@ -29,6 +29,43 @@ def mid_p_rate(successes: FloatArray, trials: IntArray, share: FloatArray) -> Fl
     return np.where(inner, (low + high) / 2, np.where(successes > 0, 1.0, 0.0))
 
 
+def weighted_rate(successes: FloatArray, weights: FloatArray, tail: float) -> FloatArray:
+    """Clopper and Pearson's bounds of weighted success rates, at an effective number of trials: float64[2, columns].
+
+    The number is the smaller of Kish's (Σw)²/Σw² and p(1 − p)/v, of which v is the variance of the rate,
+    Σw²(x − p)²/(Σw)²: Kish's is too large if weight and success are related. Where all agree it is Kish's; for equal
+    weights both are n.
+
+    Parameters
+    ----------
+    successes : float64[queries, columns]
+        0 or 1; NaN where a query is undefined.
+    weights : float64[queries, columns]
+        0 where a query is undefined.
+    tail : float
+
+    References
+    ----------
+    Korn and Graubard 1998, Confidence intervals for proportions with small expected number of positive counts estimated
+    from survey data; Kish 1965; Clopper and Pearson 1934.
+    """
+    from scipy.special import betaincinv
+
+    counted = weights > 0
+    x = np.where(counted, successes, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = weights.sum(axis=0)
+        rate = (weights * x).sum(axis=0) / total
+        kish = total**2 / (weights**2).sum(axis=0)
+        variance = (weights**2 * (x - rate) ** 2).sum(axis=0) / total**2
+        trials = np.where(variance > 0, np.fmin(kish, rate * (1 - rate) / variance), kish)
+        hits, misses = trials * rate, trials * (1 - rate)
+        some, lacks = (x * counted).any(axis=0), ((1 - x) * counted).any(axis=0)
+        low = np.where(some, betaincinv(np.maximum(hits, 1e-300), misses + 1, tail), 0.0)
+        high = np.where(lacks, betaincinv(hits + 1, np.maximum(misses, 1e-300), 1 - tail), 1.0)
+    return np.stack([low, high])
+
+
 def ends_of_few(
     sums: FloatArray, squares: FloatArray, n: IntArray, bounds: tuple[Any, Any], tail: float, few: int
 ) -> FloatArray:
@@ -56,7 +93,7 @@ def ends_if_all_agree(
     means: list[FloatArray],
     agree: NDArray[np.bool_],
     bounds: tuple[Any, Any] | None,
-    units: IntArray,
+    units: FloatArray | IntArray,
     tail: float,
     aggregate: Aggregate,
 ) -> FloatArray:

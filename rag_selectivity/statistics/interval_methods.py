@@ -13,7 +13,7 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.registry import Registry
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics.exact import mid_p_rate
+from rag_selectivity.statistics.exact import mid_p_rate, weighted_rate
 from rag_selectivity.statistics.quantiles import quantiles
 
 #: Resampled figures closer than this, relative to the largest, are one figure: whole counts over whole
@@ -30,20 +30,31 @@ class Estimand:
     parts : tuple of float64[units, depths]
         The sums of the columns over each unit: a query, or a cluster of queries that are drawn together.
     mask : float64[units, depths]
-        How many queries of the unit count.
+        How many queries of the unit count; with weights, the sum of these.
     statistic : callable
         Means of the columns → the statistic, float64[depths].
+    weighted : bool
+        Whether queries count unequally.
     """
 
     parts: tuple[FloatArray, ...]
     mask: FloatArray
     statistic: Callable[..., FloatArray]
+    weighted: bool = False
 
     @property
     def units(self) -> IntArray:
         """Units with a defined query, at each depth."""
         result: IntArray = (self.mask > 0).sum(axis=0)
         return result
+
+    @property
+    def effective(self) -> FloatArray:
+        """So many units of equal weight tell as much: (Σw)²/Σw² (Kish 1965); without weights the number of units."""
+        if not self.weighted:
+            return self.units.astype(np.float64)
+        squares = (self.mask**2).sum(axis=0)
+        return np.where(squares > 0, self.mask.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0), 0.0)
 
     @property
     def value(self) -> FloatArray:
@@ -121,7 +132,7 @@ class BCa(IntervalMethod):
     """Bias-corrected and accelerated (Efron 1987), with the quantile of Student's t for few queries.
 
     A plain success rate, and BoR where chance is the same for all queries, has its interval from the binomial
-    distribution.
+    distribution. With weights, the effective number of queries takes the place of their number.
     """
 
     name = "bca"
@@ -143,7 +154,7 @@ class BCa(IntervalMethod):
             skewness = (away**3).sum(axis=0) / (6 * (away**2).sum(axis=0) ** 1.5)
             acceleration = np.nan_to_num(skewness, nan=0.0)
 
-            units = np.maximum(estimand.units, 2)
+            units = np.maximum(estimand.effective, 2)
             reach = -stdtrit(units - 1.0, tail) * np.sqrt(units / (units - 1))
             bounds = []
             for z in (-reach, reach):
@@ -236,7 +247,7 @@ def of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
     """Bounds from the binomial distribution where every query is a success or none and all else is the same for all.
 
     float64[2, depths], NaN elsewhere. Mid-P: half of the probability of what was observed counts as
-    more extreme (Lancaster 1961).
+    more extreme (Lancaster 1961). Weighted rates have the bounds of `weighted_rate`.
     """
     first, *others = outcome.parts
     defined = outcome.defined
@@ -249,13 +260,20 @@ def of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
     trials = defined.sum(axis=0)[plain]
     successes = np.where(defined, first, 0.0).sum(axis=0)[plain]
     means = [mean[plain] for mean in means_of(outcome)[1:]]
+    rates = mid_p_rate(successes, trials, np.array([[1 - tail], [tail]]))
+    counts = outcome.counting()
+    if counts is not None:
+        unequal = np.where(defined, counts, 1.0).min(axis=0, initial=1.0)[plain] < 1
+        rates = np.where(unequal, weighted_rate(first[:, plain], counts[:, plain], tail), rates)
     with np.errstate(invalid="ignore", divide="ignore"):
-        for row, rate in enumerate(mid_p_rate(successes, trials, np.array([[1 - tail], [tail]]))):
+        for row, rate in enumerate(rates):
             result[row, plain] = outcome.aggregate.value(rate, *means)
     return result
 
 
 def means_of(outcome: Outcome) -> list[FloatArray]:
     """The mean of each part over the defined queries, at each depth."""
+    weighed = outcome.counting()
+    counts = outcome.defined.astype(np.float64) if weighed is None else weighed
     with np.errstate(invalid="ignore", divide="ignore"):
-        return [np.nan_to_num(part, nan=0.0).sum(axis=0) / outcome.defined.sum(axis=0) for part in outcome.parts]
+        return [(np.nan_to_num(part, nan=0.0) * counts).sum(axis=0) / counts.sum(axis=0) for part in outcome.parts]

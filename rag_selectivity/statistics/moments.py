@@ -68,7 +68,15 @@ class Moments:
 
     @classmethod
     def of(cls, outcome: Outcome, counts: Samples | None = None) -> Moments:
-        """The moments of a batch of at most a million queries; `counts` tells how often each is in each resample."""
+        """The moments of a batch of at most a million queries; `counts` tells how often each is in each resample.
+
+        Raises
+        ------
+        InputError
+            If the queries have unequal weights, which these sums do not hold.
+        """
+        if outcome.counting() is not None:
+            raise InputError("sums over queries cannot be weighted: leave the weights out")
         defined = outcome.defined
         parts = np.stack([np.where(defined, part, 0.0) for part in outcome.parts], axis=1)
         sums, products = _sums_and_products(parts)

@@ -115,6 +115,7 @@ def next_passages_of_runs(
     of_queries: dict[tuple[str, ...], dict[str, tuple[Outcome, Outcome]]] = {}
     for name, run in judged.items():
         size = run.require_corpus_size("what the next passages add")
+        run.refuse_weights("what the next passages add")
         if refusal_of(run) is not None:
             continue
         edges[name] = bracket_edges(max(1, min(int(run.returned.max(initial=1)), int(size.max(initial=1)))))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded, mcnemar, score
 
@@ -95,7 +96,8 @@ class Pair:
     """Both runs at one depth: each unit's sums of numerators and denominators, and the results computed from them.
 
     `form` is the scale of the difference: `mean`, `ratio` or `bits`; for a mean, the denominator counts queries.
-    `sizes` holds the number of queries of each unit, `ends` the range of a query's numerator.
+    `sizes` holds the number of queries of each unit, `ends` the range of a query's numerator. With weights, all sums
+    are weighted, and `sizes` holds sums of weights.
     """
 
     form: str
@@ -105,6 +107,7 @@ class Pair:
     other_bottom: FloatArray
     sizes: FloatArray
     ends: tuple[float, float] | None
+    weighted: bool = False
     value: float = math.nan
     low: float = math.nan
     high: float = math.nan
@@ -121,12 +124,15 @@ class Pair:
             [outcome.parts[0][both, column], sizes if form == "mean" else outcome.parts[1][both, column]]
             for outcome in (first, second)
         ]
+        weights = weights_of(first, both)
+        if weights is not None:
+            sides, sizes = [[part * weights for part in side] for side in sides], weights
         if units is not None:
             group = np.unique(units[both], return_inverse=True)[1]
             sides = [[np.bincount(group, part) for part in side] for side in sides]
-            sizes = np.bincount(group).astype(np.float64)
+            sizes = np.bincount(group, sizes).astype(np.float64)
         (top, bottom), (other_top, other_bottom) = sides
-        pair = cls(form, top, bottom, other_top, other_bottom, sizes, first.ends_at(column))
+        pair = cls(form, top, bottom, other_top, other_bottom, sizes, first.ends_at(column), weights is not None)
         pair.value = _value(first, second, both, column)
         return pair
 
@@ -134,6 +140,16 @@ class Pair:
     def n(self) -> int:
         """The number of units."""
         return len(self.top)
+
+    @property
+    def effective(self) -> float:
+        """The number of units; with weights, the effective number (`effective_size`)."""
+        return effective_size(self.sizes) if self.weighted else float(self.n)
+
+    @property
+    def unseen(self) -> float:
+        """How many queries an unseen unit stands for; with weights, the average of what is weighed."""
+        return float((self.sizes**2).sum() / self.sizes.sum()) if self.weighted else float(self.sizes.mean())
 
     @property
     def gaps(self) -> FloatArray:
@@ -149,7 +165,7 @@ class Pair:
     def is_success_rate(self) -> bool:
         """Whether every query is a success or a failure in each run, and the denominators are the same."""
         values = np.concatenate([self.top, self.other_top])
-        alone = bool((self.sizes == 1).all())
+        alone = not self.weighted and bool((self.sizes == 1).all())
         return alone and self.n > 0 and self.same_bottom and bool(((values == 0) | (values == 1)).all())
 
     def alike_columns(self) -> FloatArray:
@@ -177,12 +193,25 @@ def settled(value: float, p: float, low: float, high: float, level: float) -> tu
     return min(low, value), max(high, value)
 
 
+def weights_of(outcome: Outcome, chosen: NDArray[np.bool_]) -> FloatArray | None:
+    """The weights of some queries, of which the largest is 1; None if all count alike."""
+    if outcome.weights is None:
+        return None
+    weights = outcome.weights[chosen]
+    return None if not len(weights) or weights.min() == weights.max() else weights / weights.max()
+
+
+def mean_of(values: FloatArray, weights: FloatArray | None) -> float:
+    """The mean, weighted if there are weights."""
+    return float(values.mean()) if weights is None else float((weights * values).sum() / weights.sum())
+
+
 def _value(first: Outcome, second: Outcome, both: NDArray[np.bool_], column: int) -> float:
     if not both.any():
         return math.nan
-    values = []
+    values, weights = [], weights_of(first, both)
     for outcome in (first, second):
-        means = [np.asarray(part[both, column].mean()) for part in outcome.parts]
+        means = [np.asarray(mean_of(part[both, column], weights)) for part in outcome.parts]
         with np.errstate(invalid="ignore", divide="ignore"):
             values.append(outcome.aggregate.value(*means))
     with np.errstate(invalid="ignore"):
@@ -331,7 +360,7 @@ def _skewed(pair: Pair, level: float) -> tuple[float, float]:
     if not (spread > 0 and math.isfinite(pair.value)):
         return math.nan, math.nan
     skewness = float(((steps / spread) ** 3).mean()) / math.sqrt(n)
-    reach = -float(stdtrit(n - 1.0, (1 - level) / 2))
+    reach = -float(stdtrit(max(pair.effective - 1, 1.0), (1 - level) / 2))
     error = spread / math.sqrt(n - 1)
 
     def untransformed(x: float) -> float:
@@ -359,6 +388,9 @@ def _within_range(pair: Pair, low: float, high: float) -> tuple[float, float]:
 
 def _is_coarse(pair: Pair) -> bool:
     """Whether too few units differ from the most common one for an interval from subsets."""
+    if pair.weighted:
+        figures = [pair.gaps] if pair.same_bottom and pair.form != "bits" else [pair.top, pair.other_top]
+        return bounded.few_differ(np.stack([figure / pair.sizes for figure in figures], axis=1), pair.sizes)
     if pair.same_bottom and pair.form != "bits":
         return bounded.few_differ(pair.gaps[:, None])
     return bounded.few_differ(np.stack([pair.top, pair.other_top], axis=1))
@@ -368,8 +400,9 @@ def _interval(pair: Pair, level: float, seed: int) -> tuple[float, float]:
     """The interval of bounded values; without known bounds there is none."""
     if pair.ends is None:
         return math.nan, math.nan
-    lowest, highest = (end * float(pair.sizes.mean()) for end in pair.ends)
-    down, other_down = float(pair.bottom.mean()), float(pair.other_bottom.mean())
+    lowest, highest = (end * pair.unseen for end in pair.ends)
+    share = pair.unseen / float(pair.sizes.mean()) if pair.weighted else 1.0
+    down, other_down = share * float(pair.bottom.mean()), share * float(pair.other_bottom.mean())
     rows = pair.alike_columns()
     ends: tuple[tuple[float, ...], tuple[float, ...]]
     if not pair.same_bottom:

@@ -15,6 +15,7 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
 from rag_selectivity.measures.by_cutoff import by_cutoff
 from rag_selectivity.measures.universe import Universe
+from rag_selectivity.statistics.bootstrap import Bootstrap, estimand_of
 from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments
 
@@ -109,13 +110,14 @@ def placebo_figures(
         value = _value(_settled(_over(placebo.outcome, chosen), known))
         ends = [np.full(len(known), np.nan)] * 2
         if level is not None:
-            ends = list(_moments(_over(placebo.beyond, chosen), known).interval(level))
+            beyond = _settled(_over(placebo.beyond, chosen), known)
+            ends = list(Moments.of(beyond).interval(level) if beyond.counting() is None else _weighted(beyond, level))
         found[measure] = PlaceboFigures(value, *ends)
     return found
 
 
 def _over(outcome: Outcome, chosen: NDArray[np.bool_] | None) -> Outcome:
-    return outcome if chosen is None else replace(outcome, parts=tuple(part[chosen] for part in outcome.parts))
+    return outcome if chosen is None else outcome.over(chosen)
 
 
 def _placebos(
@@ -127,7 +129,8 @@ def _placebos(
             continue
         placebo = _placebo(measure, judged, at, of_labels[measure], outcome)
         if placebo is not None:
-            yield measure, placebo, of_labels[measure] | (judged.corpus_size is not None)
+            weights = None if judged.weights is None else judged.weights.values
+            yield measure, placebo.weighted(weights), of_labels[measure] | (judged.corpus_size is not None)
 
 
 def _placebo(
@@ -163,10 +166,29 @@ def _settled(outcome: Outcome, known: NDArray[np.bool_]) -> Outcome:
 
 def _value(outcome: Outcome) -> FloatArray:
     """`Moments.value` of a settled outcome, without the sums that only intervals need."""
+    if outcome.counting() is not None:
+        return outcome.value()
     defined = outcome.defined
     sums = ExactSums.of(np.stack([np.where(defined, part, 0.0) for part in outcome.parts], axis=1)).rounded()
     with np.errstate(invalid="ignore", divide="ignore"):
         return outcome.aggregate.value(*(sums / defined.sum(axis=0)))
+
+
+def _weighted(outcome: Outcome, level: float) -> tuple[FloatArray, FloatArray]:
+    """The interval of a weighted figure, from the figures without each query in turn (the jackknife)."""
+    from scipy.special import stdtrit
+
+    estimand = estimand_of(outcome, None)
+    counted = estimand.mask > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = outcome.aggregate.link(estimand.value)
+        away = np.where(counted, outcome.aggregate.link(estimand.without_each()) - value, 0.0)
+        n = counted.sum(axis=0)
+        spread = np.sqrt((away**2).sum(axis=0) * (n - 1) / n)
+        reach = -stdtrit(np.maximum(estimand.effective - 1, 1.0), (1 - level) / 2) * spread
+        bounds = np.sort(np.stack([value - reach, value + reach]), axis=0)
+    low, high = Bootstrap(level=level).for_few_queries(outcome, estimand, bounds)
+    return low, high
 
 
 def _figures(pair: tuple[Moments, Moments] | None, depths: int, level: float | None) -> PlaceboFigures | None:

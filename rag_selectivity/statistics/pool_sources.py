@@ -48,4 +48,4 @@ def source_outcomes(
         without = measure.outcome(reduced, depths).settled()
         alone = measure.outcome(replace(judged, pool=hits, hits=nothing), depths).settled()
         gap = figures.parts[0] - without.parts[0]
-        yield name, SourceOutcomes(alone, without, Outcome((gap,), figures.undefined))
+        yield name, SourceOutcomes(alone, without, Outcome((gap,), figures.undefined, weights=figures.weights))

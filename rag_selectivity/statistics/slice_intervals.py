@@ -8,14 +8,15 @@ and their number costs little: the queries of a cell, which are in the same slic
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics.bootstrap import DEPTHS_AT_ONCE, Bootstrap, Columns, estimand_of
+from rag_selectivity.statistics.bootstrap import DEPTHS_AT_ONCE, Bootstrap, Columns, blocks_of, estimand_of
 from rag_selectivity.statistics.draws import resample_counts
 from rag_selectivity.statistics.interval_methods import ONLY_FOR_EVALUATE
 
@@ -23,6 +24,10 @@ from rag_selectivity.statistics.interval_methods import ONLY_FOR_EVALUATE
 _SUMS_AT_ONCE = 1536
 #: Groups of queries with more cells than this are summed one by one.
 _MOST_CELLS = 512
+#: A column of more different values is summed as it is.
+_FEW_VALUES = 16
+#: The multiplications of a product of matrices that BLAS makes in one thread.
+_SMALL_PRODUCT = 1 << 17
 
 #: Low and high of an outcome, float64[depths] each.
 Ends = tuple[FloatArray, FloatArray]
@@ -63,7 +68,7 @@ def slice_intervals(
             for own, outcome, exact in zip(slices, piece.outcomes, piece.exact, strict=True):
                 estimand = estimand_of(outcome, own.units)
                 resampled = None
-                if piece.places:
+                if piece.places and _open(outcome, exact):
                     *parts, mask = (sums[own.slicing][own.place][:, place].T for place in piece.places)
                     with np.errstate(invalid="ignore", divide="ignore"):
                         resampled = estimand.statistic(*(part / mask for part in parts))
@@ -82,7 +87,7 @@ class _Slice:
     units: IntArray | None
 
     def of(self, outcome: Outcome) -> Outcome:
-        return replace(outcome, parts=tuple(part[self.rows] for part in outcome.parts))
+        return outcome.over(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +118,7 @@ def _batches(
             exact = [bootstrap.exact_ends(each, tail) if alone else None for each in some]
             places: list[list[int]] = []
             if any(_open(each, ends) for each, ends in zip(some, exact, strict=True)):
-                blocks = (*(np.nan_to_num(each, nan=0.0) for each in part.parts), part.defined.astype(np.float64))
-                places = [columns.add(block) for block in blocks]
+                places = [columns.add(block) for block in blocks_of(part)]
             batch.append(_Piece(number, some, exact, places))
             if len(columns) * len(slices) >= _SUMS_AT_ONCE:
                 yield batch, columns
@@ -125,7 +129,7 @@ def _batches(
 
 def _open(outcome: Outcome, exact: FloatArray | None) -> bool:
     """Whether a figure of two queries or more has no bounds without resamples."""
-    undecided = np.ones(outcome.parts[0].shape[1], bool) if exact is None else np.isnan(exact).any(axis=0)
+    undecided = ~outcome.without_spread() if exact is None else np.isnan(exact).any(axis=0) & ~outcome.without_spread()
     return bool((undecided & (outcome.defined.sum(axis=0) > 1)).any())
 
 
@@ -144,13 +148,47 @@ def _resampled_sums(
     shape = (bootstrap.resamples, matrix.shape[1])
     sums = [np.empty((int(places.max(initial=-1)) + 1, *shape)) for places in slicings]
     drawn_from = int(units.max(initial=-1)) + 1
+    basis, shares = _factored(matrix)
     for some in _grouped(slicings):
-        cells, start = _Cells.of(some, slicings, units, matrix), 0
+        cells, start = _Cells.of(some, slicings, units, basis, shares), 0
         for counts in resample_counts(bootstrap.seed, bootstrap.resamples, drawn_from, cells.units):
             stop = start + len(counts)
             cells.add(counts, sums, slice(start, stop))
             start = stop
     return sums
+
+
+def _factored(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Fewer columns of which all are sums: float64[rows, n], and their shares in each column, float64[n, columns].
+
+    A column of few different values is made of columns of zeros and ones, one for each value. Columns that tell the
+    same rows apart share these: the random baseline at every depth tells queries apart by their relevant passages.
+    """
+    places: dict[bytes, int] = {}
+    columns: list[FloatArray] = []
+    entries: list[tuple[int, int, float]] = []
+
+    def place_of(column: FloatArray) -> int:
+        key = blake2b(np.ascontiguousarray(column).tobytes(), digest_size=16).digest()
+        if key not in places:
+            places[key] = len(columns)
+            columns.append(column)
+        return places[key]
+
+    for number, column in enumerate(matrix.T):
+        values, group = np.unique(column, return_inverse=True)
+        if len(values) > _FEW_VALUES:
+            entries.append((place_of(column), number, 1.0))
+            continue
+        for i, value in enumerate(values.tolist()):
+            if value:
+                entries.append((place_of((group == i).astype(np.float64)), number, value))
+    shares = np.zeros((len(columns), matrix.shape[1]))
+    for place, number, share in entries:
+        shares[place, number] = share
+    if len(columns) >= matrix.shape[1]:
+        return matrix, np.eye(matrix.shape[1])
+    return np.stack(columns, axis=1) if columns else np.empty((len(matrix), 0)), shares
 
 
 def _grouped(slicings: Sequence[IntArray]) -> list[list[int]]:
@@ -174,16 +212,20 @@ class _Cells:
     """The rows of some slicings, sorted by cell: rows of a cell are in the same slice of each slicing.
 
     `units` are the units of the rows, `blocks` the rows of each cell and their values. `members` has a row for each
-    slice of the slicings, 1 for the cells that it holds.
+    slice of the slicings, 1 for the cells that it holds. `shares` makes the columns of the matrix of those of the
+    blocks.
     """
 
     slicings: list[int]
     units: IntArray
     blocks: list[tuple[slice, FloatArray]]
     members: FloatArray
+    shares: FloatArray
 
     @classmethod
-    def of(cls, some: list[int], slicings: Sequence[IntArray], units: IntArray, matrix: FloatArray) -> _Cells:
+    def of(
+        cls, some: list[int], slicings: Sequence[IntArray], units: IntArray, matrix: FloatArray, shares: FloatArray
+    ) -> _Cells:
         keys, cell = np.unique(np.stack([slicings[i] for i in some]), axis=1, return_inverse=True)
         order = np.argsort(cell.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(cell.reshape(-1), minlength=keys.shape[1])).tolist()
@@ -193,17 +235,23 @@ class _Cells:
             np.arange(int(slicings[i].max(initial=-1)) + 1)[:, None] == of_slicing
             for i, of_slicing in zip(some, keys, strict=True)
         ]
-        return cls(some, units[order], blocks, np.concatenate(members).astype(np.float64))
+        return cls(some, units[order], blocks, np.concatenate(members).astype(np.float64), shares)
 
     def add(self, counts: FloatArray, sums: Sequence[FloatArray], resamples: slice) -> None:
         """Write the sums of some resamples; the columns of `counts` are the rows."""
-        shape = len(counts), sums[0].shape[2]
+        shape = len(counts), len(self.shares)
         of_cells = np.empty((len(self.blocks), *shape))
         for i, (rows, block) in enumerate(self.blocks):
             np.matmul(counts[:, rows], block, out=of_cells[i])
-        of_slices = (self.members @ of_cells.reshape(len(of_cells), -1)).reshape(-1, *shape)
+        flat = of_cells.reshape(len(of_cells), -1)
+        of_slices = np.empty((len(self.members), flat.shape[1]))
+        # Products so small are made by one thread: others would only wait for it.
+        width = max(1, _SMALL_PRODUCT // max(1, self.members.size))
+        for start in range(0, flat.shape[1], width):
+            columns = slice(start, start + width)
+            np.matmul(self.members, flat[:, columns], out=of_slices[:, columns])
         first = 0
         for i in self.slicings:
-            last = first + len(sums[i])
-            sums[i][:, resamples] = of_slices[first:last]
-            first = last
+            for place in range(len(sums[i])):
+                np.matmul(of_slices[first + place].reshape(shape), self.shares, out=sums[i][place, resamples])
+            first += len(sums[i])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded, score
 from rag_selectivity.statistics.paired import Difference, settled
@@ -38,10 +39,17 @@ def unpaired_difference(
     -------
     Difference
 
+    Raises
+    ------
+    InputError
+        If queries have unequal weights.
+
     References
     ----------
     Fisher 1935; Miettinen and Nurminen 1985; Koopman 1984; Janssen 1997, Studentized permutation tests.
     """
+    if first.counting() is not None or second.counting() is not None:
+        raise InputError("an unpaired comparison cannot be weighted: leave the weights out, or compare in pairs")
     columns = [_of_column(first, second, column, level, draws, seed) for column in range(first.parts[0].shape[1])]
     value, low, high, p = np.array([column[:4] for column in columns], np.float64).reshape(-1, 4).T
     return Difference(value, low, high, p, tuple(column[4] for column in columns))

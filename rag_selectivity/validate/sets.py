@@ -125,6 +125,7 @@ def answered_runs(report: Report, scores: AnswerScores, clusters: IntArray | Non
                 f"run {name!r} holds no lists (its report was made from sums, from live retrievals or from a file): "
                 f"give the report that evaluate(qrels, runs) makes"
             )
+        part.judged.refuse_weights("a correlation with scores of answers")
         rows = np.array([place[query] for query in part.queries], np.int64)
         found.append(
             AnsweredRun(

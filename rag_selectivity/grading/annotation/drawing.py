@@ -19,11 +19,11 @@ from rag_selectivity.io.reading import ranked_rows, read_records
 from rag_selectivity.wording import counted
 
 DRAWS = ("calibrate", "agree", "outside", "file")
-_FORMS = "calibrate:N, agree:N, outside:N or file:FILE"
+_FORMS = "calibrate:N, agree:N, outside:N or file:FILE (`golden draw` has more)"
 #: The grade of a judge, or `NO_GRADE`, and how many passages the pair stands for.
 _Graded = tuple[int, float]
 #: {grade: pairs with what they stand for}.
-_Strata = Mapping[int, Sequence[tuple[Pair, float]]]
+Strata = Mapping[int, Sequence[tuple[Pair, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _calibrate(n: int, source: DrawSource) -> list[DrawnPair]:
 
 
 def _agree(n: int, source: DrawSource) -> list[DrawnPair]:
-    return _stratified(n, _by_grade(_graded(source.labels), set(source.known)), np.asarray, source.seed, "")
+    return stratified(n, _by_grade(_graded(source.labels), set(source.known)), np.asarray, source.seed, "")
 
 
 def _outside(n: int, source: DrawSource) -> list[DrawnPair]:
@@ -118,7 +118,7 @@ def _outside(n: int, source: DrawSource) -> list[DrawnPair]:
     for pool in source.pools:
         for query, passage, _ in ranked_rows(pool):
             candidates.setdefault((query, passage), (NO_GRADE, 1.0))
-    return _stratified(n, _by_grade(candidates, left_out), np.sqrt, source.seed, " outside")
+    return stratified(n, _by_grade(candidates, left_out), np.sqrt, source.seed, " outside")
 
 
 def _graded(labels: Qrels) -> dict[Pair, _Graded]:
@@ -131,7 +131,7 @@ def _graded(labels: Qrels) -> dict[Pair, _Graded]:
     return {(labels.queries[query], passage): (grade, weight) for kept, query, passage, grade, weight in rows if kept}
 
 
-def _by_grade(graded: Mapping[Pair, _Graded], left_out: Collection[Pair]) -> _Strata:
+def _by_grade(graded: Mapping[Pair, _Graded], left_out: Collection[Pair]) -> Strata:
     strata: dict[int, list[tuple[Pair, float]]] = {}
     for pair, (grade, weight) in sorted(graded.items()):
         if pair not in left_out:
@@ -139,8 +139,11 @@ def _by_grade(graded: Mapping[Pair, _Graded], left_out: Collection[Pair]) -> _St
     return dict(sorted(strata.items()))
 
 
-def _stratified(n: int, strata: _Strata, shares_of: Callable[[Any], Any], seed: int, where: str) -> list[DrawnPair]:
-    """Pairs of each stratum, all with the same chance, spread over its queries; in random order."""
+def stratified(n: int, strata: Strata, shares_of: Callable[[Any], Any], seed: int, where: str) -> list[DrawnPair]:
+    """Pairs of each stratum, all with the same chance, spread over its queries; in random order.
+
+    `shares_of` makes the shares of the strata from what they stand for; `where` follows the name of a stratum.
+    """
     random = np.random.default_rng(seed)
     sizes = np.array([len(pairs) for pairs in strata.values()], np.int64)
     stand_for = np.array([sum(weight for _, weight in pairs) for pairs in strata.values()])

@@ -13,7 +13,7 @@ from rag_selectivity.grading.annotation.answers import Answer, Answers, is_answe
 from rag_selectivity.grading.annotation.sheet import is_sheet, read_sheet
 from rag_selectivity.grading.annotation.task import StoredTask, stored_task
 from rag_selectivity.grading.designs import Pair
-from rag_selectivity.grading.store import HumanLabel, Store
+from rag_selectivity.grading.store import HumanLabel, Store, is_adjudication, is_targeted
 from rag_selectivity.wording import counted
 
 #: A pair and the number of its sample.
@@ -111,12 +111,17 @@ def import_answers(store: Store, path: Path, *, annotator: str | None = None) ->
     earlier = list(store.human_labels())
     labels = _labels(store, answers, task, imported)
     stored = {_place(label): label for label in earlier if label.annotator == task.annotator}
+    labels = [(answer, _with_random_draw(label, stored.get(_place(label)))) for answer, label in labels]
     to_write = [each for each in labels if _is_to_write(*each, task, stored, imported)]
     store.put_human_labels(label for _, label in to_write)
     _note_times(store, task, to_write)
     after = stored | {_place(label): label for _, label in to_write}
     imported.skipped = sum(label.grade is None for _, label in labels)
-    imported.left = sum(place not in after or after[place].draw != task.draw for place in task.items.values())
+    answered = {_place(label) for _, label in labels}
+    imported.left = sum(
+        place not in after or (after[place].draw != task.draw and place not in answered)
+        for place in task.items.values()
+    )
     imported.repeated = list(_repeated(task, after))
     _compare_with_others(earlier, [label for _, label in labels], imported)
     _warn(path, imported)
@@ -174,6 +179,17 @@ def _labels(store: Store, answers: Answers, task: StoredTask, imported: Imported
     return labels
 
 
+def _with_random_draw(label: HumanLabel, before: HumanLabel | None) -> HumanLabel:
+    """The label, with the draw of an earlier one of the same person and pair if that one was drawn at random.
+
+    A pair that was drawn at random stays a part of its sample, also if a targeted draw chose it later.
+    """
+    if before is None or before.draw is None or before.grade is None or label.draw is None:
+        return label
+    stays = is_targeted(label.draw) and not is_targeted(before.draw) and not is_adjudication(before.draw)
+    return replace(label, draw=before.draw) if stays else label
+
+
 def _bytes(text: str, where: str) -> bytes:
     try:
         return bytes.fromhex(text)
@@ -189,7 +205,11 @@ def _is_to_write(
     if before is None:
         imported.new += 1
         return True
-    if before.draw != task.draw:
+    if before.draw != task.draw and label.grade is None and before.grade is not None:
+        # A passage that is skipped here keeps the grade of another task.
+        imported.unchanged += 1
+        return False
+    if before.draw != task.draw and (before.draw != label.draw or before.grade != label.grade):
         if before.grade is not None and label.grade is not None and before.grade != label.grade:
             imported.contradictions.append(
                 Contradiction(label.query, label.passage, task.annotator, before.grade, label.grade)

@@ -87,30 +87,89 @@ def make_tasks(
     SelectivityWarning
         If the judge graded by another rubric.
     """
-    names = tuple(annotators) or (DEFAULT_ANNOTATOR,)
     by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
-    source = DrawSource(
+    source = draw_source(
+        store, runs=runs, pools=pools, list_depth=list_depth, judges=judges, rule=rule, seed=seed, targeted=False
+    )
+    drawn = draw_pairs(draw, source)
+    lists = [*source.runs.items(), *zip(pool_names(pools), source.pools, strict=True)]
+    tasks = tasks_for(
+        store,
+        drawn,
+        _design(draw),
+        queries=queries,
+        corpus=corpus,
+        lists=lists,
+        annotators=annotators,
+        overlap=overlap,
+        repeats=repeats,
+        rubric=by,
+        seed=seed,
+        how={"depth": list_depth, "runs": sorted(source.runs)},
+    )
+    warn_of_another_rubric(store, judges, by)
+    for task in tasks:
+        task.record(store)
+    return tasks
+
+
+def draw_source(
+    store: Store,
+    *,
+    runs: Mapping[str, Any] | None = None,
+    pools: Sequence[Any] = (),
+    list_depth: int = 10,
+    judges: Sequence[str] | None = None,
+    rule: str | None = None,
+    seed: int = 7,
+    targeted: bool,
+) -> DrawSource:
+    """What pairs are drawn from; the arguments as in `make_tasks`.
+
+    `targeted` says whether the draw chooses pairs by what is known of their labels. Such a draw passes over all pairs
+    that people have labelled. A draw at random passes over those that were drawn at random: the others are no sample,
+    so that without them the rest would be none either.
+    """
+    labelled = {(label.query, label.passage) for label in store.human_labels() if label.grade is not None}
+    return DrawSource(
         labels=judge_labels(store, judges, rule),
         runs={name: run_of(run) for name, run in (runs or {}).items()},
         pools=[run_of(pool) for pool in pools],
         depth=_checked_depth(list_depth),
-        known={(label.query, label.passage) for label in store.human_labels() if label.grade is not None},
+        known=labelled if targeted else labelled - store.targeted_pairs().keys(),
         seed=seed,
     )
-    drawn = draw_pairs(draw, source)
+
+
+def tasks_for(
+    store: Store,
+    drawn: Sequence[DrawnPair],
+    design: str,
+    *,
+    queries: Any,
+    corpus: Any,
+    lists: Iterable[tuple[str, Run]] = (),
+    annotators: Sequence[str] = (),
+    overlap: int = 0,
+    repeats: float = DEFAULT_REPEATS,
+    rubric: Rubric = DEFAULT_RUBRIC,
+    seed: int = 7,
+    how: Mapping[str, Any] | None = None,
+) -> list[AnnotationTask]:
+    """A task for each annotator of pairs that are drawn already; the arguments as in `make_tasks`.
+
+    `lists` are the runs and pools whose ranks the store keeps, `how` what else it is to know of the draw. Nothing is
+    written: `AnnotationTask.record` does it.
+    """
+    names = tuple(annotators) or (DEFAULT_ANNOTATOR,)
     shares = shares_of_annotators(drawn, names, overlap)
     texts = Texts(store, pairs_of(drawn), queries, corpus)
-    lists = [*source.runs.items(), *zip(pool_names(pools), source.pools, strict=True)]
-    ranks = _ranks(lists, set(pairs_of(drawn)))
-    how = {"depth": list_depth, "runs": sorted(source.runs), "annotators": list(names), "overlap": overlap}
-    tasks = [
-        make_task(share, texts, name, by, design=_design(draw), seed=seed, repeats=repeats, how=how, ranks=ranks)
+    ranks = ranks_in_lists(lists, set(pairs_of(drawn)))
+    facts = {**(how or {}), "annotators": list(names), "overlap": overlap}
+    return [
+        make_task(share, texts, name, rubric, design=design, seed=seed, repeats=repeats, how=facts, ranks=ranks)
         for name, share in shares.items()
     ]
-    _warn_of_another_rubric(store, judges, by)
-    for task in tasks:
-        task.record(store)
-    return tasks
 
 
 def reopened_task(
@@ -148,7 +207,7 @@ def judge_labels(store: Store, judges: Sequence[str] | None, rule: str | None) -
     return LabelStore().read_labels(store.path, judges, rule, humans=False)
 
 
-def _ranks(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) -> dict[Pair, dict[str, int]]:
+def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) -> dict[Pair, dict[str, int]]:
     """The rank of each pair in the runs and pools that list it; the best one where two of them have one name."""
     queries = {query for query, _ in pairs}
     ranks: dict[Pair, dict[str, int]] = {}
@@ -173,7 +232,7 @@ def _design(draw: str) -> str:
     return f"{kind}:{Path(value).name}"
 
 
-def _warn_of_another_rubric(store: Store, judges: Sequence[str] | None, rubric: Rubric) -> None:
+def warn_of_another_rubric(store: Store, judges: Sequence[str] | None, rubric: Rubric) -> None:
     used = {
         row["rubric_version"]: row["rubric"]
         for row in store.judges()

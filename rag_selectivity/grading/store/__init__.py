@@ -10,6 +10,8 @@ All SQL of the project is in this package.
 from rag_selectivity.grading.store.importing import Incoming
 from rag_selectivity.grading.store.one_grade import LabelReading, expected_rows, label_rows, median_grade
 from rag_selectivity.grading.store.records import (
+    ADJUDICATION,
+    TARGETED_DRAWS,
     Canary,
     Draw,
     HumanLabel,
@@ -18,13 +20,18 @@ from rag_selectivity.grading.store.records import (
     Origin,
     Settings,
     StoredAnswer,
+    design_of,
     digest,
+    is_adjudication,
+    is_targeted,
     split_error,
 )
 from rag_selectivity.grading.store.schema import DatabaseError
 from rag_selectivity.grading.store.store import Store
 
 __all__ = [
+    "ADJUDICATION",
+    "TARGETED_DRAWS",
     "Canary",
     "DatabaseError",
     "Draw",
@@ -37,8 +44,11 @@ __all__ = [
     "Settings",
     "Store",
     "StoredAnswer",
+    "design_of",
     "digest",
     "expected_rows",
+    "is_adjudication",
+    "is_targeted",
     "label_rows",
     "median_grade",
     "split_error",

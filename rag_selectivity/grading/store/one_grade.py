@@ -19,10 +19,11 @@ def label_rows(
     """(query id, passage id, grade) rows, one for each pair, as qrels need them.
 
     A human label takes precedence over a judge's. Several samples of one judge, and several annotators, are replaced
-    by their median (the lower one of two). Where several judges graded a pair, choose one by `judges`, or combine
-    their grades by a `rule`: `median`, `lowest` or `highest`. Where a judge escalated to a better one
-    (`Store.escalates`), the better one's grade is used for the pairs that it graded, and the other one's for the
-    others. `as_given` as in `Store.judge_grades`.
+    by their median (the lower one of two); an adjudicated grade takes the place of the grades that it was about. An
+    annotator named among the `judges` is a judge like the others: then no other person's label counts. Where several
+    judges graded a pair, choose one by `judges`, or combine their grades by a `rule`: `median`, `lowest` or `highest`.
+    Where a judge escalated to a better one (`Store.escalates`), the better one's grade is used for the pairs that it
+    graded, and the other one's for the others. `as_given` as in `Store.judge_grades`.
 
     Raises
     ------
@@ -42,6 +43,8 @@ class LabelReading:
         The pairs that people graded; None if no judge graded the pair. Filled by `rows`.
     judges : {name: pairs that it graded}
         Filled by `rows`.
+    annotators : {name: pairs that they graded} or None
+        The annotators that are named among the judges; None if none is. Filled by `rows`.
     """
 
     def __init__(
@@ -55,12 +58,14 @@ class LabelReading:
     ) -> None:
         self._store = store
         self._chosen = judges
+        self._annotators = set(store.annotators_among(judges))
         self._rule = rule
         self._combine = _rule(rule)
-        self._humans = humans
+        self._humans = humans and not self._annotators
         self._as_given = as_given
         self.by_people: dict[tuple[str, str], int | None] = {}
         self.judges: dict[str, int] = {}
+        self.annotators: dict[str, int] | None = dict.fromkeys(sorted(self._annotators), 0) or None
         self._judge: str | None = None
 
     def rows_by_judge(self) -> Iterator[tuple[str, str, int, str | None]]:
@@ -88,10 +93,10 @@ class LabelReading:
                 # The common case has a path of its own: a store may hold millions of pairs.
                 ((only, samples),) = by_judge.items()
                 grade = samples[0] if len(samples) == 1 else median_grade(samples)
-                self.judges[only] = self.judges.get(only, 0) + 1
+                self._count(only)
             else:
                 for judge in by_judge:
-                    self.judges[judge] = self.judges.get(judge, 0) + 1
+                    self._count(judge)
                 medians = {judge: median_grade(samples) for judge, samples in by_judge.items()}
                 if (query, passage) in human_grades and self._combine is None:
                     continue
@@ -99,8 +104,16 @@ class LabelReading:
             if human_grades and (query, passage) in human_grades:
                 self.by_people[query, passage] = grade
             else:
+                if self._annotators and self._annotators.issuperset(by_judge):
+                    self.by_people[query, passage], only = None, None
                 self._judge = only
                 yield query, passage, grade
+
+    def _count(self, judge: str) -> None:
+        counts = self.judges
+        if judge in self._annotators and self.annotators is not None:
+            counts = self.annotators
+        counts[judge] = counts.get(judge, 0) + 1
 
 
 def expected_rows(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
 from operator import itemgetter
@@ -16,7 +16,17 @@ from typing import Any
 
 from rag_selectivity.grading.store.draws import draws_by_number
 from rag_selectivity.grading.store.problems import damaged
-from rag_selectivity.grading.store.records import UNKNOWN_FAILURE, Canary, HumanLabel, Label, Origin
+from rag_selectivity.grading.store.records import (
+    UNKNOWN_FAILURE,
+    Canary,
+    Draw,
+    HumanLabel,
+    Label,
+    Origin,
+    design_of,
+    is_adjudication,
+    is_targeted,
+)
 
 #: A query, a passage, and the grades of its samples by the number of their settings.
 GradesOfPair = tuple[str, str, dict[int, list[int]]]
@@ -111,8 +121,62 @@ def outdated_human_labels(connection: sqlite3.Connection) -> list[tuple[str, str
 
 
 def human_grades(connection: sqlite3.Connection) -> Iterator[tuple[str, str, int]]:
-    """(query id, passage id, grade) rows, one for each annotator of a pair."""
-    yield from connection.execute("SELECT query_id, passage_id, grade FROM human WHERE sample = 0 AND grade NOTNULL")
+    """(query id, passage id, grade) rows, one for each annotator of a pair; of an adjudicated pair, those that decide.
+
+    The grade of an adjudication takes the place of the grades that it was about, which stay in the store.
+    """
+    deciding = _draws_where(connection, is_adjudication)
+    rows = "SELECT query_id, passage_id, grade FROM human WHERE sample = 0 AND grade NOTNULL"
+    if not deciding:
+        yield from connection.execute(rows)
+        return
+    mine = f"draw IN ({', '.join(map(str, deciding))})"
+    yield from connection.execute(
+        f"{rows} AND (coalesce({mine}, 0) OR (query_id, passage_id) NOT IN"
+        f" (SELECT query_id, passage_id FROM human WHERE sample = 0 AND grade NOTNULL AND {mine}))"
+    )
+
+
+def targeted_pairs(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    """{(query id, passage id): design} of the pairs that people graded because of what was known of their labels.
+
+    A pair that another draw chose for some annotator too, at random or unknown how, is not one of them.
+    """
+    draws = draws_by_number(connection)
+    targeted = _draws_where(connection, is_targeted)
+    neutral = _draws_where(connection, is_adjudication)
+    if not targeted:
+        return {}
+    numbers, others = (", ".join(map(str, some)) or "-1" for some in (targeted, [*targeted, *neutral]))
+    rows = connection.execute(
+        f"SELECT query_id, passage_id, min(CASE WHEN draw IN ({numbers}) THEN draw END) FROM human WHERE sample = 0 AND"
+        f" grade NOTNULL GROUP BY query_id, passage_id HAVING sum(draw IS NULL OR draw NOT IN ({others})) = 0"
+    )
+    return {(query, passage): design_of(draws[draw]) for query, passage, draw in rows if draw is not None}
+
+
+def _draws_where(connection: sqlite3.Connection, holds: Callable[[Draw], bool]) -> list[int]:
+    return [number for number, draw in draws_by_number(connection).items() if draw.kind == "person" and holds(draw)]
+
+
+def grades_of_people(
+    connection: sqlite3.Connection, annotators: Collection[str], *, repeats: bool = False
+) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
+    """(query id, passage id, {annotator: grades}) rows of some people, in the order of the ids.
+
+    `repeats` adds the grades of passages that an annotator graded again.
+    """
+    marks = ", ".join("?" * len(annotators))
+    rows = connection.execute(
+        f"SELECT query_id, passage_id, annotator, grade FROM human WHERE annotator IN ({marks}) AND grade NOTNULL"
+        f"{'' if repeats else ' AND sample = 0'} ORDER BY query_id, passage_id, annotator, sample",
+        tuple(annotators),
+    )
+    for (query, passage), of_pair in groupby(rows, key=itemgetter(0, 1)):
+        grades: dict[str, list[int]] = {}
+        for _, _, annotator, grade in of_pair:
+            grades.setdefault(annotator, []).append(grade)
+        yield query, passage, grades
 
 
 def human_labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:

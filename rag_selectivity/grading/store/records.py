@@ -17,6 +17,11 @@ Key = tuple[int, bytes, bytes, int]
 #: How a pair can come into a store. `unknown` is that of labels whose origin nobody wrote down.
 ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
 CANARY_VARIANTS = ("unchanged", "harmless", "injected")
+#: Draws for people that choose pairs by what is known of their labels: what people say of these pairs says nothing
+#: about other pairs.
+TARGETED_DRAWS = ("disagree", "disagree-sampled", "decide")
+#: The draw whose grade takes the place of the grades that it is about.
+ADJUDICATION = "adjudicate"
 #: The kind of a failure that was stored without one.
 UNKNOWN_FAILURE = "unknown"
 #: Kinds of failures that have another name now.
@@ -145,6 +150,27 @@ class Draw:
     @property
     def fingerprint(self) -> bytes:
         return digest(json.dumps([self.kind, self.source, self.depth, self.how_text], ensure_ascii=False))
+
+
+def design_of(draw: Draw) -> str:
+    """The name of a draw for people, such as `calibrate:200`; empty if it is not known."""
+    return str(draw.how.get("design", ""))
+
+
+def is_targeted(draw: Draw) -> bool:
+    """Whether a draw chose pairs by what was known of their labels.
+
+    >>> is_targeted(Draw("person", "ada", how={"design": "disagree:40"}))
+    True
+    >>> is_targeted(Draw("person", "ada", how={"design": "calibrate:40"}))
+    False
+    """
+    return design_of(draw).partition(":")[0] in TARGETED_DRAWS
+
+
+def is_adjudication(draw: Draw) -> bool:
+    """Whether a draw is about pairs on which annotators disagreed."""
+    return design_of(draw).partition(":")[0] == ADJUDICATION
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from itertools import islice
+from heapq import merge
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -256,6 +258,21 @@ class Store:
         with self._reading() as connection:
             yield from reading.human_grades(connection)
 
+    def targeted_pairs(self) -> dict[tuple[str, str], str]:
+        """{(query id, passage id): design} of the pairs that people graded by a targeted draw alone.
+
+        Such a draw chooses pairs by what is known of their labels, so that the pairs are no random sample.
+        """
+        with self._reading() as connection:
+            return reading.targeted_pairs(connection)
+
+    def annotators_among(self, judges: Sequence[str] | None) -> list[str]:
+        """The names among those of `judges` that are people's: those that no judge has."""
+        if not judges:
+            return []
+        with self._reading() as connection:
+            return self._annotators_among(connection, judges)
+
     def human_labels(self) -> Iterator[HumanLabel]:
         """Every label of a person with its sample, note, texts and draw; one that was skipped has no grade."""
         with self._reading() as connection:
@@ -389,6 +406,11 @@ class Store:
             for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given):
                 for settings, samples in grades.items():
                     yield query, passage, names[settings], samples
+            for query, passage, by_person in reading.grades_of_people(
+                connection, self._annotators_among(connection, judges), repeats=True
+            ):
+                for annotator, samples in by_person.items():
+                    yield query, passage, annotator, samples
 
     def best_judge_grades(
         self, judges: Sequence[str] | None = None, *, as_given: bool = False
@@ -400,8 +422,11 @@ class Store:
         with self._reading() as connection:
             names = self._names_of(connection, judges)
             better = reading.escalations(connection)
-            for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given):
-                yield query, passage, _of_best(grades, better, names)
+            by_judges = (
+                (query, passage, _of_best(grades, better, names))
+                for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given)
+            )
+            yield from self._with_people(connection, judges, by_judges, lambda grade: grade)
 
     def best_judge_samples(
         self, judges: Sequence[str] | None = None
@@ -413,8 +438,30 @@ class Store:
         with self._reading() as connection:
             names = self._names_of(connection, judges)
             better = reading.escalations(connection)
-            for query, passage, samples in reading.samples_by_pair(connection, names):
-                yield query, passage, _of_best(samples, better, names)
+            by_judges = (
+                (query, passage, _of_best(samples, better, names))
+                for query, passage, samples in reading.samples_by_pair(connection, names)
+            )
+            yield from self._with_people(connection, judges, by_judges, lambda grade: (grade, None))
+
+    def _with_people(
+        self,
+        connection: StoreConnection,
+        judges: Sequence[str] | None,
+        by_judges: Iterator[tuple[str, str, dict[str, list[_T]]]],
+        sample: Callable[[int], _T],
+    ) -> Iterator[tuple[str, str, dict[str, list[_T]]]]:
+        """The rows of judges, and those of the annotators that are named among the judges, in the order of the ids."""
+        annotators = self._annotators_among(connection, judges)
+        if not annotators:
+            yield from by_judges
+            return
+        by_people = (
+            (query, passage, {name: [sample(grade) for grade in grades] for name, grades in of_pair.items()})
+            for query, passage, of_pair in reading.grades_of_people(connection, annotators)
+        )
+        for (query, passage), rows in groupby(merge(by_judges, by_people, key=itemgetter(0, 1)), itemgetter(0, 1)):
+            yield query, passage, {name: said for _, _, of_pair in rows for name, said in of_pair.items()}
 
     # -- connections -----------------------------------------------------------------------------
 
@@ -455,15 +502,23 @@ class Store:
             return names
         models = dict(connection.execute("SELECT id, model FROM settings").fetchall())
         chosen: dict[int, str] = {}
+        people = reading.people(connection)
         for judge in judges:
             matches = {number: name for number, name in names.items() if name == judge}
             matches = matches or {number: name for number, name in names.items() if models[number] == judge}
-            if not matches:
-                raise InputError(
-                    f"{self.path} has no judge {judge!r}; it has {', '.join(names.values()) or 'no judge at all'}"
-                )
+            if not matches and judge not in people:
+                known = ", ".join([*names.values(), *(f"{name} (a person)" for name in people)])
+                raise InputError(f"{self.path} has no judge {judge!r}; it has {known or 'no judge at all'}")
             chosen |= matches
         return chosen
+
+    @staticmethod
+    def _annotators_among(connection: StoreConnection, judges: Sequence[str] | None) -> list[str]:
+        if not judges:
+            return []
+        people, models = reading.people(connection), dict(connection.execute("SELECT id, model FROM settings"))
+        of_judges = {*models.values(), *reading.judge_names(connection, None).values()}
+        return [name for name in dict.fromkeys(judges) if name in people and name not in of_judges]
 
 
 def _of_best(of_pair: Mapping[int, _T], better: Mapping[int, set[int]], names: Mapping[int, str]) -> dict[str, _T]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -169,6 +169,7 @@ def explorer(
         "unlabelled_queries": UNLABELLED_QUERIES,
         "not_in_table": None if table is None else table.missing,
         "totals": [len(hard), len(drawing), len(crowd)],
+        **_weights(report, ids),
     }
     contents = Contents(
         head,
@@ -210,6 +211,15 @@ def explorer(
         _script(),
         tuple(_notes(report, packed, lists, texts, depth, reach, len(facts))),
     )
+
+
+def _weights(report: Report, ids: Iterable[str]) -> dict[str, list[float]]:
+    """The weight of each query, for the means of those that are listed; nothing without weights."""
+    weight_of: dict[str, float] = {}
+    for run in report.runs.values():
+        if run.judged is not None and run.judged.weights is not None:
+            weight_of.update(zip(run.queries, run.judged.weights.values.tolist(), strict=True))
+    return {"weights": [weight_of.get(query, 0.0) for query in ids]} if weight_of else {}
 
 
 def _script() -> str:

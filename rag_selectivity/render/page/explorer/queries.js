@@ -101,9 +101,12 @@ function queriesView(model, { change, open }) {
 
   function showMeans(listed, sliced) {
     at("means").replaceChildren(...model.runs.map((_, run) => {
-      const figures = listed.map((query) => model.figure(run, query)).filter((value) => value !== null);
-      const mean = figures.length ? figures.reduce((sum, value) => sum + value, 0) / figures.length : null;
-      return make("li", {}, runName(model, run), ` ${figureText(mean)} `, make("span", { class: "x-muted" }, `n = ${figures.length.toLocaleString("en")}`));
+      const known = listed.filter((query) => model.figure(run, query) !== null);
+      const weight = (query) => (model.weights ? model.weights[query] : 1);
+      const total = known.reduce((sum, query) => sum + weight(query), 0);
+      const mean = known.length ? known.reduce((sum, query) => sum + weight(query) * model.figure(run, query), 0) / total : null;
+      const of = `n = ${known.length.toLocaleString("en")}${model.weights ? ", weighted" : ""}`;
+      return make("li", {}, runName(model, run), ` ${figureText(mean)} `, make("span", { class: "x-muted" }, of));
     }));
     at("slice").hidden = !sliced;
   }

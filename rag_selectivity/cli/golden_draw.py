@@ -1,0 +1,115 @@
+"""`rag-selectivity golden draw`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import named_files
+from rag_selectivity.cli.output import note, put, refuse_standard_output
+from rag_selectivity.cli.tasks import task_format, task_targets, write_tasks
+from rag_selectivity.cli.writable import OF_OUTPUT
+
+DRAW_EXAMPLES = (
+    "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --run bm25.trec "
+    "--run dense.trec --draw decide:60 --output decide.html",
+    "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --draw random:2 "
+    "--annotator ada --output outside.csv",
+)
+
+
+def golden_draw(
+    store: Annotated[Path, o.option(o.INPUT, "STORE", "Label store; it keeps the draw.")],
+    draw: Annotated[
+        str,
+        o.option(
+            o.INPUT,
+            "DRAW",
+            "Pairs to label: disagree:N or disagree-sampled:N (judges differ), decide:N (between two runs), random:N "
+            "or tail:LAST:N (N a query, outside of what was retrieved), or a draw of `annotate`.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        o.option(
+            o.OUTPUT,
+            OF_OUTPUT,
+            "Task to write; with several annotators one for each, with the name added.",
+            "--output",
+            "-o",
+        ),
+    ],
+    queries: o.QueryTextsOption = None,
+    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
+    run: o.OptionalRunOption = None,
+    pool: Annotated[list[str] | None, o.input_file("Further lists that were retrieved. Repeat for more.")] = None,
+    list_depth: Annotated[int, o.option(o.INPUT, "K", "Ranks of each run that count as its list.")] = 10,
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.")] = None,
+    annotator: Annotated[
+        list[str] | None, o.option(o.INPUT, "NAME", "Who labels (default: person). Repeat for more people.")
+    ] = None,
+    overlap: Annotated[
+        int, o.option(o.INPUT, "COUNT", "Pairs that all annotators label; the others are dealt out.")
+    ] = 0,
+    repeats: Annotated[
+        float, o.option(o.INPUT, "SHARE", "Share of the pairs that comes twice, for agreement with oneself.")
+    ] = 0.05,
+    measure: Annotated[
+        str, o.option(o.MEASURES, "NAME", "Measure of decide:N, with its depth.", "--measure")
+    ] = "RA-nWG@10",
+    choose: Annotated[
+        str,
+        o.option(
+            o.MEASURES,
+            "NAME",
+            "Pairs of decide:N: by the expected change of the difference (expected), or by the largest (largest).",
+        ),
+    ] = "expected",
+    seed: o.SeedOption = 7,
+    format: Annotated[
+        str | None, o.option(o.OUTPUT, "FORMAT", "Format: html (a page) or csv (a sheet). Default: by the suffix.")
+    ] = None,
+) -> None:
+    """Draw the pairs that people should label, and make a page for them.
+
+    The same command after `store import` goes on with what is labelled. It says so, and writes no task, when nothing is
+    left to label or when the difference between two runs is settled.
+    """
+    from rag_selectivity.golden.drawing import draw_tasks
+    from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
+    from rag_selectivity.grading.store import Store
+
+    refuse_standard_output(output, "--output")
+    form = task_format(format, output)
+    with Store(store, create=False) as labels:
+        drawn = draw_tasks(
+            labels,
+            draw,
+            queries=queries,
+            corpus=corpus,
+            runs=named_files(run or ()),
+            pools=pool or (),
+            list_depth=list_depth,
+            measure=measure,
+            choice=choose,
+            annotators=annotator or (),
+            overlap=overlap,
+            repeats=repeats,
+            judges=judge,
+            rule=judge_rule,
+            rubric=DEFAULT_RUBRIC if rubric is None else rubric,
+            seed=seed,
+        )
+    targets = task_targets(output, drawn.tasks) if drawn.tasks else {}
+    write_tasks(targets, form)
+    sentences = [each.sentence for each in (drawn.deciding, drawn.outside) if each is not None]
+    for line in (*sentences, *drawn.notes):
+        put(line, None)
+    for target, task in targets.items():
+        pairs = len(task.drawn)
+        note(f"wrote {target}: {pairs} pairs for {task.annotator}, {len(task.items) - pairs} of them twice")
+    if not targets:
+        note("no task was written")

@@ -1,0 +1,74 @@
+"""Weights of queries: how much each counts in the figures over all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWeights:
+    """The weight of each query of a join, and where the weights come from.
+
+    Attributes
+    ----------
+    source : str
+        The file and the column, or the argument.
+    values : float64[queries]
+        Positive and finite. Only their ratios matter to a figure.
+    left_out : int
+        Queries with the weight 0, which are not measured.
+    unmeasured : int
+        Weighted queries that labels and runs lack.
+    unmeasured_sum : float
+        The sum of their weights.
+    """
+
+    source: str
+    values: NDArray[np.float64]
+    left_out: int = 0
+    unmeasured: int = 0
+    unmeasured_sum: float = 0.0
+
+    def over(self, chosen: NDArray[np.bool_]) -> QueryWeights:
+        """The weights of some of the queries: bool[queries]."""
+        return replace(self, values=self.values[chosen])
+
+    @property
+    def effective(self) -> float:
+        """The effective number of queries, as `effective_size`."""
+        return effective_size(self.values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON: what a report says of its weights."""
+        total = float(self.values.sum())
+        return {
+            "source": self.source,
+            "queries": len(self.values),
+            "sum": total,
+            "effective": self.effective,
+            "largest_share": float(self.values.max(initial=0.0)) / total if total else 0.0,
+            "left_out": self.left_out,
+            "unmeasured": self.unmeasured,
+            "unmeasured_sum": self.unmeasured_sum,
+        }
+
+
+def effective_size(weights: NDArray[np.float64]) -> float:
+    """(Σw)²/Σw²: so many queries of equal weight have a mean as exact, if weight and figure are unrelated.
+
+    References
+    ----------
+    Kish 1965, Survey Sampling.
+
+    >>> effective_size(np.ones(8)), effective_size(np.array([9.0, 1.0, 1.0, 1.0]))
+    (8.0, 1.7142857142857142)
+    """
+    if not len(weights):
+        return 0.0
+    # Weights as large or as small as a float can be must not overflow when squared.
+    relative = weights / weights.max()
+    return float(relative.sum() ** 2 / (relative**2).sum())

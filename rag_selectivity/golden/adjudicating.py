@@ -1,0 +1,314 @@
+"""Annotators beside each other: how far they agree, on which pairs they differ, and a task about these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.grades import scale_named
+from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.grading.annotation.making import tasks_for
+from rag_selectivity.grading.annotation.task import AnnotationTask
+from rag_selectivity.grading.designs import DrawnPair, Pair
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
+from rag_selectivity.grading.store import ADJUDICATION, HumanLabel, Store, is_adjudication, is_targeted
+from rag_selectivity.statistics.agreement import Agreement, Interval, agreement, alpha_of_annotators
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.wording import counted, enumeration
+
+DEFAULT_ADJUDICATOR = "adjudicator"
+_SCALE = scale_named("utility")
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A pair to which annotators gave different grades.
+
+    Attributes
+    ----------
+    query, passage : str
+    grades : {annotator: grade}
+    adjudicated : int or None
+        The grade of the adjudication, if there is one.
+    """
+
+    query: str
+    passage: str
+    grades: Mapping[str, int]
+    adjudicated: int | None = None
+
+    @property
+    def distance(self) -> int:
+        """The highest grade minus the lowest."""
+        return max(self.grades.values()) - min(self.grades.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "query_id": self.query,
+            "passage_id": self.passage,
+            "grades": dict(self.grades),
+            "adjudicated": self.adjudicated,
+        }
+
+
+@dataclass(frozen=True)
+class AnnotatorAgreement:
+    """How far the annotators of a store agree, and where they differ.
+
+    Attributes
+    ----------
+    annotators : {name: number of pairs that they graded}
+        Without adjudications.
+    pairs : {(annotator, annotator): Agreement}
+        For every two annotators, over the pairs that both graded; those without a common pair are left out. The first
+        of the two stands where `agreement` has the human.
+    alpha : Interval
+        Krippendorff's alpha for ordinal grades, over all annotators and all pairs that two or more of them graded.
+    shared : int
+        The number of these pairs.
+    left_out : int
+        Pairs that two or more graded, but that an annotator graded because of what was known of their labels: they
+        are no random sample, and do not count in any coefficient.
+    disagreements : sequence of Disagreement
+        The largest distance first. They include those of the pairs that were left out.
+    """
+
+    annotators: Mapping[str, int]
+    pairs: Mapping[tuple[str, str], Agreement]
+    alpha: Interval
+    shared: int
+    left_out: int
+    disagreements: tuple[Disagreement, ...]
+
+    @property
+    def waiting(self) -> tuple[Disagreement, ...]:
+        """The disagreements without an adjudicated grade."""
+        return tuple(each for each in self.disagreements if each.adjudicated is None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "annotators": dict(self.annotators),
+            "alpha": self.alpha.to_dict(),
+            "shared": self.shared,
+            "left_out": self.left_out,
+            "pairs": [{"annotators": list(names), **found.to_dict()} for names, found in self.pairs.items()],
+            "disagreements": [each.to_dict() for each in self.disagreements],
+        }
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """A row for every coefficient of every two annotators, and one for alpha over all of them."""
+        rows = []
+        for names, found in self.pairs.items():
+            for name in ("exact", "kappa", "kappa_quadratic", "alpha"):
+                interval: Interval = getattr(found, name)
+                rows.append(_row(" and ".join(names), found.n, name, interval))
+        if len(self.annotators) > 2 or not rows:
+            rows.append(_row("all", self.shared, "alpha", self.alpha))
+        return rows
+
+    def lines(self) -> list[str]:
+        """What the figures rest on, in sentences."""
+        lines = [
+            f"{enumeration([f'{name} ({count:,})' for name, count in self.annotators.items()])} graded pairs; "
+            f"{counted(self.shared, 'pair')} by two or more of them"
+        ]
+        if self.left_out:
+            lines.append(
+                f"{counted(self.left_out, 'more pair')} do not count in these figures, since somebody graded them "
+                f"because of what was known of their labels: they are no random sample"
+            )
+        reasons = {found.kappa_quadratic.reason for found in self.pairs.values()} | {self.alpha.reason}
+        lines += sorted(reasons - {""})
+        done = len(self.disagreements) - len(self.waiting)
+        lines.append(
+            f"{counted(len(self.disagreements), 'pair')} with different grades, {done:,} of them adjudicated; "
+            f"{len(self.waiting):,} left"
+        )
+        return lines
+
+
+def _row(names: str, pairs: int, figure: str, interval: Interval) -> dict[str, Any]:
+    numbers = {name: value for name, value in interval.to_dict().items() if name != "reason"}
+    return {"annotators": names, "pairs": pairs, "figure": figure, **numbers}
+
+
+def annotator_agreement(
+    store: Store | str | Path,
+    annotators: Sequence[str] | None = None,
+    *,
+    at_least: int = 1,
+    bootstrap: Bootstrap = Bootstrap(),
+) -> AnnotatorAgreement:
+    """Compare the annotators of a label store with each other.
+
+    Kappa and alpha come from pairs that were drawn at random for all who graded them (or of whose draw nothing is
+    known). A targeted draw, such as that of pairs on which judges differ, would make them too low. Labels of a text
+    that has changed since do not count.
+
+    Parameters
+    ----------
+    store : Store or path of a label store
+    annotators : sequence of str, optional
+        Default: all, except those who only adjudicate.
+    at_least : int
+        The least difference between two grades that makes a disagreement.
+    bootstrap : Bootstrap
+        For the intervals; queries (or their clusters) are drawn whole.
+
+    Returns
+    -------
+    AnnotatorAgreement
+
+    Raises
+    ------
+    InputError
+        If the store does not have two annotators, does not know a name, or if `at_least` is no whole number ≥ 1.
+    """
+    if isinstance(at_least, bool) or not isinstance(at_least, int) or at_least < 1:
+        raise InputError(f"at_least (--at-least) must be a whole number ≥ 1, got {at_least!r}")
+    if not isinstance(store, Store):
+        with Store(store, read_only=True) as opened:
+            return annotator_agreement(opened, annotators, at_least=at_least, bootstrap=bootstrap)
+    outdated = set(store.outdated_human_labels())
+    known = [
+        label
+        for label in store.human_labels()
+        if label.sample == 0
+        and label.grade is not None
+        and (label.query, label.passage, label.annotator) not in outdated
+    ]
+    adjudicated = {(each.query, each.passage): each for each in known if each.draw and is_adjudication(each.draw)}
+    labels = [each for each in known if each.draw is None or not is_adjudication(each.draw)]
+    names = _names(store, labels, annotators)
+    grades: dict[Pair, dict[str, int]] = {}
+    chosen: set[Pair] = set()
+    for label in labels:
+        if label.annotator in names and label.grade is not None:
+            grades.setdefault((label.query, label.passage), {})[label.annotator] = label.grade
+            if label.draw is not None and is_targeted(label.draw):
+                chosen.add((label.query, label.passage))
+    several = {pair: of_pair for pair, of_pair in grades.items() if len(of_pair) > 1}
+    sample = {pair: of_pair for pair, of_pair in several.items() if pair not in chosen}
+    disagreements = [
+        Disagreement(*pair, dict(sorted(of_pair.items())), _grade(adjudicated.get(pair)))
+        for pair, of_pair in several.items()
+    ]
+    differing = [each for each in disagreements if each.distance >= at_least]
+    return AnnotatorAgreement(
+        annotators={name: sum(name in of_pair for of_pair in grades.values()) for name in names},
+        pairs=_of_two(sample, names, bootstrap),
+        alpha=alpha_of_annotators(
+            [list(of_pair.values()) for of_pair in sample.values()],
+            [query for query, _ in sample],
+            ends=(_SCALE.lowest, _SCALE.highest or _SCALE.lowest),
+            bootstrap=bootstrap,
+        ),
+        shared=len(sample),
+        left_out=len(several) - len(sample),
+        disagreements=tuple(sorted(differing, key=lambda each: (-each.distance, each.query, each.passage))),
+    )
+
+
+def adjudication_task(
+    store: Store,
+    found: AnnotatorAgreement,
+    *,
+    queries: Any,
+    corpus: Any,
+    adjudicator: str = DEFAULT_ADJUDICATOR,
+    rubric: Rubric | str | Path = DEFAULT_RUBRIC,
+    seed: int = 7,
+) -> AnnotationTask | None:
+    """A task of the disagreements that have no adjudicated grade yet; None if there is none.
+
+    The task is as blind as others: it shows neither who gave which grade nor that the pair was graded before. The
+    grade of the adjudicator then counts as the person's label of the pair. The others stay in the store.
+
+    Raises
+    ------
+    InputError
+        If the adjudicator graded one of the pairs as an annotator, whose label would be replaced; if texts are missing
+        or have changed.
+    """
+    waiting = found.waiting
+    if not waiting:
+        return None
+    own = [each for each in waiting if adjudicator in _graders(store, each)]
+    if own:
+        raise InputError(
+            f"{adjudicator} graded {counted(len(own), 'of these pairs', 'of these pairs')} as an annotator (query "
+            f"{own[0].query!r}, passage {own[0].passage!r}), and a second grade would replace that label: give another "
+            f"--adjudicator, such as {adjudicator}-final"
+        )
+    by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
+    drawn = [DrawnPair(each.query, each.passage, f"{each.distance} apart", float("nan")) for each in waiting]
+    (task,) = tasks_for(
+        store,
+        drawn,
+        f"{ADJUDICATION}:{len(drawn)}",
+        queries=queries,
+        corpus=corpus,
+        annotators=[adjudicator],
+        repeats=0,
+        rubric=by,
+        seed=seed,
+        how={"between": list(found.annotators)},
+    )
+    task.record(store)
+    return task
+
+
+def _graders(store: Store, of: Disagreement) -> set[str]:
+    return {
+        label.annotator
+        for label in store.human_labels()
+        if (label.query, label.passage) == (of.query, of.passage)
+        and (label.draw is None or not is_adjudication(label.draw))
+    }
+
+
+def _grade(label: HumanLabel | None) -> int | None:
+    return None if label is None else label.grade
+
+
+def _names(store: Store, labels: Sequence[HumanLabel], annotators: Sequence[str] | None) -> list[str]:
+    known = sorted({label.annotator for label in labels})
+    if annotators:
+        unknown = [name for name in annotators if name not in known]
+        if unknown:
+            raise InputError(
+                f"{store.path} has no labels of {unknown[0]!r}{did_you_mean(unknown[0], known)}; it has labels of "
+                f"{enumeration(known) or 'no person'}"
+            )
+        known = list(dict.fromkeys(annotators))
+    if len(known) < 2:
+        raise InputError(
+            f"{store.path}: two annotators can be compared, and the store has labels of {examples(known) or 'nobody'}: "
+            f"have a second person label some of the pairs (golden draw --annotator ada --annotator ben --overlap "
+            f"COUNT)"
+        )
+    return known
+
+
+def _of_two(
+    sample: Mapping[Pair, Mapping[str, int]], names: Sequence[str], bootstrap: Bootstrap
+) -> dict[tuple[str, str], Agreement]:
+    found = {}
+    for first, second in combinations(names, 2):
+        both = [(pair, each) for pair, each in sample.items() if first in each and second in each]
+        if both:
+            found[first, second] = agreement(
+                np.array([each[first] for _, each in both]),
+                np.array([each[second] for _, each in both]),
+                [query for (query, _), _ in both],
+                grades=(_SCALE.lowest, _SCALE.highest or _SCALE.lowest),
+                bootstrap=bootstrap,
+            )
+    return found

@@ -1,0 +1,300 @@
+"""Tasks for people by what their labels are for: the draws of `golden draw`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.data.run import Run
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.golden.deciding import Deciding, deciding, deciding_pairs
+from rag_selectivity.golden.disagreeing import disagreement_draw, grades_of_judges
+from rag_selectivity.golden.outside import OutsideDraw, OutsideEstimate, Ranks, random_draw, tail_draw
+from rag_selectivity.grading.annotation.drawing import DRAWS as DRAWS_OF_ANNOTATE
+from rag_selectivity.grading.annotation.making import (
+    draw_source,
+    judge_labels,
+    make_tasks,
+    tasks_for,
+    warn_of_another_rubric,
+)
+from rag_selectivity.grading.annotation.task import DEFAULT_REPEATS, AnnotationTask
+from rag_selectivity.grading.designs import DrawnPair, Pair
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
+from rag_selectivity.grading.store import TARGETED_DRAWS, Origin, Store, label_rows
+from rag_selectivity.io.reading import pool_names, ranked_rows, run_of
+from rag_selectivity.wording import counted
+
+DRAWS = (*TARGETED_DRAWS, "random", "tail", *DRAWS_OF_ANNOTATE)
+_FORMS = "disagree:N, disagree-sampled:N, decide:N, random:N, tail:LAST:N, calibrate:N, agree:N, outside:N or file:FILE"
+DEFAULT_MEASURE = "RA-nWG@10"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was drawn for people.
+
+    Attributes
+    ----------
+    tasks : sequence of AnnotationTask
+        One for each annotator; none if there is nothing left to label.
+    deciding : Deciding or None
+        Of `decide:N`: what is known of the difference.
+    outside : OutsideEstimate or None
+        Of `random:N` and `tail:LAST:N`: what the labels so far say of all passages outside.
+    notes : sequence of str
+        What else is to be said.
+    """
+
+    tasks: tuple[AnnotationTask, ...]
+    deciding: Deciding | None = None
+    outside: OutsideEstimate | None = None
+    notes: tuple[str, ...] = ()
+
+
+def draw_tasks(
+    store: Store,
+    draw: str,
+    *,
+    queries: Any,
+    corpus: Any,
+    runs: Mapping[str, Any] | None = None,
+    pools: Sequence[Any] = (),
+    list_depth: int = 10,
+    measure: str = DEFAULT_MEASURE,
+    choice: str = "expected",
+    annotators: Sequence[str] = (),
+    overlap: int = 0,
+    repeats: float = DEFAULT_REPEATS,
+    judges: Sequence[str] | None = None,
+    rule: str | None = None,
+    rubric: Rubric | str | Path = DEFAULT_RUBRIC,
+    seed: int = 7,
+) -> Drawn:
+    """Draw pairs for people to label, and make a task for each annotator; the store keeps the draw.
+
+    The same arguments give the same tasks, until people's labels of the draw are in the store. Then the draw goes on:
+    pairs that people labelled are not drawn again.
+
+    Parameters
+    ----------
+    store : Store
+    draw : str
+        `disagree:N`
+            Pairs on which two or more judges of the store differ, the most different first.
+        `disagree-sampled:N`
+            A random sample of these, with weights.
+        `decide:N`
+            Pairs that could decide between two runs; see `deciding`. Half of them are drawn at random.
+        `random:N`
+            N random passages of the corpus for each query, outside of what was retrieved (origin `control`).
+        `tail:LAST:N`
+            N random passages for each query from the ranks below `list_depth` down to `LAST` (origin `tail`).
+        `calibrate:N`, `agree:N`, `outside:N`, `file:FILE`
+            As in `make_tasks`.
+    measure, choice
+        For `decide`: the measure with its depth, and how pairs are chosen, as in `deciding`.
+    queries, corpus, runs, pools, list_depth, annotators, overlap, repeats, judges, rule, rubric, seed
+        As in `make_tasks`.
+
+    Returns
+    -------
+    Drawn
+
+    Raises
+    ------
+    InputError
+        If the draw is unknown or lacks what it needs, or as in `make_tasks`.
+    """
+    kind, numbers = _parsed(draw)
+    by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
+    if kind in DRAWS_OF_ANNOTATE:
+        common: dict[str, Any] = {"runs": runs, "pools": pools, "list_depth": list_depth, "judges": judges}
+        made = make_tasks(
+            store,
+            draw,
+            queries=queries,
+            corpus=corpus,
+            **common,
+            annotators=annotators,
+            overlap=overlap,
+            repeats=repeats,
+            rule=rule,
+            rubric=by,
+            seed=seed,
+        )
+        return Drawn(tuple(made))
+    lists = {name: run_of(run) for name, run in (runs or {}).items()}
+    chosen = _chosen(
+        store,
+        draw,
+        kind,
+        numbers,
+        _Given(lists, [run_of(pool) for pool in pools], corpus, list_depth, measure, choice, judges, rule, seed),
+    )
+    if not chosen.pairs:
+        return chosen.drawn
+    tasks = tasks_for(
+        store,
+        chosen.pairs,
+        draw,
+        queries=queries,
+        corpus=corpus,
+        lists=[*lists.items(), *zip(pool_names(pools), map(run_of, pools), strict=True)],
+        annotators=annotators,
+        overlap=overlap,
+        repeats=repeats,
+        rubric=by,
+        seed=seed,
+        how={"depth": list_depth, "runs": sorted(lists), **chosen.how},
+    )
+    if kind not in ("random", "tail"):
+        warn_of_another_rubric(store, judges, by)
+    # A task that is recorded is complete: what it rests on comes first.
+    store.put_origins(chosen.origins)
+    for task in tasks:
+        task.record(store)
+    return replace(chosen.drawn, tasks=tuple(tasks))
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What a draw may use."""
+
+    runs: Mapping[str, Run]
+    pools: Sequence[Run]
+    corpus: Any
+    depth: int
+    measure: str
+    choice: str
+    judges: Sequence[str] | None
+    rule: str | None
+    seed: int
+
+    @property
+    def ranks(self) -> Ranks:
+        """The best rank of each passage in the runs and pools."""
+        ranks: dict[str, dict[str, int]] = {}
+        for run in (*self.runs.values(), *self.pools):
+            for query, passage, rank in ranked_rows(run):
+                of_query = ranks.setdefault(query, {})
+                of_query[passage] = min(rank, of_query.get(passage, rank))
+        return ranks
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The pairs of a draw, what else the store keeps of them, and what is said of the draw."""
+
+    pairs: Sequence[DrawnPair]
+    drawn: Drawn = Drawn(())
+    origins: Sequence[tuple[str, str, Origin]] = ()
+    how: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _parsed(draw: str) -> tuple[str, tuple[int, ...]]:
+    kind, colon, value = draw.partition(":")
+    if kind not in DRAWS or not colon or not value:
+        mend = did_you_mean(kind, DRAWS) if kind not in DRAWS else ""
+        raise InputError(f"--draw must be {_FORMS}, got {draw!r}{mend}")
+    if kind in DRAWS_OF_ANNOTATE:
+        return kind, ()
+    parts = value.split(":")
+    wanted = 2 if kind == "tail" else 1
+    if len(parts) != wanted or not all(part.isdecimal() and int(part) >= 1 for part in parts):
+        form = "a last rank and a number, as in tail:200:5" if kind == "tail" else "a whole number ≥ 1"
+        raise InputError(f"--draw {draw}: {kind} takes {form}, got {value!r}")
+    return kind, tuple(int(part) for part in parts)
+
+
+def _chosen(store: Store, draw: str, kind: str, numbers: tuple[int, ...], given: _Given) -> _Chosen:
+    if kind in ("disagree", "disagree-sampled"):
+        return _disagreeing(store, draw, kind, numbers[0], given)
+    if kind == "decide":
+        return _deciding(store, numbers[0], given)
+    if kind == "random":
+        drawn = random_draw(numbers[0], given.ranks, store, given.corpus, depth=given.depth, seed=given.seed)
+    else:
+        last, each = numbers
+        drawn = tail_draw(last, each, given.ranks, store, depth=given.depth, seed=given.seed)
+    return _outside(store, drawn, kind)
+
+
+def _disagreeing(store: Store, draw: str, kind: str, n: int, given: _Given) -> _Chosen:
+    graded = grades_of_judges(store, given.judges)
+    known = frozenset((each.query, each.passage) for each in store.human_labels() if each.grade is not None)
+    pairs = disagreement_draw(n, graded, known, sampled=kind == "disagree-sampled", seed=given.seed)
+    differing = sum(len(set(grades.values())) > 1 for grades in graded.values())
+    left = sum(len(set(grades.values())) > 1 and pair not in known for pair, grades in graded.items())
+    note = (
+        f"judges differ on {differing:,} of the {counted(len(graded), 'pair')} that two or more graded; people have "
+        f"labelled {differing - left:,} of these"
+    )
+    if not pairs:
+        return _Chosen((), Drawn((), notes=(note, "nothing is left to label")))
+    if kind == "disagree-sampled" and len(pairs) < n:
+        raise InputError(f"--draw {draw}: there are only {counted(len(pairs), 'pair')} to draw from; ask for fewer")
+    judges = sorted({judge for grades in graded.values() for judge in grades})
+    return _Chosen(pairs, Drawn((), notes=(note,)), how={"judges": judges})
+
+
+def _outside(store: Store, drawn: OutsideDraw, kind: str) -> _Chosen:
+    people = peoples_labels(store)
+    stratum = "outside" if kind == "random" else "tail"
+    estimate = drawn.estimate(people)
+    waiting = drawn.waiting(people, stratum)
+    notes = () if waiting else ("nothing is left to label: people have labelled every passage of this draw",)
+    return _Chosen(waiting, Drawn((), outside=estimate, notes=notes), drawn.origins)
+
+
+def _deciding(store: Store, n: int, given: _Given) -> _Chosen:
+    source = draw_source(
+        store,
+        runs=given.runs,
+        list_depth=given.depth,
+        judges=given.judges,
+        rule=given.rule,
+        seed=given.seed,
+        targeted=True,
+    )
+    people = peoples_labels(store)
+    sample = (frozenset(people) - store.targeted_pairs().keys()) | _random_parts(store)
+    found = deciding(
+        source.labels, source.runs, people, given.measure, sample=sample, choice=given.choice, seed=given.seed
+    )
+    notes: tuple[str, ...] = ()
+    if found.ungraded:
+        notes = (
+            f"{counted(found.ungraded, 'place in the lists has', 'places in the lists have')} "
+            f"no grade of the judge, and stay without a label here: have the judge grade them first",
+        )
+    drawn = Drawn((), deciding=found, notes=notes)
+    if found.settled:
+        return _Chosen((), drawn)
+    pairs = deciding_pairs(found, n, seed=given.seed + found.labelled)
+    how = {"measure": found.measure, "between": list(found.runs), "choice": given.choice}
+    if not pairs:
+        return _Chosen(
+            (), replace(drawn, notes=(*notes, "no label that is missing can change the difference")), how=how
+        )
+    return _Chosen(pairs, drawn, how=how)
+
+
+def _random_parts(store: Store) -> frozenset[Pair]:
+    """The pairs of `decide` that were drawn at random within their strata: those with a weight."""
+    return frozenset(
+        (query, passage)
+        for query, passage, origin in store.origins()
+        if str(origin.draw.how.get("design", "")).startswith("decide:") and "weight" in origin.detail
+    )
+
+
+def peoples_labels(store: Store) -> dict[Pair, int]:
+    """{(query, passage): grade} of people, without labels of a text that has changed since."""
+    outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
+    return {(q, p): grade for q, p, grade in label_rows(store, judges=()) if (q, p) not in outdated}
+
+
+__all__ = ["DRAWS", "Drawn", "draw_tasks", "judge_labels", "peoples_labels"]

@@ -1,0 +1,157 @@
+"""What users give as `weights`: a table or a mapping of queries and numbers, put on the joins of the runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.columns import QUERY_NAMES, WEIGHT_NAMES, find_column
+from rag_selectivity.data.forms import IdForm
+from rag_selectivity.data.query_weights import QueryWeights
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.io.reading import is_path
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.slices.table import path_and_column, rows_of
+from rag_selectivity.wording import counted, percent
+
+_WHAT = "weights"
+
+
+def weighted(judged: Mapping[str, JudgedRun], weights: Any, *, ids: str | None = None) -> dict[str, JudgedRun]:
+    """The joins with the weights of their queries; without the queries whose weight is 0.
+
+    Parameters
+    ----------
+    judged : {run: join}
+    weights : path, frame, records, {query: weight} or None
+        As in `evaluate`. None leaves the joins as they are.
+    ids : str, optional
+        The form of ids, as in `evaluate`.
+
+    Raises
+    ------
+    InputError
+        If there is no such file or column; if a weight is negative or not a finite number, or a query has two; if a
+        measured query has none; if no query has a weight above 0.
+    """
+    if weights is None:
+        return dict(judged)
+    source, given = _read(weights, IdForm.of(ids))
+    measured = dict.fromkeys(query for run in judged.values() for query in run.queries)
+    without = [query for query in measured if query not in given]
+    if len(without) == len(measured):
+        raise InputError(
+            f"{source}: none of the {len(given):,} query ids is a measured query (the weights have "
+            f"{examples(list(given))}, the labels {examples(list(measured))}); give the ids of the labels"
+        )
+    if without:
+        raise InputError(
+            f"{source}: {len(without):,} of the {counted(len(measured), 'measured query', 'measured queries')} have no "
+            f"weight ({examples(without)}): give each a weight, or 0 to leave it out"
+        )
+    if not any(given[query] > 0 for query in measured):
+        raise InputError(f"{source}: all measured queries have the weight 0: give some of them a weight above 0")
+    others = [weight for query, weight in given.items() if query not in measured and weight > 0]
+    result = {}
+    for name, run in judged.items():
+        values = np.array([given[query] for query in run.queries], np.float64)
+        counts = values > 0
+        some = run if counts.all() else run.over(counts)
+        known = QueryWeights(source, values[counts], int((~counts).sum()), len(others), math.fsum(others))
+        result[name] = replace(some, weights=known)
+    return result
+
+
+def _read(weights: Any, form: IdForm) -> tuple[str, dict[str, float]]:
+    """Where the weights come from, and the weight of each query."""
+    column: str | None = None
+    source: str
+    rows: Iterable[tuple[str, Any, Any]]
+    if isinstance(weights, Mapping):
+        source, rows = _WHAT, _of_mapping(weights)
+    elif is_path(weights):
+        path, column = path_and_column(str(weights), f"{_WHAT} (--weights)")
+        source, rows = path, _of_table(path, column)
+    else:
+        source, rows = _WHAT, _of_table(weights, None)
+    found: dict[str, tuple[str, float]] = {}
+    for where, query, value in rows:
+        name = form(str(query))
+        if not name:
+            raise InputError(f"{where}: the query id is empty")
+        weight = _number(value, where, name)
+        first, known = found.setdefault(name, (where, weight))
+        if known != weight:
+            raise InputError(
+                f"{where}: query {name!r} has the weight {weight:g}, and {known:g} in {first}; keep one row for each "
+                f"query"
+            )
+    if not found:
+        raise InputError(f"{source}: there are no weights; give one for each query")
+    return source if column is None else f"{source}:{column}", {query: weight for query, (_, weight) in found.items()}
+
+
+def _of_mapping(weights: Mapping[Any, Any]) -> Iterator[tuple[str, Any, Any]]:
+    for query, value in weights.items():
+        yield f"{_WHAT}[{query!r}]", query, value
+
+
+def _of_table(table: Any, column: str | None) -> Iterator[tuple[str, Any, Any]]:
+    columns: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+    for where, row in rows_of(table, _WHAT):
+        names = tuple(row)
+        if names not in columns:
+            wanted = WEIGHT_NAMES if column is None else (column,)
+            columns[names] = (
+                find_column(list(row), QUERY_NAMES, "query", where),
+                find_column(list(row), wanted, "weight", where),
+            )
+        of_query, of_weight = columns[names]
+        yield where, "" if row[of_query] is None else row[of_query], row[of_weight]
+
+
+def _number(value: Any, where: str, query: str) -> float:
+    """A finite weight ≥ 0."""
+    if value is None or value == "" or value != value:
+        raise InputError(f"{where}: query {query!r} has no weight: give a number, or 0 to leave the query out")
+    try:
+        number = math.nan if isinstance(value, (bool, np.bool_)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise InputError(f"{where}: the weight of query {query!r} is {value!r}; give a finite number ≥ 0")
+    return number
+
+
+# -- what a report says of its weights --------------------------------------------------------------------
+
+
+def weights_settings(judged: Mapping[str, JudgedRun]) -> dict[str, Any]:
+    """{"weights": …} of the first run, for the settings of a report; empty without weights."""
+    known = next((run.weights for run in judged.values() if run.weights is not None), None)
+    return {} if known is None else {"weights": known.to_dict()}
+
+
+def weights_notes(run: JudgedRun) -> list[str]:
+    """What is to be said of the weights of a run; nothing without weights."""
+    known = run.weights
+    if known is None:
+        return []
+    total = float(known.values.sum())
+    notes = [
+        f"all figures over queries are weighted by {known.source}: {counted(len(run), 'query', 'queries')} with a "
+        f"weight of {total:,.6g} in all, effectively {known.effective:.1f} queries of equal weight; the heaviest has "
+        f"{percent(float(known.values.max()) / total)} of the weight"
+    ]
+    if known.left_out:
+        notes.append(f"{counted(known.left_out, 'query', 'queries')} with the weight 0 left out")
+    if known.unmeasured:
+        notes.append(
+            f"{counted(known.unmeasured, 'weighted query', 'weighted queries')} of {known.source} not measured: "
+            f"{percent(known.unmeasured_sum / (known.unmeasured_sum + total))} of the weight"
+        )
+    return notes

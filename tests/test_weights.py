@@ -1,0 +1,590 @@
+"""Weights of queries: as if each query were there so many times; equal weights change no digit; none are ignored."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.data.query_weights import effective_size
+from rag_selectivity.errors import InputError
+from rag_selectivity.explain import explain
+from rag_selectivity.gates import Against
+from rag_selectivity.measures.base import Outcome
+from rag_selectivity.measures.chance import BoR
+from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.detectable import sensitivity
+from rag_selectivity.statistics.draws import resample_counts
+from rag_selectivity.statistics.exact import weighted_rate
+from rag_selectivity.statistics.interaction import heterogeneity
+from rag_selectivity.statistics.paired import paired_difference
+from rag_selectivity.statistics.unpaired import unpaired_difference
+from tests.forked_cli import run_command
+from tests.schemas import problems, written
+from tests.test_slices import HARD, LABELS, QUERIES, RUNS
+
+MEASURES = [
+    "Success",
+    "Success(m=2)",
+    "BoR",
+    "EF",
+    "BoR_max",
+    "BoR_opt",
+    "BoR_recall",
+    "lambda",
+    "RA-nWG",
+    "PROC",
+    "%PROC",
+    "%PROC(aggregate=ratio)",
+    "Harm",
+    "N-Recall4+",
+    "Precision4+",
+    "T",
+    "Fe",
+    "P",
+    "R",
+    "F",
+    "AP",
+    "RR",
+    "nDCG",
+    "IPrec@0.3",
+    "bpref",
+    "UDCG_grades",
+    "DCG",
+    "RBP",
+    "ERR",
+    "Judged",
+]
+OPTIONS = {"scale": "utility", "corpus_size": 500, "depths": [1, 3, 10], "measures": MEASURES}
+WEIGHTS = {query: 1 + (7 * i + 3 * i * i) % 11 for i, query in enumerate(QUERIES)}
+
+
+def repeated(weights: dict[str, int]) -> tuple[dict, dict]:
+    """The labels and the runs with each query as many times as its weight says."""
+    copies = {query: [f"{query}/{copy}" for copy in range(weights[query])] for query in QUERIES}
+    labels = {name: LABELS[query] for query in QUERIES for name in copies[query]}
+    runs = {
+        run: {name: passages for query, passages in lists.items() for name in copies[query]}
+        for run, lists in RUNS.items()
+    }
+    return labels, runs
+
+
+def without_effective(figures):
+    return {key: repr(replace(estimate, effective=None)) for key, estimate in figures.items()}
+
+
+# -- figures ----------------------------------------------------------------------------------------------
+
+
+def test_a_weighted_figure_is_that_of_queries_repeated_so_many_times() -> None:
+    labels, runs = repeated(WEIGHTS)
+    weighted = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, bootstrap=None, **OPTIONS)
+    by_hand = rs.evaluate(labels, runs, bootstrap=None, **OPTIONS)
+    for run in RUNS:
+        assert weighted.runs[run].estimates.keys() == by_hand.runs[run].estimates.keys()
+        for key, estimate in weighted.runs[run].estimates.items():
+            other = by_hand.runs[run].estimates[key]
+            assert estimate.value == pytest.approx(other.value, rel=1e-11, nan_ok=True), key
+            assert (estimate.placebo is None) == (other.placebo is None), key
+            if estimate.placebo is not None:
+                assert estimate.placebo == pytest.approx(other.placebo, rel=1e-9, abs=1e-12), key
+            if estimate.possible is not None:
+                assert estimate.possible == pytest.approx(other.possible, rel=1e-11), key
+            if estimate.n and not math.isnan(estimate.value):
+                assert estimate.effective == pytest.approx(sum_of(run, key) or estimate.effective)
+
+
+def sum_of(run: str, key: str) -> float | None:
+    """Kish's effective number of the queries with a figure, by hand; None for a measure without single figures."""
+    report = rs.evaluate(LABELS, RUNS, bootstrap=None, **OPTIONS)
+    values = report.runs[run].per_query.get(key)
+    if values is None:
+        return None
+    known = [Fraction(WEIGHTS[query]) for query, value in zip(QUERIES, values, strict=True) if value == value]
+    return float(sum(known) ** 2 / sum(weight**2 for weight in known))
+
+
+def test_slices_are_weighted_like_the_whole() -> None:
+    labels, runs = repeated(WEIGHTS)
+    by = {f"{query}/{copy}": HARD[query] for query in QUERIES for copy in range(WEIGHTS[query])}
+    weighted = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, by=HARD, bootstrap=None, **OPTIONS)
+    by_hand = rs.evaluate(labels, runs, by=by, bootstrap=None, **OPTIONS)
+    for value in ("hard", "easy"):
+        for key, estimate in weighted.runs["one"].slices["slice"][value].estimates.items():
+            other = by_hand.runs["one"].slices["slice"][value][key]
+            assert estimate.value == pytest.approx(other.value, rel=1e-11, nan_ok=True), key
+            assert estimate.effective is not None
+
+
+def test_differences_are_weighted() -> None:
+    measures = ["Success", "BoR", "RA-nWG", "%PROC(aggregate=ratio)", "Harm", "nDCG"]
+    labels, runs = repeated(WEIGHTS)
+    weighted = rs.compare(LABELS, RUNS, weights=WEIGHTS, by=HARD, **{**OPTIONS, "measures": measures})
+    by = {f"{query}/{copy}": HARD[query] for query in QUERIES for copy in range(WEIGHTS[query])}
+    by_hand = rs.compare(labels, runs, by=by, **{**OPTIONS, "measures": measures})
+    for row, other in zip(weighted.to_rows(), by_hand.to_rows(), strict=True):
+        for name in ("value", "baseline_value", "difference"):
+            assert row[name] == pytest.approx(other[name], rel=1e-10, abs=1e-12, nan_ok=True), row["measure"]
+    row = weighted["other", "RA-nWG@3"]
+    assert row.wins + row.ties + row.losses == row.n == 60 - (60 - row.n)
+    assert row.effective is not None
+    assert row.effective < row.n
+
+
+@pytest.mark.parametrize("weight", [1, 2.5, 1e-200, 3e200])
+def test_equal_weights_change_no_digit(weight) -> None:
+    plain = rs.evaluate(LABELS, RUNS, by=HARD, **OPTIONS)
+    weighted = rs.evaluate(LABELS, RUNS, by=HARD, weights=dict.fromkeys(QUERIES, weight), **OPTIONS)
+    for run in RUNS:
+        assert without_effective(weighted.runs[run].estimates) == without_effective(plain.runs[run].estimates)
+        for value, part in weighted.runs[run].slices["slice"].items():
+            other = plain.runs[run].slices["slice"][value]
+            assert without_effective(part.estimates) == without_effective(other.estimates)
+        assert weighted.weights["effective"] == pytest.approx(60)
+
+
+def test_equal_weights_change_no_difference() -> None:
+    measures = ["Success", "BoR", "RA-nWG", "%PROC(aggregate=ratio)", "Harm"]
+    options = {**OPTIONS, "measures": measures, "by": HARD}
+    plain = rs.compare(LABELS, RUNS, **options)
+    weighted = rs.compare(LABELS, RUNS, weights=dict.fromkeys(QUERIES, 2.5), **options)
+    assert [repr(replace(row, effective=None)) for row in weighted.rows] == [repr(row) for row in plain.rows]
+    assert repr(weighted.interactions) == repr(plain.interactions)
+
+
+def test_only_ratios_of_weights_matter() -> None:
+    options = {**OPTIONS, "measures": ["Success", "BoR", "RA-nWG"], "by": HARD}
+    one = rs.compare(LABELS, RUNS, weights=WEIGHTS, **options)
+    other = rs.compare(LABELS, RUNS, weights={query: 1e30 * weight for query, weight in WEIGHTS.items()}, **options)
+    for row, same in zip(one.to_rows(), other.to_rows(), strict=True):
+        for name in ("difference", "low", "high", "p", "effect", "detectable"):
+            if row[name] is None:
+                assert same[name] is None
+            else:
+                assert row[name] == pytest.approx(same[name], rel=1e-9, abs=1e-12), (row["measure"], name)
+
+
+def test_queries_of_weight_0_are_left_out() -> None:
+    weights = {query: 0 if HARD[query] == "hard" else WEIGHTS[query] for query in QUERIES}
+    easy = {query: LABELS[query] for query in QUERIES if HARD[query] == "easy"}
+    report = rs.evaluate(LABELS, RUNS, weights=weights, **OPTIONS)
+    runs = {name: {q: p for q, p in run.items() if q in easy} for name, run in RUNS.items()}
+    only = rs.evaluate(easy, runs, weights=WEIGHTS, **OPTIONS)
+    for key, estimate in report.runs["one"].estimates.items():
+        other = only.runs["one"].estimates[key]
+        assert repr(estimate.numbers) == repr(other.numbers), key
+    assert report.weights is not None
+    assert report.weights["left_out"] == 15
+    assert "15 queries with the weight 0 left out" in report.runs["one"].notes
+
+
+# -- intervals and tests ----------------------------------------------------------------------------------
+
+
+def test_percentile_intervals_carry_the_weights_through_the_same_resamples() -> None:
+    rng = np.random.default_rng(3)
+    values, weights = rng.random((80, 2)), rng.pareto(1.5, 80) + 1
+    values[rng.random((80, 2)) < 0.2] = np.nan
+    outcome = Outcome((values,), "", weights=weights)
+    ((low, high),) = Bootstrap(400, 7, method="percentile").intervals([outcome])
+    counts = np.concatenate([chunk.copy() for chunk in resample_counts(7, 400, 80)])
+    for column in range(2):
+        figures = []
+        for drawn in counts:
+            rows = np.repeat(np.arange(80), drawn.astype(int))
+            rows = rows[~np.isnan(values[rows, column])]
+            figures.append(np.average(values[rows, column], weights=weights[rows]))
+        # Widened where queries of the spread of all would have a larger variance than the heavy ones happen to have.
+        known = ~np.isnan(values[:, column])
+        w, x = weights[known], values[known, column]
+        mean = np.average(x, weights=w)
+        spread = np.average((x - mean) ** 2, weights=w) / effective_size(w)
+        wider = max(1.0, math.sqrt(spread / ((w * (x - mean)) ** 2).sum() * w.sum() ** 2))
+        expected = mean + (np.quantile(figures, [0.025, 0.975]) - mean) * wider
+        assert [low[column], high[column]] == pytest.approx(expected.tolist(), abs=1e-9)
+
+
+def test_a_weighted_rate_has_the_bounds_of_its_effective_number() -> None:
+    from scipy.stats import beta
+
+    x = np.array([1.0, 0, 1, 1, 0, 0, 1, 1, 0, 1])
+    weights = np.array([9.0, 1, 1, 2, 2, 1, 4, 1, 1, 1])
+    rate = (weights * x).sum() / weights.sum()
+    variance = (weights**2 * (x - rate) ** 2).sum() / weights.sum() ** 2
+    n = min(effective_size(weights), rate * (1 - rate) / variance)
+    low, high = weighted_rate(x[:, None], weights[:, None], 0.025)[:, 0]
+    assert low == pytest.approx(beta.ppf(0.025, n * rate, n * (1 - rate) + 1), rel=1e-9)
+    assert high == pytest.approx(beta.ppf(0.975, n * rate + 1, n * (1 - rate)), rel=1e-9)
+    # Where all agree, the bound is that of Kish's effective number.
+    low, high = weighted_rate(np.ones((10, 1)), weights[:, None], 0.025)[:, 0]
+    assert (low, high) == (pytest.approx(0.025 ** (1 / effective_size(weights))), 1.0)
+    # Equal weights: Clopper and Pearson.
+    low, high = weighted_rate(x[:, None], np.ones((10, 1)), 0.025)[:, 0]
+    assert (low, high) == (pytest.approx(beta.ppf(0.025, 6, 5)), pytest.approx(beta.ppf(0.975, 7, 4)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_p_is_the_share_of_all_swaps(seed) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 11))
+    weights = rng.choice([1.0, 2.0, 5.0, 20.0], n)
+    binary = seed % 2 == 0
+    one, other = (rng.integers(0, 2, n).astype(float) if binary else rng.random(n) for _ in range(2))
+    pair = [Outcome((values[:, None],), "", weights=weights) for values in (one, other)]
+    found = paired_difference(*pair)
+    gaps = weights * (one - other)
+    sums = [abs(sum(s * g for s, g in zip(signs, gaps, strict=True))) for signs in itertools.product((1, -1), repeat=n)]
+    expected = np.mean([value >= abs(gaps.sum()) - 1e-12 for value in sums])
+    assert found.p[0] == pytest.approx(expected)
+    assert found.value[0] == pytest.approx(gaps.sum() / weights.sum())
+    assert (found.low[0] <= 0 <= found.high[0]) == (found.p[0] > 0.05)
+
+
+def test_bits_and_their_rate_share_one_p() -> None:
+    rng = np.random.default_rng(2)
+    weights, chance = rng.pareto(1.2, 60) + 1, np.repeat(rng.beta(1, 20, 60)[:, None], 1, axis=1)
+    sides = [rng.integers(0, 2, (60, 1)).astype(float) for _ in range(2)]
+    rates = [Outcome((side,), "", weights=weights) for side in sides]
+    bits = [Outcome((side, chance, 1 - chance), "", BoR.aggregate, weights=weights) for side in sides]
+    assert paired_difference(*rates).p[0] == paired_difference(*bits).p[0]
+    assert math.isfinite(sensitivity(*rates, 0)(0.05, 0.8))
+
+
+def test_the_test_of_interaction_is_weighted() -> None:
+    """A difference that only light queries have changes between slices without weights, and hardly with them."""
+    rng = np.random.default_rng(4)
+    places = np.repeat([0, 1], 40)
+    light = rng.random(80) < 0.5
+    other = rng.integers(0, 2, 80).astype(float)
+    one = np.where(light & (places == 0), 1.0, other)
+    weights = np.where(light, 1.0, 1000.0)
+    plain = heterogeneity(*(Outcome((x[:, None],), "") for x in (one, other)), places)[0]
+    weighted = heterogeneity(*(Outcome((x[:, None],), "", weights=weights) for x in (one, other)), places)[0]
+    assert plain.p < 0.01
+    # Within swaps of signs the scale of a slice's residuals does not matter: so the weights must be those of queries.
+    assert weighted.p != plain.p
+
+
+def test_few_successes_of_heavy_queries_do_not_make_a_narrow_interval() -> None:
+    weights = np.array([1.0] * 38 + [50.0, 50.0])
+    success = np.zeros((40, 1))
+    success[:3] = 1
+    chance = np.full((40, 1), 0.01) * np.linspace(0.5, 1.5, 40)[:, None]
+    ((_, high),) = Bootstrap(1000).intervals(
+        [Outcome((success, chance, 1 - chance), "", BoR.aggregate, weights=weights)]
+    )
+    # One of the two heavy queries alone would raise the rate to more than a third.
+    assert high[0] > math.log2(0.33 / 0.01)
+
+
+def test_clusters_and_weights_together() -> None:
+    clusters = {query: i // 3 for i, query in enumerate(QUERIES)}
+    report = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, bootstrap=Bootstrap(300, clusters=clusters), **OPTIONS)
+    plain = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, bootstrap=None, **OPTIONS)
+    for key, estimate in report.runs["one"].estimates.items():
+        assert estimate.value == pytest.approx(plain.runs["one"].estimates[key].value, nan_ok=True)
+    estimate = report["one", "RA-nWG@3"]
+    assert estimate.low < estimate.value < estimate.high
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", ["unrelated", "heavier better", "heavier worse"])
+def test_coverage_of_golden_samples(relation) -> None:
+    """A short form of `benchmarks/weights.py`: queries drawn with probabilities proportional to their frequency."""
+    from benchmarks.weights import FIGURES, of_traffic
+
+    counts = of_traffic(relation, 30, 60, np.random.default_rng(11))
+    for figure in FIGURES:
+        assert counts.covered[figure].min() / 60 >= 0.85
+    for figure in FIGURES[:2]:
+        assert counts.false[figure].max() / 60 <= 0.15
+
+
+# -- what users give --------------------------------------------------------------------------------------
+
+
+def test_forms_of_weights_give_the_same(tmp_path) -> None:
+    import pandas
+
+    rows = [{"query_id": query, "weight": weight, "n": 1} for query, weight in WEIGHTS.items()]
+    (tmp_path / "golden.jsonl").write_text("".join(json.dumps({**row, "members": ["a"]}) + "\n" for row in rows))
+    pandas.DataFrame(rows).to_csv(tmp_path / "w.csv", index=False)
+    pandas.DataFrame(rows).rename(columns={"weight": "asked"}).to_parquet(tmp_path / "w.parquet")
+    given = [
+        WEIGHTS,
+        rows,
+        pandas.DataFrame(rows),
+        tmp_path / "golden.jsonl",
+        str(tmp_path / "w.csv"),
+        f"{tmp_path / 'w.parquet'}:asked",
+    ]
+    found = [
+        rs.evaluate(LABELS, RUNS, weights=each, measures=["RA-nWG"], depths=[3], scale="utility").to_rows()
+        for each in given
+    ]
+    assert all(repr(each) == repr(found[0]) for each in found)
+    ones = rs.evaluate(LABELS, RUNS, weights=f"{tmp_path / 'w.csv'}:n", measures=["RA-nWG"], scale="utility")
+    assert ones.weights is not None
+    assert ones.weights["source"].endswith("w.csv:n")
+    assert ones.weights["effective"] == 60
+
+
+WITHOUT = {query: weight for query, weight in WEIGHTS.items() if query != "q07"}
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({**WEIGHTS, "q03": -1}, r"weights\['q03'\]: the weight of query 'q03' is -1; give a finite number ≥ 0"),
+        ({**WEIGHTS, "q03": math.nan}, r"query 'q03' has no weight: give a number, or 0"),
+        ({**WEIGHTS, "q03": None}, r"query 'q03' has no weight"),
+        ({**WEIGHTS, "q03": math.inf}, r"the weight of query 'q03' is inf"),
+        ({**WEIGHTS, "q03": "often"}, r"the weight of query 'q03' is 'often'"),
+        ({**WEIGHTS, "q03": True}, r"the weight of query 'q03' is True"),
+        ({**WEIGHTS, "q03": 10**400}, r"the weight of query 'q03' is 1000"),
+        (WITHOUT, r"1 of the 60 measured queries have no weight \('q07'\): give each a weight, or 0 to leave it out"),
+        (dict.fromkeys(QUERIES, 0), r"all measured queries have the weight 0"),
+        ({"x": 1}, r"none of the 1 query ids is a measured query \(the weights have 'x', the labels 'q00'"),
+        ({}, r"weights: there are no weights"),
+        ([{"query_id": "q00", "share": 1}], r"weights, row 1: no column for the weight; it has query_id, share"),
+        ([{"query_id": "q0", "weight": 1}, {"query_id": "q0", "weight": 2}], r"row 2: query 'q0' has the weight 2"),
+        ([{"query_id": "", "weight": 1}], r"row 1: the query id is empty"),
+        ("none.csv", r"weights \(--weights\): there is no file 'none.csv'"),
+        ([3], r"weights: row 1: expected a row with named columns"),
+    ],
+)
+def test_wrong_weights_are_named(weights, message) -> None:
+    with pytest.raises(InputError, match=message):
+        rs.evaluate(LABELS, RUNS, weights=weights, scale="utility")
+
+
+def test_a_wrong_weight_of_a_file_is_named_with_its_line(tmp_path) -> None:
+    file = tmp_path / "w.csv"
+    file.write_text("query_id,weight\n" + "".join(f"{query},1\n" for query in QUERIES) + "q60,-2\n")
+    with pytest.raises(InputError, match=r"w.csv:62: the weight of query 'q60' is '-2'"):
+        rs.evaluate(LABELS, RUNS, weights=file, scale="utility")
+
+
+def test_weights_of_other_queries_are_counted() -> None:
+    weights = {**WEIGHTS, "elsewhere": sum(WEIGHTS.values())}
+    report = rs.evaluate(LABELS, RUNS, weights=weights, measures=["Harm"], scale="utility", bootstrap=None)
+    assert report.weights is not None
+    assert (report.weights["unmeasured"], report.weights["unmeasured_sum"]) == (1, sum(WEIGHTS.values()))
+    assert any("1 weighted query of weights not measured: 50.0% of the weight" in n for n in report.runs["one"].notes)
+
+
+# -- what takes no weights --------------------------------------------------------------------------------
+
+CONTROLS = {query: {f"c{j}": 1 + j % 5 for j in range(3)} for query in QUERIES}
+HUMAN = {query: dict(list(LABELS[query].items())[:3]) for query in QUERIES}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"controls": CONTROLS, "measures": ["BoR"]}, "a random baseline from controls cannot be weighted"),
+        ({"human": HUMAN}, "figures that people's labels .human. calibrate cannot be weighted"),
+        ({"bootstrap": "poisson"}, "the Poisson bootstrap cannot be weighted"),
+    ],
+)
+def test_what_would_ignore_weights_is_refused(options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        rs.evaluate(LABELS, RUNS, weights=WEIGHTS, **{**OPTIONS, **options})
+
+
+def test_figures_without_a_random_baseline_are_weighted_beside_controls() -> None:
+    report = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, controls=CONTROLS, **{**OPTIONS, "measures": ["RA-nWG"]})
+    plain = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, **{**OPTIONS, "measures": ["RA-nWG"]})
+    assert report["one", "RA-nWG@3"].value == plain["one", "RA-nWG@3"].value
+
+
+def test_an_unpaired_comparison_is_refused() -> None:
+    with pytest.raises(InputError, match="an unpaired comparison cannot be weighted"):
+        rs.compare(LABELS, RUNS, weights=WEIGHTS, paired=False, **OPTIONS)
+    with pytest.raises(InputError, match=r"the loss against an exact index .exact. cannot be weighted"):
+        rs.compare(LABELS, RUNS, weights=WEIGHTS, exact="one", **OPTIONS)
+    outcomes = [Outcome((np.zeros((3, 1)),), "", weights=np.array([1.0, 2.0, 3.0]))] * 2
+    with pytest.raises(InputError, match="cannot be weighted"):
+        unpaired_difference(*outcomes)
+
+
+def test_what_follows_from_a_weighted_report_is_refused() -> None:
+    from rag_selectivity.advice import advise_on
+    from rag_selectivity.decision import decide
+    from rag_selectivity.statistics.moments import Moments
+    from rag_selectivity.statistics.next_passages import next_passages
+
+    report = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, **{**OPTIONS, "measures": ["RA-nWG"]})
+    judged = report.runs["one"].judged
+    assert judged is not None
+    for call in (
+        lambda: decide(report),
+        lambda: advise_on(report, "one"),
+        lambda: next_passages(judged),
+        lambda: Moments.of(Outcome((np.zeros((2, 1)),), "", weights=np.array([1.0, 2.0]))),
+    ):
+        with pytest.raises(InputError, match="cannot be weighted"):
+            call()
+    with pytest.raises(InputError, match="not explained in words"):
+        explain(report)
+
+
+# -- stored reports and views -----------------------------------------------------------------------------
+
+
+def stored(folder: Path, weights, name: str = "before.json") -> StoredReport:
+    measures = ["RA-nWG", "Success"]
+    report = rs.evaluate(LABELS, {"one": RUNS["one"]}, weights=weights, **{**OPTIONS, "measures": measures})
+    report.save(folder / name)
+    return StoredReport.read(folder / name)
+
+
+def test_a_stored_report_is_compared_with_its_weights(tmp_path) -> None:
+    before = stored(tmp_path, WEIGHTS)
+    assert before.runs["one"].estimates["RA-nWG@3"].effective is not None
+    options = {**OPTIONS, "measures": ["RA-nWG", "Success"]}
+    now = rs.evaluate(LABELS, {"one": RUNS["other"]}, weights=WEIGHTS, **options)
+    change = Against.of(now, before).change("one", rs.parse_measure("RA-nWG@3"))
+    row = rs.compare(LABELS, RUNS, weights=WEIGHTS, **options)["other", "RA-nWG@3"]
+    assert (change.low, change.high, change.p) == pytest.approx((row.low, row.high, row.p))
+    doubled = rs.evaluate(LABELS, RUNS, weights={q: 2 * w for q, w in WEIGHTS.items()}, **options)
+    assert Against.of(doubled, before, runs=["one"]).change("one", rs.parse_measure("RA-nWG@3")).n == 60
+
+
+def test_weighted_results_fit_their_schemas() -> None:
+    options = {**OPTIONS, "measures": ["RA-nWG", "BoR"], "by": HARD}
+    assert problems("report", written(rs.evaluate(LABELS, RUNS, weights=WEIGHTS, **options))) == []
+    assert problems("comparison", written(rs.compare(LABELS, RUNS, weights=WEIGHTS, **options))) == []
+
+
+@pytest.mark.parametrize("weighted_then", [True, False])
+def test_a_stored_report_with_other_weights_is_refused(tmp_path, weighted_then) -> None:
+    before = stored(tmp_path, WEIGHTS if weighted_then else None)
+    for weights in (None if weighted_then else WEIGHTS, {**WEIGHTS, "q05": 99}):
+        report = rs.evaluate(LABELS, {"one": RUNS["one"]}, weights=weights, **{**OPTIONS, "measures": ["RA-nWG"]})
+        with pytest.raises(InputError, match="weight"):
+            Against.of(report, before)
+
+
+def test_every_view_says_that_figures_are_weighted(tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    report = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, by=HARD, **{**OPTIONS, "measures": ["RA-nWG", "Success"]})
+    effective = effective_size(np.array(list(WEIGHTS.values()), float))
+    said = f"weighted by weights: 60 queries, effectively {effective:.1f} of equal weight"
+    assert said in " ".join(report.to_text().split())
+    assert said in " ".join(report.to_markdown().split())
+    assert said in report.to_html()
+    assert said in report._repr_html_()
+    assert report.to_dict()["settings"]["weights"]["effective"] == pytest.approx(effective)
+    assert report.to_dict()["runs"]["one"]["measures"]["Success@3"]["effective"] == pytest.approx(
+        report["one", "Success@3"].effective
+    )
+    assert all("effective" in row for row in report.to_rows())
+    comparison = rs.compare(LABELS, RUNS, weights=WEIGHTS, **{**OPTIONS, "measures": ["RA-nWG"]})
+    assert "60 queries (weighted)" in comparison.to_text()
+    assert comparison.to_dict()["settings"]["weights"]["source"] == "weights"
+    plain = rs.evaluate(LABELS, RUNS, **{**OPTIONS, "measures": ["RA-nWG"]})
+    assert "weight" not in plain.to_text().split("note")[0]
+    assert "effective" not in plain.to_rows()[0]
+    assert plain.weights is None
+
+
+# -- the command line -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "asked.txt").write_text(
+        "".join(f"question about {query}\n" * WEIGHTS[query] for query in QUERIES), encoding="utf-8"
+    )
+    run_command("golden", "queries", "asked.txt", "--size", "30", "--seed", "3", "-o", "golden.jsonl", cwd=tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "golden.jsonl").read_text().splitlines()]
+    ids = {row["query_id"]: row["text"].split()[-1] for row in rows}
+    (tmp_path / "qrels.trec").write_text(
+        "".join(f"{new} 0 {p} {grade}\n" for new, old in ids.items() for p, grade in LABELS[old].items())
+    )
+    for name, run in RUNS.items():
+        (tmp_path / f"{name}.trec").write_text(
+            "".join(
+                f"{new} Q0 {p} {rank} {100 - rank} t\n"
+                for new, old in ids.items()
+                for rank, p in enumerate(run.get(old, ()), 1)
+            )
+        )
+    return tmp_path, rows, ids
+
+
+def test_golden_queries_and_their_weights_go_through_the_commands(folder) -> None:
+    place, rows, ids = folder
+    shared = ["--qrels", "qrels.trec", "--scale", "utility", "--corpus-size", "500", "--weights", "golden.jsonl"]
+    done = run_command(
+        "evaluate", *shared, "--run", "one.trec", "--depths", "3", "--measure", "RA-nWG", "--format", "json", cwd=place
+    )
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    report = rs.evaluate(
+        {new: LABELS[old] for new, old in ids.items()},
+        {new: RUNS["one"][old] for new, old in ids.items() if old in RUNS["one"]},
+        scale="utility",
+        measures=["RA-nWG"],
+        depths=[3],
+        bootstrap=None,
+    )
+    values = dict(zip(report.runs["run"].queries, report.runs["run"].per_query["RA-nWG@3"], strict=True))
+    known = [(row["weight"], values[row["query_id"]]) for row in rows if not math.isnan(values[row["query_id"]])]
+    expected = sum(w * v for w, v in known) / sum(w for w, _ in known)
+    assert data["runs"]["one"]["measures"]["RA-nWG@3"]["value"] == pytest.approx(expected)
+    assert data["settings"]["weights"]["source"] == "golden.jsonl"
+    assert data["settings"]["weights"]["sum"] == pytest.approx(sum(WEIGHTS.values()))
+    done = run_command("compare", *shared, "--run", "one.trec", "--run", "other.trec", "--depths", "3", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "30 queries (weighted)" in done.stdout
+    done = run_command("report", *shared, "--run", "one.trec", "--run", "other.trec", "-o", "page.html", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "weighted by golden.jsonl" in (place / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "--run", "one.trec", "--k", "3"], "a decision (--k) cannot be weighted"),
+        (["evaluate", "--run", "one.trec", "--explain"], "not explained in words"),
+        (["evaluate", "--run", "one.trec", "--method", "poisson"], "the Poisson bootstrap cannot be weighted"),
+        (["evaluate", "--run", "one.trec", "--out-of-core"], "--weights cannot be combined with reading out of core"),
+        (["compare", "--run", "one.trec", "--run", "other.trec", "--unpaired"], "an unpaired comparison cannot be"),
+        (["report", "--run", "one.trec", "-o", "x.md"], "--format markdown cannot be combined with weights"),
+        (["report", "--run", "one.trec", "-o", "x.html", "--k", "3"], "--k cannot be combined with weights"),
+        (["report", "--run", "one.trec", "-o", "x.html", "--baseline", "one"], "--baseline cannot be combined"),
+    ],
+)
+def test_commands_refuse_what_takes_no_weights(folder, arguments, message) -> None:
+    place, _, _ = folder
+    shared = ["--qrels", "qrels.trec", "--scale", "utility", "--corpus-size", "500", "--weights", "golden.jsonl"]
+    done = run_command(*arguments, *shared, cwd=place)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+
+
+def test_gates_are_on_weighted_figures(folder) -> None:
+    place, _, _ = folder
+    shared = ["evaluate", "--qrels", "qrels.trec", "--run", "one.trec", "--scale", "utility", "--depths", "3"]
+    shared += ["--measure", "RA-nWG", "--weights", "golden.jsonl"]
+    run_command(*shared, "-o", "before.json", cwd=place)
+    value = json.loads((place / "before.json").read_text())["runs"]["one"]["measures"]["RA-nWG@3"]["value"]
+    assert run_command(*shared, "--fail-if", f"RA-nWG@3 < {value - 1e-6}", cwd=place).returncode == 0
+    assert run_command(*shared, "--fail-if", f"RA-nWG@3 < {value + 1e-6}", cwd=place).returncode == 1
+    same = [*shared, "--max-drop", "RA-nWG@3:0", "--against", "before.json"]
+    assert run_command(*same, cwd=place).returncode == 0
+    unweighted = [each for each in same if each not in ("--weights", "golden.jsonl")]
+    done = run_command(*unweighted, cwd=place)
+    assert done.returncode == 2
+    assert "the queries are weighted in before.json and not here" in " ".join(done.stderr.split())
