@@ -18,6 +18,7 @@ COMMANDS = (
     "evaluate",
     "compare",
     "sweep",
+    "answers",
     "validate",
     "calibrate-alpha",
     "report",

@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rag_selectivity.agree import agree
+    from rag_selectivity.answers.measure import measure_answers
     from rag_selectivity.calibrate import calibrate_alpha
     from rag_selectivity.compare import compare
     from rag_selectivity.data.policy import Policy
@@ -87,6 +88,7 @@ _PLACES = {
     "evaluate_joined": "evaluate",
     "grade": "grading.grade",
     "join": "join.joining",
+    "measure_answers": "answers.measure",
     "parse_measure": "measures",
     "plan": "planning",
     "plots": "render.plots",
@@ -139,6 +141,7 @@ __all__ = [
     "evaluate_joined",
     "grade",
     "join",
+    "measure_answers",
     "parse_measure",
     "plan",
     "plots",

@@ -167,9 +167,10 @@ def test_every_schema_is_a_schema_and_has_a_real_document(documents) -> None:
     names = {path.stem for path in SCHEMAS.glob("*.json")}
     for name in names:
         jsonschema.Draft202012Validator.check_schema(validator(name).schema)
-    # Claim checks ask an endpoint: tests/test_claims.py has one. Golden sets are in tests/test_golden_check.py.
+    # Claim checks and answers ask an endpoint: tests/test_claims.py and tests/test_answers.py have one. Golden sets are
+    # in tests/test_golden_check.py.
     golden = {"golden-set", "golden-check", "golden-diff"}
-    assert names - {name for name, _ in documents} == {"common", "claims", *golden}
+    assert names - {name for name, _ in documents} == {"common", "claims", "answer-report", *golden}
 
 
 def test_the_formats_page_lists_every_schema_and_its_present_version() -> None:

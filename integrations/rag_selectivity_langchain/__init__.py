@@ -26,6 +26,7 @@ from rag_selectivity_langchain.watching import AsyncSelectivityCallback, Selecti
 
 __all__ = [
     "AsyncSelectivityCallback",
+    "ChainModel",
     "ChatModelJudge",
     "CitationCallback",
     "InterleavedRetriever",
@@ -33,17 +34,27 @@ __all__ = [
     "ToolSelectivityCallback",
     "agrade_retriever",
     "answer_scores",
+    "feedback_of",
     "grade_retriever",
     "identity_of",
     "run_evaluator",
     "run_from_documents",
+    "run_id_of",
     "selectivity",
     "summary_evaluator",
 ]
 
 # Judges need the extra [judge], which the rest does without.
 __getattr__ = load_on_first_use(
-    __name__, {"ChatModelJudge": "judge", "agrade_retriever": "grading", "grade_retriever": "grading"}
+    __name__,
+    {
+        "ChainModel": "answering",
+        "ChatModelJudge": "judge",
+        "agrade_retriever": "grading",
+        "feedback_of": "answering",
+        "grade_retriever": "grading",
+        "run_id_of": "answering",
+    },
 )
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "LiveToolSelectivity",
     "SelectivityEvaluator",
     "SelectivityMetric",
+    "SynthesizerModel",
     "UtilityEvaluator",
     "UtilityResult",
     "agrade_retriever",
@@ -56,6 +57,7 @@ __getattr__ = load_on_first_use(
     __name__,
     {
         "LLMJudge": "judge",
+        "SynthesizerModel": "answering",
         "ContextEntityRecallEvaluator": "judging",
         "ContextPrecisionEvaluator": "judging",
         "ContextRecallEvaluator": "judging",

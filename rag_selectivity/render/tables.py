@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from typing import Any
 
+from rag_selectivity.render.answer_blocks import answer_blocks
 from rag_selectivity.render.blocks import (
     BLANK,
     Block,
@@ -36,6 +37,7 @@ from rag_selectivity.render.online_blocks import (
 from rag_selectivity.render.report_table import report_blocks
 from rag_selectivity.render.validation_blocks import validation_blocks
 from rag_selectivity.results.agreement import JudgeReport
+from rag_selectivity.results.answers import AnswerReport
 from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.claims import ClaimReport
@@ -63,6 +65,7 @@ blocks_of.register(Report)(report_blocks)
 blocks_of.register(Decision)(decision_blocks)
 blocks_of.register(Comparison)(comparison_blocks)
 blocks_of.register(ClaimReport)(claim_blocks)
+blocks_of.register(AnswerReport)(answer_blocks)
 blocks_of.register(Validation)(validation_blocks)
 blocks_of.register(Preference)(preference_blocks)
 blocks_of.register(ArmComparison)(arm_blocks)
