@@ -15,7 +15,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rag_selectivity.agree import agree
-    from rag_selectivity.calibrate import Calibration, calibrate_alpha
+    from rag_selectivity.answers.measure import measure_answers
+    from rag_selectivity.calibrate import calibrate_alpha
     from rag_selectivity.compare import compare
     from rag_selectivity.data.policy import Policy
     from rag_selectivity.data.qrels import Qrels
@@ -37,21 +38,24 @@ if TYPE_CHECKING:
     from rag_selectivity.planning import audit, plan, queries_needed
     from rag_selectivity.render import plots
     from rag_selectivity.results.agreement import JudgeReport
+    from rag_selectivity.results.calibration import Calibration
     from rag_selectivity.results.comparison import Comparison
     from rag_selectivity.results.estimate import Estimate
     from rag_selectivity.results.report import Report
     from rag_selectivity.results.sweep import Sweep
+    from rag_selectivity.results.validation import Validation
     from rag_selectivity.scale import engines, ray
     from rag_selectivity.scale.tally import Tally
     from rag_selectivity.statistics.bootstrap import Bootstrap
     from rag_selectivity.sweep import sweep
+    from rag_selectivity.validate import validate
 
 #: The module of each name, imported when the name is first used, so that a program pays for what it uses.
 _PLACES = {
     "BackgroundGrader": "live.background",
     "Bootstrap": "statistics.bootstrap",
     "Budget": "grading.limits",
-    "Calibration": "calibrate",
+    "Calibration": "results.calibration",
     "Comparison": "results.comparison",
     "Estimate": "results.estimate",
     "Format": "io.formats",
@@ -72,6 +76,7 @@ _PLACES = {
     "Sweep": "results.sweep",
     "Tally": "scale.tally",
     "ToolMonitor": "live.tools",
+    "Validation": "results.validation",
     "agree": "agree",
     "audit": "planning",
     "bits": "measures",
@@ -83,6 +88,7 @@ _PLACES = {
     "evaluate_joined": "evaluate",
     "grade": "grading.grade",
     "join": "join.joining",
+    "measure_answers": "answers.measure",
     "parse_measure": "measures",
     "plan": "planning",
     "plots": "render.plots",
@@ -93,6 +99,7 @@ _PLACES = {
     "register_format": "io.formats",
     "register_measure": "measures",
     "sweep": "sweep",
+    "validate": "validate",
 }
 #: Names that are modules themselves.
 _MODULES = ("engines", "plots", "ray")
@@ -122,6 +129,7 @@ __all__ = [
     "Sweep",
     "Tally",
     "ToolMonitor",
+    "Validation",
     "agree",
     "audit",
     "bits",
@@ -133,6 +141,7 @@ __all__ = [
     "evaluate_joined",
     "grade",
     "join",
+    "measure_answers",
     "parse_measure",
     "plan",
     "plots",
@@ -143,6 +152,7 @@ __all__ = [
     "register_format",
     "register_measure",
     "sweep",
+    "validate",
 ]
 
 if not TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,41 +16,12 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.choosing import best_column, folds_of, out_of_fold, rank_correlations
 
 _GRID = tuple(round(0.01 * i, 2) for i in range(101))
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """The α with the highest rank correlation with answer quality, and that correlation.
-
-    Attributes
-    ----------
-    alpha : float or None
-        None if α cannot change the order of queries, or if the scores are constant.
-    correlation, low, high : float
-        Spearman's rho at `alpha` on all queries, with its bootstrap interval. α is chosen again in every resample.
-    out_of_fold : float
-        Spearman's rho of values whose α was chosen on the other queries. Unlike `correlation` it is not raised by the
-        choice of α on the same queries.
-    n : int
-        Queries with a value and a quality score.
-    regime : float
-        K / mean number of relevant passages. A value below 1 favours T, a value from 1 on favours nDCG.
-    advice : str
-        One or two sentences.
-    """
-
-    alpha: float | None
-    correlation: float
-    low: float
-    high: float
-    out_of_fold: float
-    n: int
-    regime: float
-    advice: str
 
 
 def calibrate_alpha(
@@ -222,25 +193,9 @@ def _regime_advice(regime: float) -> str:
 
 def _best(values: FloatArray, scores: FloatArray) -> tuple[int | None, float]:
     """The column with the highest Spearman correlation (the middle one of a tie), and that correlation."""
-    correlations = _spearman(values, scores)
-    if np.isnan(correlations).all():
-        return None, float("nan")
-    top = np.nanmax(correlations)
-    ties = np.flatnonzero(correlations >= top - 1e-12)
-    return int(ties[len(ties) // 2]), float(top)
-
-
-def _spearman(values: FloatArray, scores: FloatArray) -> FloatArray:
-    """Spearman's rho of each column with the scores; NaN if either is constant."""
-    from scipy.stats import rankdata
-
-    left = rankdata(values, axis=0)
-    right = rankdata(scores)
-    left, right = left - left.mean(axis=0), right - right.mean()
-    scale = np.sqrt((left**2).sum(axis=0) * (right**2).sum())
-    with np.errstate(invalid="ignore", divide="ignore"):
-        result: FloatArray = np.where(scale > 0, right @ left / scale, np.nan)
-    return result
+    correlations = rank_correlations(values, scores)
+    best = best_column(correlations)
+    return (None, float("nan")) if best is None else (best, float(np.nanmax(correlations)))
 
 
 def _interval(values: FloatArray, scores: FloatArray, bootstrap: Bootstrap) -> tuple[float, float]:
@@ -260,23 +215,6 @@ def _out_of_fold(values: FloatArray, scores: FloatArray, folds: int, seed: int) 
 
     NaN with fewer than four queries or fewer than two folds.
     """
-    count = min(folds, len(scores) // 2)
-    if count < 2:
-        return float("nan")
-    order = np.random.default_rng(seed).permutation(len(scores))
-    predicted = np.empty(len(scores))
-    for part in np.array_split(order, count):
-        rest = np.setdiff1d(order, part)
-        best, _ = _best(values[rest], scores[rest])
-        if best is None:
-            return float("nan")
-        # Ranks, not values: values of different alphas are not on the same scale.
-        predicted[part] = _mid_ranks(values[:, best])[part]
-    return float(_spearman(predicted[:, None], scores)[0])
-
-
-def _mid_ranks(values: FloatArray) -> FloatArray:
-    from scipy.stats import rankdata
-
-    result: FloatArray = rankdata(values)
-    return result
+    units = np.arange(len(scores))
+    predicted = out_of_fold([(values, scores, units)], folds_of(units, folds, seed))
+    return float("nan") if predicted is None else float(rank_correlations(predicted[0][:, None], scores)[0])

@@ -22,6 +22,7 @@ from rag_selectivity.results.provenance import (
     ONE_JUDGE,
     OUTDATED,
     SAME_FAMILY,
+    SELF_PREFERENCE,
     UNKNOWN_ORIGIN,
 )
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
@@ -44,6 +45,7 @@ CAVEATS: dict[str, tuple[str, ...]] = {
     NO_AGREEMENT: (SOFT,),
     LOW_AGREEMENT: (STRONG,),
     SAME_FAMILY: (SOFT,),
+    SELF_PREFERENCE: (SOFT,),
     OUTDATED: (SOFT,),
     UNKNOWN_ORIGIN: (NOTE,),
     NOT_DRAWN: (SOFT,),

@@ -19,6 +19,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import figures_at
 from rag_selectivity.io.lengths import passage_tokens
 from rag_selectivity.io.reading import named_runs, run_of
+from rag_selectivity.io.scores import answer_scores
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.list_tokens import ListTokens
 from rag_selectivity.joined import join_runs
@@ -29,6 +30,8 @@ from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.next_passages import next_passages_of_runs
+from rag_selectivity.validate.by_k import answers_by_k
+from rag_selectivity.wording import enumeration
 
 
 def sweep(
@@ -53,6 +56,9 @@ def sweep(
     bootstrap: Bootstrap = Bootstrap(),
     ids: str | None = None,
     human: Any = None,
+    scores: Any = None,
+    score_column: str | None = None,
+    score_range: tuple[float, float] | None = None,
     **choices: Any,
 ) -> Sweep:
     """Measure every K from 1 to the depth of the lists, and recommend one up to `max_k`.
@@ -83,12 +89,21 @@ def sweep(
         The budget: the most passages that the LLM is given. The loss is measured against this K.
     max_loss : float
         The largest loss that is allowed against max_k, as a share: .02 is two percentage points.
+    scores : path, DataFrame, rows or mapping, optional
+        Scores of the answers, with the K of each (`k`), as in `validate`. They take the place of success in the advice:
+        the smallest K with scores that, as every larger one, loses at most `max_loss` of their range against the
+        largest K up to `max_k`. `RunSweep.answers` has the scores at each K.
+    score_column : str, optional
+        The column of the scores, if it is not called `score`.
+    score_range : (float, float), optional
+        The lowest and the highest possible score; needed unless all scores are from 0 to 1.
 
     Returns
     -------
     Sweep
         `rag_selectivity.advice.advise` documents the advice,
-        `rag_selectivity.statistics.next_passages.next_passages` the next passages.
+        `rag_selectivity.statistics.next_passages.next_passages` the next passages,
+        `rag_selectivity.validate.by_k.answers_by_k` the advice by the answers.
 
     Raises
     ------
@@ -99,6 +114,10 @@ def sweep(
         raise InputError(f"max_depth must be a whole number ≥ 1, got {max_depth!r}")
     bootstrap, chosen_policy = Bootstrap.required(bootstrap), resolve_policy(policy, **choices)
     form = IdForm.of(ids)
+    if scores is None and (score_column is not None or score_range is not None):
+        raise InputError("score_column and score_range are about scores of answers: give scores, or leave them out")
+    if scores is not None and min_success is not None:
+        raise InputError("min_success is about success, and scores take its place: leave one of the two out")
     opened = {name: run_of(run).in_form(form) for name, run in named_runs(runs).items()}
     lengths = None if tokens is None else passage_tokens(tokens, form)
     joined = join_runs(
@@ -114,6 +133,12 @@ def sweep(
         ids=ids,
         human=human,
     )
+    answered = None
+    if scores is not None:
+        queries = list(dict.fromkeys(query for run in joined.judged.values() for query in run.queries))
+        answered = answer_scores(
+            scores, list(joined.judged), queries, column=score_column, score_range=score_range, form=form
+        )
     sweeps = {}
     for name, run in joined.judged.items():
         run.require_corpus_size("a sweep")
@@ -142,14 +167,36 @@ def sweep(
         hits = 1 if m is None else m
         last = max_k if curves is not None and max_depth is None else max_depth
         rows = _Swept(run, rel, hits, last, cost, curves).rows()
-        sweeps[name] = RunSweep(tuple(rows), advice, ())
+        of_answers = None
+        if answered is not None and name in answered.by_run:
+            of_answers = answers_by_k(
+                run,
+                name,
+                answered,
+                score_range=score_range,
+                max_k=max_k,
+                max_loss=max_loss,
+                max_tokens=max_tokens,
+                tokens=cost,
+                rel=rel,
+                m=hits,
+                bootstrap=bootstrap,
+            )
+            advice = of_answers.recommendation
+        sweeps[name] = RunSweep(tuple(rows), advice, (), of_answers)
     if joined.ground is None:
         further = next_passages_of_runs(joined.judged, rel=rel, m=1 if m is None else m, bootstrap=bootstrap)
         sweeps = {name: replace(swept, next_passages=further[name]) for name, swept in sweeps.items()}
     settings = {**bootstrap.settings, "rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
     settings["basis"] = AS_JUDGED if joined.ground is None else CALIBRATED
     settings |= {"max_tokens": max_tokens, "min_success": min_success}
-    return Sweep(sweeps, settings, () if joined.ground is None else (_calibrated_note(joined.ground),))
+    notes = [] if joined.ground is None else [_calibrated_note(joined.ground)]
+    if answered is not None:
+        notes += answered.remarks
+        without = [name for name in sweeps if name not in answered.by_run]
+        if without:
+            notes.append(f"no answer of {enumeration(without)} has a score: the advice there is by labels")
+    return Sweep(sweeps, settings, tuple(notes))
 
 
 def _calibrated_note(ground: Ground) -> str:

@@ -109,11 +109,11 @@ def _start(
     return subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, env=variables)
 
 
-def cli(folder: Path, *arguments: str) -> Finished:
+def cli(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 60) -> Finished:
     """Run any command to its end."""
     began = time.monotonic()
-    process = _start(folder, *arguments)
-    out, err = process.communicate(timeout=60)
+    process = _start(folder, *arguments, env=env)
+    out, err = process.communicate(timeout=timeout)
     return Finished(process.returncode, out, err, time.monotonic() - began)
 
 

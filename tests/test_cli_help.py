@@ -30,7 +30,10 @@ COMMANDS: dict[str, Any] = all_commands()
 def helps() -> dict[str, str]:
     """{command: its help}; the empty name is that of the program."""
     runner = CliRunner(env={"COLUMNS": "80"})
-    return {name: runner.invoke(app, [*name.split(), "--help"]).output for name in ("", "golden", "store", *COMMANDS)}
+    return {
+        name: runner.invoke(app, [*name.split(), "--help"]).output
+        for name in ("", "golden", "online", "store", *COMMANDS)
+    }
 
 
 def visible(command: Any) -> list[Any]:

@@ -94,7 +94,7 @@ def test_lines_that_could_not_be_written_are_counted_and_the_trace_goes_on(tmp_p
     trace = f"{tmp_path}/trace.jsonl"
     assert [record.message for record in caplog.records] == [
         f"{trace}: cannot be written (No such file or directory); make the folder {tmp_path} first. Until it can be "
-        "written, lines are left out of the trace, and counted",
+        "written, lines are left out, and counted",
         f"{trace}: can be written again; it lacks 3 lines",
     ]
     assert monitor.traffic.not_traced == 3

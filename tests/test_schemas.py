@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity import online
 from rag_selectivity.cli import main
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
@@ -60,6 +61,7 @@ def documents(tmp_path_factory) -> list[tuple[str, Any]]:
         ("report", rs.evaluate(GRADES, {"run": RUN}, scale="utility", bootstrap=None)),
         ("comparison", compared),
         ("sweep", rs.sweep(GRADES, {"run": RUN}, scale="utility", corpus_size=50)),
+        *of_answers(),
         ("decision", decision),
         ("agreement", rs.agree({q: GRADES[q] for q in QUERIES[:6]}, GRADES)),
         ("grading", graded),
@@ -67,6 +69,7 @@ def documents(tmp_path_factory) -> list[tuple[str, Any]]:
         ("plan", rs.plan(50, 4, [5, 20])),
         ("audit", rs.audit(place / "log.csv")),
         ("tools", monitor.report()),
+        *of_online(),
     ]
     lines = [("trace", line) for line in traced(place / "trace.jsonl")]
     with Store(store) as opened:
@@ -82,11 +85,59 @@ def documents(tmp_path_factory) -> list[tuple[str, Any]]:
             annotators=["ada"],
         )
     lines += [("label", line) for line in read_lines(place / "labels.jsonl")]
+    lines += [("online", line) for line in logged(place / "online.jsonl")]
     lines += [("origins", line) for line in read_lines(place / "labels.qrels.origins.jsonl")]
     given = {n: Answer(n, *item.fingerprints, 4 if n else None, "", 1.7e9, 20.0) for n, item in enumerate(task.items)}
     write_answers(place / "answers.json", task, given)
     answers = json.loads((place / "answers.json").read_text(encoding="utf-8"))
     return [*((name, written(result)) for name, result in found), *lines, ("answers", answers)]
+
+
+def of_answers() -> list[tuple[str, Any]]:
+    """Results that rest on scores of answers."""
+    report = rs.evaluate(GRADES, {"run": RUN, "other": OTHER}, measures=["RA-nWG", "F"], bootstrap=None, **MEASURED)
+    rows = [
+        {"query_id": q, "run": run, "k": k, "score": (i * k + len(run)) % 3 / 2}
+        for i, q in enumerate(QUERIES)
+        for run in ("run", "other")
+        for k in (1, 2)
+    ]
+    known = [{"query_id": q, "run": "", "k": 0, "score": i % 2} for i, q in enumerate(QUERIES)]
+    swept = rs.sweep(GRADES, {"run": RUN, "other": OTHER}, scale="utility", corpus_size=50, scores=rows)
+    quality = {q: i % 4 for i, q in enumerate(QUERIES)}
+    return [
+        ("validation", rs.validate(report, [*rows, *known])),
+        ("validation", rs.validate(report, {"run": dict.fromkeys(QUERIES, 1.0)})),
+        ("sweep", swept),
+        ("calibration", rs.calibrate_alpha(report, quality, measure="F@1", run="run")),
+    ]
+
+
+def of_online() -> list[tuple[str, Any]]:
+    test = online.Experiment(
+        [online.Metric("cited"), online.Metric("ms", "mean", margin=0.1, guardrail=True, higher_is_better=False)]
+    )
+    for i in range(40):
+        test.add({"arm": "ab"[i % 2], "cited": i % 3 == 0, "ms": None if i < 2 else i / 40})
+    record = {"query": "q", "team": {"d1": "a", "d2": "b"}, "passages": ["d1", "d2"], "credit": {"d2": 1}}
+    past = [{"online": x, "offline": {"BoR@10": x, "P@5": -x}, "winner": "b"} for x in (0.1, 0.2)]
+    return [
+        ("preference", online.preference([record])),
+        ("arms", online.compare_arms([0.5], [0.5], "mean", sequential=False)),
+        ("experiment", test.decide()),
+        ("positions", online.citation_rates([record])),
+        ("foretold", online.foretold(past)),
+    ]
+
+
+def logged(path: Path) -> list[Any]:
+    log = online.RecordLog(path)
+    draft = online.interleave({"a": ["d1"], "b": ["d2"]}, k=2, seed="i1")
+    log.draft(draft, "q1", user="u1", session="s1")
+    log.credit("i1", {"d1": 1})
+    log.close()
+    shuffled = online.shuffle(["d1", "d2"], seed="i2").record("q1", {"d1": 1})
+    return [*read_lines(path), *online.join_records(path), *online.join_records([shuffled])]
 
 
 def traced(path: Path) -> list[Any]:
@@ -116,9 +167,10 @@ def test_every_schema_is_a_schema_and_has_a_real_document(documents) -> None:
     names = {path.stem for path in SCHEMAS.glob("*.json")}
     for name in names:
         jsonschema.Draft202012Validator.check_schema(validator(name).schema)
-    # Claim checks ask an endpoint: tests/test_claims.py has one. Golden sets are in tests/test_golden_check.py.
+    # Claim checks and answers ask an endpoint: tests/test_claims.py and tests/test_answers.py have one. Golden sets are
+    # in tests/test_golden_check.py.
     golden = {"golden-set", "golden-check", "golden-diff"}
-    assert names - {name for name, _ in documents} == {"common", "claims", *golden}
+    assert names - {name for name, _ in documents} == {"common", "claims", "answer-report", *golden}
 
 
 def test_the_formats_page_lists_every_schema_and_its_present_version() -> None:

@@ -211,7 +211,18 @@ def mutated(document: Any, chance: random.Random) -> Any:
 
 
 #: What a reader of a report takes no figure from, or can do without.
-_NOT_READ = {"trust", "decision", "absent", "notes", "diagnosis", "settings", "input", "caveats", "reason"}
+_NOT_READ = {
+    "trust",
+    "decision",
+    "absent",
+    "notes",
+    "diagnosis",
+    "settings",
+    "input",
+    "caveats",
+    "reason",
+    "slots_per_relevant",
+}
 
 
 def is_read(error: Any) -> bool:

@@ -16,29 +16,45 @@ except ImportError as error:
 
 from rag_selectivity import InputError, Run
 from rag_selectivity.single import load_on_first_use
+from rag_selectivity_langchain.answers import answer_scores
 from rag_selectivity_langchain.batch import selectivity
 from rag_selectivity_langchain.documents import identities_of, identity_of
+from rag_selectivity_langchain.interleaving import CitationCallback, InterleavedRetriever
 from rag_selectivity_langchain.langsmith import run_evaluator, summary_evaluator
 from rag_selectivity_langchain.tools import ToolSelectivityCallback
 from rag_selectivity_langchain.watching import AsyncSelectivityCallback, SelectivityCallback
 
 __all__ = [
     "AsyncSelectivityCallback",
+    "ChainModel",
     "ChatModelJudge",
+    "CitationCallback",
+    "InterleavedRetriever",
     "SelectivityCallback",
     "ToolSelectivityCallback",
     "agrade_retriever",
+    "answer_scores",
+    "feedback_of",
     "grade_retriever",
     "identity_of",
     "run_evaluator",
     "run_from_documents",
+    "run_id_of",
     "selectivity",
     "summary_evaluator",
 ]
 
 # Judges need the extra [judge], which the rest does without.
 __getattr__ = load_on_first_use(
-    __name__, {"ChatModelJudge": "judge", "agrade_retriever": "grading", "grade_retriever": "grading"}
+    __name__,
+    {
+        "ChainModel": "answering",
+        "ChatModelJudge": "judge",
+        "agrade_retriever": "grading",
+        "feedback_of": "answering",
+        "grade_retriever": "grading",
+        "run_id_of": "answering",
+    },
 )
 
 

@@ -16,7 +16,9 @@ except ImportError as error:
 
 from rag_selectivity import Run
 from rag_selectivity.single import load_on_first_use
+from rag_selectivity_llama_index.answers import answer_scores
 from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluator
+from rag_selectivity_llama_index.interleaving import CitationHandler, InterleavedRetriever
 from rag_selectivity_llama_index.live import LiveSelectivity
 from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
 from rag_selectivity_llama_index.nodes import identities_of, identity_of
@@ -24,19 +26,23 @@ from rag_selectivity_llama_index.results import defined_mean, report_from_result
 from rag_selectivity_llama_index.tools import LiveToolSelectivity
 
 __all__ = [
+    "CitationHandler",
     "ContextEntityRecallEvaluator",
     "ContextPrecisionEvaluator",
     "ContextRecallEvaluator",
     "ContextRelevanceEvaluator",
     "Evaluation",
+    "InterleavedRetriever",
     "LLMJudge",
     "LiveSelectivity",
     "LiveToolSelectivity",
     "SelectivityEvaluator",
     "SelectivityMetric",
+    "SynthesizerModel",
     "UtilityEvaluator",
     "UtilityResult",
     "agrade_retriever",
+    "answer_scores",
     "configure",
     "defined_mean",
     "grade_retriever",
@@ -51,6 +57,7 @@ __getattr__ = load_on_first_use(
     __name__,
     {
         "LLMJudge": "judge",
+        "SynthesizerModel": "answering",
         "ContextEntityRecallEvaluator": "judging",
         "ContextPrecisionEvaluator": "judging",
         "ContextRecallEvaluator": "judging",

@@ -16,6 +16,7 @@ except ImportError as error:
 
 from rag_selectivity import Run
 from rag_selectivity.single import Labels, load_on_first_use, text_id
+from rag_selectivity_ragas.answers import answer_scores
 from rag_selectivity_ragas.batch import selectivity
 from rag_selectivity_ragas.metrics import (
     NDCG,
@@ -64,6 +65,7 @@ __all__ = [
     "SelectivityMetric",
     "Success",
     "agrade_dataset",
+    "answer_scores",
     "bor_from_result",
     "grade_dataset",
     "run_from_dataset",

@@ -37,6 +37,15 @@ class _Program(Group):
         Listed("evaluate", "Measure runs against labels.", _RUNS),
         Listed("compare", "Compare runs with a baseline: differences, intervals and tests.", _RUNS),
         Listed("sweep", "Measure every depth K and advise one.", _RUNS),
+        Listed("answers", "Have an LLM answer from what was retrieved, and score its answers.", _RUNS),
+        Listed("validate", "Show which measure at which K follows the scores of the answers.", _RUNS),
+        Listed(
+            "calibrate-alpha",
+            "Choose the alpha of F, Fe or T by the scores of the answers.",
+            _RUNS,
+            module="calibrate_alpha",
+            function="calibrate_alpha",
+        ),
         Listed("report", "Write an HTML page: what to decide about the runs, and why.", _RUNS),
         Listed("grade", "Have an LLM grade (query, passage) pairs from 1 to 5.", _LABELS),
         Listed("claims", "Check which claims of reference answers the passages support.", _LABELS),
@@ -87,6 +96,21 @@ class _Golden(Group):
     )
 
 
+def _of_online(name: str, purpose: str) -> Listed:
+    return Listed(name, purpose, "Commands", module=f"online_{name}", function=f"online_{name}")
+
+
+class _Online(Group):
+    listed = (
+        _of_online("interleave", "Interleave two runs: a draft for each query."),
+        _of_online("join", "Join drafts and late credit to one record for each impression."),
+        _of_online("preference", "Say which of two interleaved systems got more credit."),
+        _of_online("compare", "Compare the arms of an A/B test, with guardrails."),
+        _of_online("positions", "Show how often the passage at each position of the prompt is cited."),
+        _of_online("foretold", "Show which offline measures had foretold online outcomes."),
+    )
+
+
 app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -98,6 +122,8 @@ _store = typer.Typer(cls=_Store, rich_markup_mode=None, help="Show, export and i
 app.add_typer(_store, name="store", rich_help_panel=_LABELS)
 _golden = typer.Typer(cls=_Golden, rich_markup_mode=None, help="Make, check, compare and export golden sets.")
 app.add_typer(_golden, name="golden", rich_help_panel=_LABELS)
+_online = typer.Typer(cls=_Online, rich_markup_mode=None, help="Interleaving and A/B tests: what users showed.")
+app.add_typer(_online, name="online", rich_help_panel=_RUNS)
 
 
 def all_commands(group: Any = None) -> dict[str, Command]:
@@ -131,6 +157,7 @@ def _program(
 
 @_store.callback(invoke_without_command=True)
 @_golden.callback(invoke_without_command=True)
+@_online.callback(invoke_without_command=True)
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         put(context.get_help(), None)

@@ -158,12 +158,12 @@ def one_or_named(files: Sequence[str] | None, runs: Sequence[str], option: str) 
 # -- numbers ----------------------------------------------------------------------------------------------
 
 
-def shares(text: str, option: str) -> list[float]:
+def shares(text: str, option: str, what: str = "shares, as in .8,.857") -> list[float]:
     """Numbers separated by commas."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise InputError(f"{option} {text!r} is not a list of shares, as in .8,.857") from None
+        raise InputError(f"{option} {text!r} is not a list of {what}") from None
 
 
 def whole_numbers(text: str | None, option: str) -> list[int] | None:
@@ -174,6 +174,16 @@ def whole_numbers(text: str | None, option: str) -> list[int] | None:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise InputError(f"{option} {text!r} is not a list of whole numbers, as in 1,5,10") from None
+
+
+def score_range_of(text: str | None) -> tuple[float, float] | None:
+    """The ends of a range such as 1,5."""
+    if text is None:
+        return None
+    ends = shares(text, "--score-range", "two numbers, as in 1,5")
+    if len(ends) != 2:
+        raise InputError(f"--score-range {text!r} is not a list of two numbers, as in 1,5")
+    return ends[0], ends[1]
 
 
 def corpus_size_of(text: str | None) -> int | dict[str, int] | None:

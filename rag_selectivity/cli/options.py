@@ -132,6 +132,21 @@ KOption = Annotated[
     ),
 ]
 
+# -- answers ----------------------------------------------------------------------------------------------
+
+ScoresOption = Annotated[
+    Path,
+    input_file(
+        "Scores of answers: table of query_id, run (if there are several), k (passages in the prompt) and score."
+    ),
+]
+ScoreColumnOption = Annotated[
+    str | None, option(INPUT, "NAME", "Column of the scores, as answer_correctness (default: score).")
+]
+ScoreRangeOption = Annotated[
+    str | None, option(INPUT, "LOW,HIGH", "Lowest and highest possible score, as in 1,5; others are an error.")
+]
+
 # -- measures ---------------------------------------------------------------------------------------------
 
 MeasureOption = Annotated[

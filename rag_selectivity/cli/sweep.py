@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import rag_selectivity as rs
@@ -13,6 +14,7 @@ from rag_selectivity.cli.inputs import (
     labels_of,
     named_files,
     policy_choices,
+    score_range_of,
     tokens_of,
 )
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
@@ -33,6 +35,14 @@ def sweep(
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
     human: o.HumanOption = None,
+    scores: Annotated[
+        Path | None,
+        o.input_file(
+            "Scores of answers, in place of success: table of query_id, run (if there are several), k, score."
+        ),
+    ] = None,
+    score_column: o.ScoreColumnOption = None,
+    score_range: o.ScoreRangeOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
@@ -98,6 +108,9 @@ def sweep(
         bootstrap=rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters)),
         ids=ids,
         human=human,
+        scores=scores,
+        score_column=score_column,
+        score_range=score_range_of(score_range),
         **policy_choices(
             order=order,
             ties=ties,

@@ -264,6 +264,37 @@ CAVEAT_PAGES = (
         how_to="a-judge-that-nobody-checked",
     ),
     Code(
+        "self-preference",
+        "The judge of the answers is the model that gave them.",
+        "Models tend to prefer what they wrote themselves. The grades may be too high, and more so for some sets of "
+        "passages than for others, so that differences between them may be wrong too.",
+        "`answers` with a judge whose name is that of the answering model, or the name that the server gives it.",
+        "Have another model judge, best of another maker, or use scores that need no judge, such as `exact_match`.",
+        """
+        import rag_selectivity as rs
+        from rag_selectivity.grading.judge import CallableJudge
+
+        async def ask(messages, schema):
+            if "grade" in schema["properties"]:
+                return {"reason": "by a rule", "grade": 5}
+            return {"answer": "Two years.", "passages": [], "abstain": False}
+
+        model = CallableJudge(ask, "gpt-5-mini")
+        report = rs.measure_answers(
+            {"q1": ["a"]},
+            corpus={"a": "Two years."},
+            queries={"q1": "How long?"},
+            references={"q1": "two years"},
+            model=model,
+            judge=model,
+            depths=[1],
+            store="answers.db",
+        )
+        assert [caveat.code for caveat in report.caveats] == ["self-preference"]
+        """,
+        how_to="answers",
+    ),
+    Code(
         "outdated-labels",
         "Some labels of people are of an older text of their query or passage.",
         "A person read a text that has changed since. The label counts, and may be wrong for the present text.",

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import MissingExtraError
@@ -28,6 +28,17 @@ from rag_selectivity.grading.store import Store, StoredAnswer, digest
 
 #: Part of every answer's key: raise it when a wording below changes, so that everything is asked again.
 PROMPT_VERSION = "1"
+
+
+class Askable(Protocol):
+    """What an Asker can ask: `content` is the hash of everything that decides the answer."""
+
+    @property
+    def content(self) -> bytes: ...
+
+    def call(self) -> Call[BaseModel]:
+        """The call that asks it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +109,17 @@ _FIELDS: dict[str, tuple[str, Any, str]] = {
 }
 
 
-def _question(
+def question_of(
     kind: str, system: str, texts: Sequence[tuple[str, str]], request: str, schema: type[BaseModel]
 ) -> Question:
+    """A question about texts; `kind` tells apart questions that would otherwise be the same."""
     content = json.dumps([kind, system, [list(pair) for pair in texts], request, sorted(schema.model_fields)])
     return Question(digest(content), system, tuple(texts), request, schema)
 
 
 def of_reference(sample: Sample) -> Question:
     """What the claims and entities of a sample's reference are."""
-    return _question(
+    return question_of(
         "reference",
         _JUDGE,
         [("question", sample.user_input), ("reference answer", sample.reference or "")],
@@ -119,7 +131,7 @@ def of_reference(sample: Sample) -> Question:
 
 def of_response(sample: Sample) -> Question:
     """What the claims of a sample's response are."""
-    return _question(
+    return question_of(
         "response",
         _JUDGE,
         [("question", sample.user_input), ("response", sample.response or "")],
@@ -159,10 +171,10 @@ def passage_questions(sample: Sample, parts: Any, checks: tuple[str, ...], batch
     if batch and passages:
         texts = [*known, *((f"passage {i}", text) for i, text in enumerate(passages, 1))]
         request = f"Say of every passage by itself, with its number:\n{asked}"
-        return [_question("passages", _JUDGE, texts, request, _passage_shape(checks, True))]
+        return [question_of("passages", _JUDGE, texts, request, _passage_shape(checks, True))]
     request = f"Say of the passage:\n{asked}"
     return [
-        _question("passage", _JUDGE, [*known, ("passage", text)], request, _passage_shape(checks, False))
+        question_of("passage", _JUDGE, [*known, ("passage", text)], request, _passage_shape(checks, False))
         for text in passages
     ]
 
@@ -174,7 +186,7 @@ def whole_question(sample: Sample, parts: Any, depth: int) -> Question | None:
     passages = enumerate(sample.retrieved_contexts[:depth], 1)
     texts = [*_known_texts(sample, parts, ("recall",)), *((f"passage {i}", text) for i, text in passages)]
     request = "Read the passages together. Which claims do they support, by themselves or taken together?"
-    return _question("whole", _JUDGE, texts, request, WholeSupport)
+    return question_of("whole", _JUDGE, texts, request, WholeSupport)
 
 
 def _known_texts(sample: Sample, parts: Any, checks: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -199,7 +211,7 @@ class Asker:
         self.store = store
         self.settings = settings
 
-    async def ask(self, runner: Runner, questions: Sequence[Question]) -> None:
+    async def ask(self, runner: Runner, questions: Sequence[Askable]) -> None:
         """Ask the questions that have no answer yet."""
         new = {question.content: question for question in questions if self.answer(question) is None}
 
@@ -210,7 +222,7 @@ class Asker:
         await runner.run(calls(), self._store_outcome)
 
     async def _store_outcome(self, outcome: Outcome[BaseModel]) -> int:
-        question: Question = outcome.call.subject
+        question: Askable = outcome.call.subject
         record = StoredAnswer(
             self.settings,
             question.content,
@@ -229,6 +241,6 @@ class Asker:
         await asyncio.wrap_future(self.store.put([record]))
         return 1
 
-    def answer(self, question: Question) -> Any:
+    def answer(self, question: Askable) -> Any:
         """The stored answer, or None."""
         return self.store.answer(self.settings, question.content)

@@ -10,7 +10,7 @@ from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import is_path, named_runs, ranked_lists, read_records
-from rag_selectivity.io.texts import TEXT_NAMES, checked_texts, read_texts
+from rag_selectivity.io.texts import needed_texts, read_texts
 from rag_selectivity.measures.claims import GROUNDEDNESS
 from rag_selectivity.wording import counted
 
@@ -111,13 +111,13 @@ def samples_of_runs(
             raise InputError(
                 f"{what}: {counted(len(empty), 'query', 'queries')} with an empty text ({examples(empty)})"
             )
-    questions = _texts(queries, "queries", QUERY_NAMES, dict.fromkeys(asked))
+    questions = needed_texts(queries, "queries", QUERY_NAMES, dict.fromkeys(asked))
     lists = {name: dict(ranked_lists(each, k)) for name, each in runs.items()}
     passages = dict.fromkeys(
         passage for each in lists.values() for query in asked for passage in dict.fromkeys(each.get(query, ()))
     )
     notes = _check_lists(lists, asked, "reference answer" if references is not None else "response")
-    held = _texts(corpus, "corpus", PASSAGE_NAMES, passages)
+    held = needed_texts(corpus, "corpus", PASSAGE_NAMES, passages)
     by_run = {}
     for name, each in lists.items():
         answers = said.get(name, {})
@@ -182,20 +182,3 @@ def _check_lists(lists: Mapping[str, Mapping[str, Any]], asked: Sequence[str], n
                 f"({examples(left_out)})"
             )
     return notes
-
-
-def _texts(source: Any, what: str, names: Sequence[str], needed: Mapping[str, Any]) -> dict[str, str]:
-    """The texts of the ids that are needed; an InputError that names those without one."""
-    if isinstance(source, Mapping):
-        # Only the texts that are needed are read: a mapping may fetch them when it is asked.
-        by_id = source if all(isinstance(key, str) for key in source) else {str(k): v for k, v in source.items()}
-        found = dict(checked_texts(((id_, by_id[id_]) for id_ in needed if id_ in by_id), what))
-    else:
-        found = {id_: text for id_, text in read_texts(source, what, names, TEXT_NAMES) if id_ in needed}
-    missing = [id_ for id_ in needed if id_ not in found or (what == "queries" and not found[id_].strip())]
-    if missing:
-        raise InputError(
-            f"{what}: {counted(len(missing), 'id')} without a text ({examples(missing)}); add the texts, or check that "
-            f"all files use the same ids"
-        )
-    return found

@@ -17,9 +17,10 @@ from rag_selectivity.data.columns import (
     is_frame,
     optional_column,
 )
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.opening import first_bytes, is_folder, text_lines
 from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.wording import counted
 
 TEXT_NAMES = ("text", "contents", "content", "body", "passage_text", "query", "question")
 
@@ -36,6 +37,23 @@ def read_texts(
     """
     rows = ((str(key), value) for key, value in source.items()) if isinstance(source, Mapping) else None
     return checked_texts(rows if rows is not None else _texts(source, what, names), what, columns)
+
+
+def needed_texts(source: Any, what: str, names: Sequence[str], needed: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of the ids that are needed; an InputError that names those without one."""
+    if isinstance(source, Mapping):
+        # Only the texts that are needed are read: a mapping may fetch them when it is asked.
+        by_id = source if all(isinstance(key, str) for key in source) else {str(k): v for k, v in source.items()}
+        found = dict(checked_texts(((id_, by_id[id_]) for id_ in needed if id_ in by_id), what))
+    else:
+        found = {id_: text for id_, text in read_texts(source, what, names, TEXT_NAMES) if id_ in needed}
+    missing = [id_ for id_ in needed if id_ not in found or (what == "queries" and not found[id_].strip())]
+    if missing:
+        raise InputError(
+            f"{what}: {counted(len(missing), 'id')} without a text ({examples(missing)}); add the texts, or check that "
+            f"all files use the same ids"
+        )
+    return found
 
 
 def checked_texts(

@@ -26,7 +26,7 @@ from rag_selectivity.live.spans import is_otlp, names_spans, read_span_file
 from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_line
 from rag_selectivity.wording import counted
 
-__all__ = ["Trace"]
+__all__ = ["Trace", "trace_lines"]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Trace:
             if value is not None:
                 raise InputError(f"{path}: {option} is for spans, and this trace has ids of its own: leave it out")
         retrievals, without_text, late = [], [], {}
-        for line, row in _rows(path):
+        for line, row in trace_lines(path):
             where = f"{path}:{line}"
             if "schema" in row:
                 check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a trace ({SCHEMA})")
@@ -257,7 +257,7 @@ def is_trace(path: str | Path) -> bool:
     return names_spans(path) or f'"{SCHEMA}"'.encode() in first_bytes(Path(path), 200)
 
 
-def _rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def trace_lines(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The lines of a trace, without a last one that was cut off when its process was killed."""
     try:
         yield from read_records(path)

@@ -21,7 +21,7 @@ from rag_selectivity.io.replacing import append_whole, opened_to_append
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.wording import counted
 
-__all__ = ["SCHEMA", "TraceWriter", "is_cut_off", "unfinished_line"]
+__all__ = ["SCHEMA", "LineWriter", "TraceWriter", "is_cut_off", "unfinished_line"]
 
 #: The name and the version that each line carries; lines of a time before have none.
 SCHEMA = "rag-selectivity/trace/1"
@@ -35,11 +35,8 @@ _SECONDS_UNTIL_LOOK = 0.1
 _LONGEST_LINE = 1 << 24
 
 
-class TraceWriter:
-    """Appends retrievals to a file, each at once. A new file can be read and written by its owner alone.
-
-    Without `texts`, a hash takes the place of a query's text. The same text always has the same hash, so that labels by
-    the text still find it. A hash hides a text from readers, not from somebody who guesses the text and compares.
+class LineWriter:
+    """Appends objects to a file, a line of JSON each, at once. A new file can be read and written by its owner alone.
 
     A file that is removed, as when logs are rotated, is made anew with the next line; one that is renamed within a
     tenth of a second, and the lines before are in the renamed file. A file that cannot be written, as on a full disk,
@@ -52,9 +49,8 @@ class TraceWriter:
         If the file cannot be written at the beginning.
     """
 
-    def __init__(self, path: str | Path, *, texts: bool) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.texts = texts
         self._lock = threading.Lock()
         self._lost = self._lost_before = 0
         self._fails = self._is_closed = False
@@ -68,38 +64,8 @@ class TraceWriter:
         """How many lines could not be written."""
         return self._lost
 
-    def write(self, retrieval: Retrieval, at: float) -> None:
-        """Append a retrieval that happened at a time, in seconds since 1970."""
-        row = {
-            "schema": SCHEMA,
-            "time": round(at, 3),
-            "id": retrieval.id,
-            "query_id": retrieval.query_id,
-            **({"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}),
-            "shown": list(retrieval.shown),
-            # Whether retrievals have pools is not known from one that failed.
-            "pool": None if retrieval.pool is None or retrieval.failed else list(retrieval.pool),
-            "corpus_size": retrieval.corpus_size,
-            "tokens": retrieval.tokens,
-            "seconds": None if retrieval.seconds is None else round(retrieval.seconds, 6),
-            "failed": True if retrieval.failed else None,
-            "arm": retrieval.arm,
-            "outcome": None if retrieval.outcome is None else float(retrieval.outcome),
-            "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
-        }
-        self._write({key: value for key, value in row.items() if value is not None})
-
-    def write_outcome(self, id_: str, outcome: float, at: float) -> None:
-        """Append an outcome that became known after its retrievals."""
-        self._write({"schema": SCHEMA, "time": round(at, 3), "outcome_of": id_, "outcome": outcome})
-
-    def close(self) -> None:
-        """Close the file; what comes later is counted as lost."""
-        with self._lock:
-            self._is_closed = True
-            self._close_file()
-
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Append an object; what cannot be written is counted in `lost`."""
         try:
             line = _line(row)
         except (TypeError, ValueError) as error:
@@ -118,6 +84,12 @@ class TraceWriter:
             else:
                 if self._fails:
                     self._recovered()
+
+    def close(self) -> None:
+        """Close the file; what comes later is counted as lost."""
+        with self._lock:
+            self._is_closed = True
+            self._close_file()
 
     # -- the file, with the lock held ----------------------------------------------------------------
 
@@ -171,7 +143,7 @@ class TraceWriter:
         if not self._fails:
             self._fails, self._lost_before = True, self._lost - 1
             why = f"{self.path}: cannot be written ({error.strerror or error})" if isinstance(error, OSError) else error
-            LOG.error("%s. Until it can be written, lines are left out of the trace, and counted", why)
+            LOG.error("%s. Until it can be written, lines are left out, and counted", why)
 
     def _recovered(self) -> None:
         self._fails = False
@@ -187,6 +159,43 @@ class TraceWriter:
             LOG.warning("%s: the last line was cut off, as when its process is killed; it was removed", self.path)
         elif line:
             append_whole(file, b"\n")
+
+
+class TraceWriter(LineWriter):
+    """Appends retrievals to a file, as `LineWriter` does.
+
+    Without `texts`, a hash takes the place of a query's text. The same text always has the same hash, so that labels by
+    the text still find it. A hash hides a text from readers, not from somebody who guesses the text and compares.
+    """
+
+    def __init__(self, path: str | Path, *, texts: bool) -> None:
+        super().__init__(path)
+        self.texts = texts
+
+    def write(self, retrieval: Retrieval, at: float) -> None:
+        """Append a retrieval that happened at a time, in seconds since 1970."""
+        row = {
+            "schema": SCHEMA,
+            "time": round(at, 3),
+            "id": retrieval.id,
+            "query_id": retrieval.query_id,
+            **({"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}),
+            "shown": list(retrieval.shown),
+            # Whether retrievals have pools is not known from one that failed.
+            "pool": None if retrieval.pool is None or retrieval.failed else list(retrieval.pool),
+            "corpus_size": retrieval.corpus_size,
+            "tokens": retrieval.tokens,
+            "seconds": None if retrieval.seconds is None else round(retrieval.seconds, 6),
+            "failed": True if retrieval.failed else None,
+            "arm": retrieval.arm,
+            "outcome": None if retrieval.outcome is None else float(retrieval.outcome),
+            "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
+        }
+        self.append({key: value for key, value in row.items() if value is not None})
+
+    def write_outcome(self, id_: str, outcome: float, at: float) -> None:
+        """Append an outcome that became known after its retrievals."""
+        self.append({"schema": SCHEMA, "time": round(at, 3), "outcome_of": id_, "outcome": outcome})
 
 
 def _line(row: Mapping[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from typing import Any
 
+from rag_selectivity.render.answer_blocks import answer_blocks
 from rag_selectivity.render.blocks import (
     BLANK,
     Block,
@@ -26,17 +27,29 @@ from rag_selectivity.render.claim_blocks import claim_blocks
 from rag_selectivity.render.control_words import control_power_lines, drawn_lines
 from rag_selectivity.render.decision_blocks import decision_blocks
 from rag_selectivity.render.difference_blocks import comparison_blocks
+from rag_selectivity.render.online_blocks import (
+    arm_blocks,
+    experiment_blocks,
+    foretold_blocks,
+    position_blocks,
+    preference_blocks,
+)
 from rag_selectivity.render.report_table import report_blocks
+from rag_selectivity.render.validation_blocks import validation_blocks
 from rag_selectivity.results.agreement import JudgeReport
+from rag_selectivity.results.answers import AnswerReport
+from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.grading import Grading
+from rag_selectivity.results.online import ArmComparison, ExperimentDecision, Foretold, PositionRates, Preference
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
-from rag_selectivity.results.sweep import RunSweep, Sweep
-from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
+from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
+from rag_selectivity.results.validation import Validation
+from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED, Interval
 from rag_selectivity.statistics.expected_grades import CLOSER, FARTHER, NOT_SHOWN
 from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.wording import counted, level_text, number, signed
@@ -52,6 +65,13 @@ blocks_of.register(Report)(report_blocks)
 blocks_of.register(Decision)(decision_blocks)
 blocks_of.register(Comparison)(comparison_blocks)
 blocks_of.register(ClaimReport)(claim_blocks)
+blocks_of.register(AnswerReport)(answer_blocks)
+blocks_of.register(Validation)(validation_blocks)
+blocks_of.register(Preference)(preference_blocks)
+blocks_of.register(ArmComparison)(arm_blocks)
+blocks_of.register(ExperimentDecision)(experiment_blocks)
+blocks_of.register(PositionRates)(position_blocks)
+blocks_of.register(Foretold)(foretold_blocks)
 
 
 def as_text(result: Result, *, ruled: bool = True) -> str:
@@ -67,6 +87,20 @@ def as_markdown(result: Result) -> str:
 def as_latex(result: Result) -> str:
     """LaTeX; needs booktabs."""
     return latex_of(blocks_of(result))
+
+
+@blocks_of.register
+def _calibration_blocks(found: Calibration) -> Iterable[Block]:
+    chosen = "–" if found.alpha is None else f"{found.alpha:g}"
+    header = ["alpha", "n", "out of fold", "on the same queries"]
+    same = with_interval(Interval(found.correlation, found.low, found.high))
+    yield Table(header, [[chosen, str(found.n), number(found.out_of_fold), same]])
+    yield Paragraph(found.advice)
+    yield Note(
+        "the correlations are Spearman's; the one on the same queries, and its interval, are raised by the choice of "
+        "alpha",
+        "note",
+    )
 
 
 # -- sweep ---------------------------------------------------------------------------------------------
@@ -94,10 +128,31 @@ def _sweep_blocks(sweep: Sweep) -> Iterable[Block]:
     for name, run in sweep.runs.items():
         yield Heading(name)
         yield Table(*_swept(run))
+        if run.answers is not None and run.answers.rows:
+            yield _answers_table(run.answers, sweep.settings.get("level"))
         yield from (Table(*grid) for grid in next_grids(run.next_passages, sweep.settings.get("level")))
         yield Paragraph(run.recommendation.reason)
+        if run.answers is not None and run.answers.finding is not None:
+            yield Paragraph(run.answers.finding)
+        if run.answers is not None and run.answers.left_out:
+            left_out = counted(run.answers.left_out, "query has", "queries have")
+            yield Note(f"{left_out} a score at some K only, and are left out of the answers", "note")
         yield from (Note(warning, "warning") for warning in run.recommendation.warnings)
     yield from (Note(note, "note") for note in sweep.notes)
+
+
+def _answers_table(answers: AnswersByK, level: float | None) -> Table:
+    """The scores of answers at each K; losses as shares of the range of the scores."""
+    tokens = any(row.tokens is not None for row in answers.rows)
+    most = "loss at most" if level is None else f"loss at most [{level_text(level)}]"
+    header = ["K", "answers", "loss", most, *(["tokens"] if tokens else [])]
+    rows = []
+    for row in answers.rows:
+        mark = "*" if row.K == answers.recommendation.K else " "
+        ends = ["", ""] if row.loss_high is None else [signed(row.loss), signed(row.loss_high)]
+        cells = [f"{row.K}{mark}", number(row.score), *ends]
+        rows.append([*cells, *(["" if row.tokens is None else f"{row.tokens:.0f}"] if tokens else [])])
+    return Table(header, rows)
 
 
 def _swept(run: RunSweep) -> tuple[list[str], list[list[str]]]:

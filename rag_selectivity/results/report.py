@@ -164,6 +164,17 @@ class Report(Result):
         counts = dict(Counter(filter(None, verdicts.values())))
         return Diagnosis(overall, counts, verdicts, remedy(pool, share, depth))
 
+    def slots_per_relevant(self, run: str) -> dict[int, float]:
+        """K/N_p of a run at each depth: K divided by the mean number of relevant passages of a query that has one.
+
+        Below 1 there are fewer slots than relevant passages, so no set can hold them all; far above 1 most of the K
+        passages cannot be relevant. Empty if no query has a relevant passage, or if the report was made from sums.
+        """
+        judged = self._run(run).judged
+        relevant = np.empty(0) if judged is None else judged.relevant()
+        known = relevant[relevant > 0]
+        return {depth: depth / float(known.mean()) for depth in self.depths} if len(known) else {}
+
     def per_query(self, run: str | None = None) -> list[dict[str, Any]]:
         """A row for each run and query: {"run", "query", measure: value or None}.
 
@@ -245,6 +256,7 @@ class Report(Result):
                         "duplicates": part.coverage.duplicates,
                     },
                     "measures": {key: estimate.to_dict() for key, estimate in part.estimates.items()},
+                    "slots_per_relevant": {str(k): ratio for k, ratio in self.slots_per_relevant(name).items()},
                     **slices_as_data(part.slices),
                     **self._diagnoses_as_data(name),
                     **_sources_as_data(part),

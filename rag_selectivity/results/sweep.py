@@ -60,6 +60,60 @@ class Recommendation:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswersAtK:
+    """The scores of the answers from K passages.
+
+    Attributes
+    ----------
+    K : int
+    score : float
+        Their mean, over the queries that have a score at every K.
+    loss, loss_high : float or None
+        The mean score at the largest K minus that at this K, as a share of the range of the scores, and the upper end
+        of its paired interval; None at the largest K.
+    tokens : float or None
+        The mean tokens of the top K; None without passage lengths.
+    """
+
+    K: int
+    score: float
+    loss: float
+    loss_high: float | None
+    tokens: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersByK:
+    """What the answers say about K.
+
+    Attributes
+    ----------
+    rows : tuple of AnswersAtK
+        Empty with too few queries.
+    recommendation : Recommendation
+    finding : str or None
+        That success stayed and the answers fell; only if both are shown.
+    queries, left_out : int
+        The queries with a score at every K, and those with a score at some of them only.
+    """
+
+    rows: tuple[AnswersAtK, ...]
+    recommendation: Recommendation
+    finding: str | None
+    queries: int
+    left_out: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON; the recommendation is that of the run."""
+        return {
+            "queries": self.queries,
+            "left_out": self.left_out,
+            "rows": [asdict(row) for row in self.rows],
+            "finding": self.finding,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class RunSweep:
     """One run's figures at every K, what the next passages alone add, and the advised K.
 
@@ -67,11 +121,13 @@ class RunSweep:
     doubling (BoR at 2K − BoR at K) and doubling_predicted (the same, as sparse relevance implies). On the
     utility scale also RA-nWG, Harm, Harm_most (Harm if every unjudged passage is junk) and Judged. With
     passage lengths also tokens (mean of the top K) and bits_per_1000_tokens. An undefined figure is None.
+    `answers` holds the scores of answers at each K, if they were given; the recommendation then follows from them.
     """
 
     rows: tuple[dict[str, Any], ...]
     recommendation: Recommendation
     next_passages: tuple[NextPassages, ...]
+    answers: AnswersByK | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,6 +155,7 @@ class Sweep(Result):
                     "recommendation": part.recommendation.to_dict(),
                     "next_passages": [each.to_dict() for each in part.next_passages],
                     "rows": [dict(row) for row in part.rows],
+                    **({} if part.answers is None else {"answers": part.answers.to_dict()}),
                 }
                 for name, part in self.runs.items()
             },

@@ -21,6 +21,7 @@ from rag_selectivity.io.writing import json_line, json_text
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.sample.judges import cheap_grade, dice_grade, first_grade, scripted_grade, write_store
+from rag_selectivity.sample.online import write_online
 from rag_selectivity.sample.rows import (
     FILES,
     SEED,
@@ -43,6 +44,10 @@ _COPIED = (
 )
 _RUNS = ("bm25", "dense", "reranked")
 _K = 10
+#: Of the scripted model: the K that it answers from, and how often it is right: without passages, with a relevant one
+#: before junk is counted, less for each passage of junk, and without a relevant one.
+_ANSWERED = (3, 5, 10, 20)
+_KNOWN, _FOUND, _DISTRACTION, _NOT_FOUND = 0.15, 0.9, 0.02, 0.3
 #: Passages of each row of Ragas: what fits into a prompt.
 _CONTEXTS = 5
 #: Pairs that the scripted annotators grade.
@@ -114,7 +119,9 @@ def _write(folder: Path) -> None:
     _write_scripted_people(folder)
     _write_chunks(folder / "chunks")
     _write_counts(folder)
+    _write_scores(folder)
     _write_live(folder)
+    write_online(folder, _relevant())
     measures = ["Success", "RA-nWG", "Harm", "Judged"]
     labels, lists = folder / "grades.trec", {"bm25": folder / "bm25.trec"}
     evaluate(labels, lists, scale="utility", depths=[3, 5, _K], measures=measures).save(folder / "before.json")
@@ -202,6 +209,21 @@ def _write_counts(folder: Path) -> None:
     ]
     _write_records(folder / "log.jsonl", log)
     _write_table(folder / "formats" / "log.csv", "N,K,R,hit", (row.values() for row in log))
+
+
+def _write_scores(folder: Path) -> None:
+    """Scores of a scripted model: right more often with a relevant passage, and less often with each one of junk."""
+    grade = {(pair.query, pair.passage): pair.first for pair in graded_pairs() if pair.drawn != "control"}
+    luck = {query: Random(f"{SEED} {query}").random() for query in texts("queries.jsonl")}
+    rows: list[tuple[str, str, int, int]] = [(query, "", 0, int(luck[query] < _KNOWN)) for query in luck]
+    for name in _RUNS:
+        for query, ids in run(name).items():
+            for k in _ANSWERED:
+                grades = [grade.get((query, passage), 1) for passage in ids[:k]]
+                right = _FOUND - _DISTRACTION * sum(each <= 2 for each in grades) if max(grades) >= 4 else _NOT_FOUND
+                chance = (Random(f"{SEED} {query} {name} {k}").random() + luck[query]) / 2
+                rows.append((query, name, k, int(chance < right)))
+    _write_table(folder / "scores.csv", "query_id,run,k,score", rows)
 
 
 def _relevant() -> dict[str, set[str]]:

@@ -222,6 +222,16 @@ class Store:
             ).fetchone()
         return None if row is None else json.loads(row[0])
 
+    def answer_and_server(self, settings: int, content: bytes) -> tuple[Any, str | None] | None:
+        """The stored answer to a question, and the model that the server named (None: it named none); or None."""
+        with self._looking_up() as connection:
+            row = connection.execute(
+                "SELECT a.value, v.served_model FROM answers a LEFT JOIN servers v ON v.id = a.server"
+                " WHERE a.settings = ? AND a.content = ? AND a.value IS NOT NULL",
+                (settings, content),
+            ).fetchone()
+        return None if row is None else (json.loads(row[0]), row[1] or None)
+
     def judges(self) -> list[dict[str, Any]]:
         """A row for each judge: its name, settings, tokens and cost, and what it did.
 

@@ -2,6 +2,7 @@
 
 chat-model     repeats the grades of grades.csv, which a real chat model gave once; it knows no other pair
 word-overlap   a cheap judge: it counts how many of the question's words are in the passage, and understands nothing;
+               asked a question, it repeats the beginning of the passage with the most of the question's words;
                it answers for every other name too, so that commands for a real model can be tried
 """
 
@@ -85,15 +86,38 @@ def answer(request: Mapping[str, Any], grades: Mapping[tuple[str, str], int]) ->
     passages = {title.removeprefix("passage").strip(): text for title, text in texts.items() if "passage" in title}
     if "grades" in fields:
         return {"grades": [{"passage": name, **graded(text)} for name, text in passages.items()]}
-    if "grade" in fields:
+    if "grade" in fields and "passage" in texts:
         return graded(texts["passage"])
     if replays:
-        raise Unknown("chat-model repeats grades alone; for claims use word-overlap")
+        raise Unknown("chat-model repeats grades alone; for claims and answers use word-overlap")
+    if "grade" in fields:
+        return {"reason": "by common words", "grade": overlap_grade(texts["reference answer"], texts["answer"])}
+    if "answer" in fields or "choice" in fields:
+        answered = answered_question(texts, list(passages.values()))
+        return {name: answered[name] for name in fields}
     if "claims" in fields:
         taken_apart = texts["reference answer"] if "reference answer" in texts else texts["response"]
         parts = {"claims": sentences(taken_apart), "entities": sorted(set(re.findall(r"\b[A-Z]\w+", taken_apart)))}
         return {name: parts[name] for name in fields}
     return checked(fields, schema, texts, passages)
+
+
+def answered_question(texts: Mapping[str, str], passages: list[str]) -> dict[str, Any]:
+    """The first sentence of the passage that has the most of the question's words, or the option that it fits best."""
+    asked = stems(texts["question"])
+    shared = [len(asked & stems(passage)) for passage in passages]
+    best = shared.index(max(shared)) if passages else None
+    text = "" if best is None else passages[best]
+    options = re.findall(r"^([A-Z])\. (.+)$", texts.get("options", ""), flags=re.M)
+    # An option is the name of a function, and so is the first line of a passage.
+    named = [letter for letter, option in options if re.split(r"[(\n]", text, maxsplit=1)[0].strip() == option]
+    said = sentences(text.partition("\n")[2])
+    return {
+        "answer": said[0] if said else "",
+        "choice": (named or [letter for letter, _ in options] or [""])[0],
+        "passages": [] if best is None else [best + 1],
+        "abstain": best is None or not max(shared),
+    }
 
 
 def checked(

@@ -1,0 +1,151 @@
+"""Right answers: texts, or options of which one is right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_selectivity.answers.records import records_of
+from rag_selectivity.data.cells import checked_id
+from rag_selectivity.data.columns import QUERY_NAMES, find_column, optional_column
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.wording import counted
+
+#: Names of the column of right answers, the most fitting first.
+NAMES = ("reference", "references", "reference_answer", "ground_truth", "answers", "answer", "text")
+CHOICE_NAMES = ("choices", "options")
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What is right for a query.
+
+    Attributes
+    ----------
+    texts : tuple of str
+        Right answers, each of them enough.
+    choices : tuple of str
+        The options of a multiple-choice question, in the order in which they are shown; empty for a free answer.
+    """
+
+    texts: tuple[str, ...]
+    choices: tuple[str, ...] = ()
+
+    @property
+    def letters(self) -> str:
+        """The letters of the options."""
+        return LETTERS[: len(self.choices)]
+
+    @property
+    def right_letters(self) -> str:
+        """The letters of the right options."""
+        return "".join(LETTERS[i] for i, choice in enumerate(self.choices) if choice in self.texts)
+
+
+def read_references(source: Any) -> dict[str, Reference]:
+    """{query: Reference} of {query: text, list of texts or record}, a frame, records or a file.
+
+    A record has a column of right answers (`reference`, `answers` …), which may be a list, and for multiple choice a
+    list `choices` of which a reference is one, by its text or by its letter.
+
+    Raises
+    ------
+    InputError
+        If a reference is empty, a query comes twice, options are not distinct or do not hold the reference, or some
+        queries have options and others have none.
+    """
+    found: dict[str, Reference] = {}
+    places: dict[str, str] = {}
+    for where, query, value in _rows(source):
+        checked_id(query, where, "query")
+        if query in found:
+            raise InputError(
+                f"{where}: query {query!r} has a reference already ({places[query]}): keep one row a query, with a "
+                f"list of references where several answers are right"
+            )
+        found[query], places[query] = _reference(value, where, query), where
+    if not found:
+        raise InputError("references: there are none; give {query: right answer} or a file of query_id and reference")
+    without = [query for query, each in found.items() if not each.choices]
+    if 0 < len(without) < len(found):
+        raise InputError(
+            f"references: {counted(len(found) - len(without), 'query has', 'queries have')} options and "
+            f"{counted(len(without), 'has', 'have')} none ({examples(without)}): ask the two kinds of questions apart"
+        )
+    return found
+
+
+def _rows(source: Any) -> Iterator[tuple[str, str, Any]]:
+    """(place, query, text, list or record) rows."""
+    if isinstance(source, Mapping):
+        yield from ((f"references[{str(query)!r}]", str(query), value) for query, value in source.items())
+        return
+    for where, record in records_of(source, "references"):
+        column = find_column(list(record), ("_id", "id", *QUERY_NAMES), "query", where)
+        if record[column] in (None, ""):
+            raise InputError(f"{where}: the query id is empty")
+        yield where, str(record[column]), record
+
+
+def _reference(value: Any, where: str, query: str) -> Reference:
+    choices: tuple[str, ...] = ()
+    if isinstance(value, Mapping):
+        names = list(value)
+        held = optional_column(names, CHOICE_NAMES)
+        choices = () if held is None or _is_nothing(value[held]) else _texts(value[held], where, query, "options")
+        value = value[find_column(names, NAMES, "reference", where)]
+    texts = _texts(value, where, query, "reference")
+    return _multiple_choice(texts, choices, where, query) if choices else Reference(texts)
+
+
+def _multiple_choice(texts: tuple[str, ...], choices: tuple[str, ...], where: str, query: str) -> Reference:
+    if not 2 <= len(choices) <= len(LETTERS):
+        raise InputError(
+            f"{where}: query {query!r} has {counted(len(choices), 'option')}; 2 to {len(LETTERS)} are needed"
+        )
+    twice = [choice for i, choice in enumerate(choices) if choice in choices[:i]]
+    if twice:
+        raise InputError(f"{where}: query {query!r} has the option {twice[0]!r} twice; options must differ")
+    right = []
+    for text in texts:
+        by_letter = choices[LETTERS.index(text)] if text in tuple(LETTERS[: len(choices)]) else None
+        if text not in choices and by_letter is None:
+            raise InputError(
+                f"{where}: query {query!r}: the reference {text!r} is none of the options ({examples(choices)}), nor "
+                f"the letter of one"
+            )
+        right.append(text if text in choices else str(by_letter))
+    return Reference(tuple(dict.fromkeys(right)), choices)
+
+
+def _texts(value: Any, where: str, query: str, what: str) -> tuple[str, ...]:
+    """One text or several; a list may be written as JSON, as in a CSV file."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = [value]
+    values = [value] if isinstance(value, str) or _is_nothing(value) else value
+    try:
+        texts = list(values)
+    except TypeError:
+        raise InputError(f"{where}: query {query!r}: the {what} must be a text or a list, got {value!r}") from None
+    for text in texts:
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(
+                f"{where}: query {query!r}: the {what} is empty ({text!r}): give the right answer, or leave the query "
+                f"out"
+            )
+    if not texts:
+        raise InputError(
+            f"{where}: query {query!r}: the {what} is an empty list; give the right answer, or leave it out"
+        )
+    return tuple(text.strip() for text in texts)
+
+
+def _is_nothing(value: Any) -> bool:
+    """Whether a cell is empty: None, NaN or an empty text."""
+    return value is None or (isinstance(value, float) and value != value) or value == ""

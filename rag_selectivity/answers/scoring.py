@@ -1,0 +1,210 @@
+"""Scores of answers: by rules against references, and by a judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rag_selectivity.answers.asking import Planned
+from rag_selectivity.answers.prompt import Answer
+from rag_selectivity.answers.references import Reference
+from rag_selectivity.answers.sets import Judged
+from rag_selectivity.data.samples import Sample
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.grading.claim_questions import (
+    PROMPT_VERSION as CLAIMS_VERSION,
+)
+from rag_selectivity.grading.claim_questions import (
+    Asker,
+    Question,
+    of_reference,
+    passage_questions,
+    question_of,
+)
+from rag_selectivity.grading.judge import Judge
+from rag_selectivity.grading.prompts import answer_shape
+from rag_selectivity.grading.rubric import Rubric
+from rag_selectivity.grading.runner import Runner
+from rag_selectivity.grading.store import Settings, Store
+from rag_selectivity.measures.answers import RIGHT_FROM, SCORES, ScoreKind, exact_match, token_f1
+
+#: Scores that a judge gives.
+JUDGED = ("judge", "judged_right", "claims")
+_LOWEST = SCORES["judge"].low
+
+ANSWER_RUBRIC = Rubric(
+    "answers",
+    "You compare an answer with a reference answer to the same question. The reference is right. Judge what the "
+    "answer says, not how it says it; length and style do not count.",
+    {
+        5: "The answer says all that the reference says, and nothing that contradicts it.",
+        4: "The answer is right; it lacks a detail that does not change what the reader would do.",
+        3: "The answer is right in part: something important is missing, and nothing important is wrong.",
+        2: "The answer is mostly wrong, or touches the reference only in passing.",
+        1: "The answer is wrong, contradicts the reference, or answers another question.",
+    },
+)
+
+
+def chosen_scores(
+    names: Sequence[str] | None, *, multiple_choice: bool, cite: bool, abstain: bool, labels: bool, judge: bool
+) -> dict[str, ScoreKind]:
+    """The scores to give, in the order asked for; by default all that what was given allows.
+
+    Raises
+    ------
+    InputError
+        If a score is not known, or needs something that was not given.
+    """
+    lacking = {
+        "choice": None if multiple_choice else "references with options (a column `choices`)",
+        "exact_match": "a free answer; the references have options" if multiple_choice else None,
+        "f1": "a free answer; the references have options" if multiple_choice else None,
+        **dict.fromkeys(JUDGED, None if judge else "a judge: judge=… (--judge-model NAME)"),
+        "claims": (None if judge else "a judge: judge=… (--judge-model NAME)")
+        if not multiple_choice
+        else "a free answer; the references have options",
+        "cited": None if cite and labels else "labels (qrels=…, --qrels) and citations (cite=True)",
+        "abstained": None if abstain else "that the model may abstain (abstain=True)",
+    }
+    if names is None:
+        usual = [name for name in SCORES if lacking[name] is None]
+        return {name: SCORES[name] for name in usual if not (multiple_choice and name in JUDGED)}
+    for name in names:
+        if name not in SCORES:
+            raise InputError(f"scores are {', '.join(SCORES)}, got {name!r}{did_you_mean(name, SCORES)}")
+        if lacking[name] is not None:
+            raise InputError(f"the score {name} needs {lacking[name]}")
+    if not names:
+        raise InputError("no score was asked for")
+    return {name: SCORES[name] for name in dict.fromkeys(names)}
+
+
+def ruled_scores(
+    names: Collection[str], planned: Planned, answer: Answer, reference: Reference, judged: Judged | None
+) -> dict[str, float]:
+    """The scores that need no judge. An answer that declines is not right."""
+    texts = () if answer.abstained else (answer.text,)
+    found: dict[str, float] = {}
+    if "choice" in names:
+        found["choice"] = float(any(text in reference.texts for text in texts))
+    if "exact_match" in names:
+        found["exact_match"] = max((exact_match(text, reference.texts) for text in texts), default=0.0)
+    if "f1" in names:
+        found["f1"] = max((token_f1(text, reference.texts) for text in texts), default=0.0)
+    if "cited" in names:
+        relevant = () if judged is None else judged.relevant
+        cited = {planned.passages[number - 1] for number in answer.cited}
+        # A run that retrieved nothing has failed; closed-book answers were never to cite anything.
+        defined = bool(relevant) and (bool(planned.passages) or planned.shown.is_run)
+        found["cited"] = float(not cited.isdisjoint(relevant)) if defined else math.nan
+    if "abstained" in names:
+        found["abstained"] = float(answer.abstained)
+    return found
+
+
+@dataclass(slots=True)
+class AnswerJudge:
+    """A judge that grades answers against references, and checks which claims of the reference they hold.
+
+    Attributes
+    ----------
+    store : Store
+    judge : Judge
+    rubric : Rubric
+    names : collection of str
+        Which of the scores JUDGED are asked for.
+    """
+
+    store: Store
+    judge: Judge
+    rubric: Rubric
+    names: Collection[str]
+    _graded: Asker = field(init=False)
+    _claims: Asker = field(init=False)
+
+    def __post_init__(self) -> None:
+        name, parameters = self.judge.name, self.judge.parameters
+        version = self.rubric.version
+        grading = Settings("answer grade", name, parameters, self.rubric.name, version, prompt_version="1")
+        # The settings of `claims`, so that a reference that was taken apart for it is not asked about again.
+        claims = Settings("claims", name, parameters, prompt_version=CLAIMS_VERSION)
+        self._graded = Asker(self.store, self.store.settings_id(grading))
+        self._claims = Asker(self.store, self.store.settings_id(claims))
+
+    async def ask(
+        self, runner: Runner, answers: Sequence[tuple[Planned, Answer]], references: Mapping[str, Reference]
+    ) -> None:
+        """Ask all questions about the answers that have no reply in the store."""
+        asked = [(each, answer) for each, answer in answers if _says_something(answer)]
+        if self._grades:
+            questions = [self._grade(each, answer, references[each.query]) for each, answer in asked]
+            await self._graded.ask(runner, questions)
+        if "claims" in self.names:
+            every = [_sample(each, answer, references[each.query]) for each, answer in answers]
+            await self._claims.ask(runner, [of_reference(sample) for sample in every])
+            samples = [_sample(each, answer, references[each.query]) for each, answer in asked]
+            await self._claims.ask(runner, [q for sample in samples for q in self._support(sample)])
+
+    def scores(self, planned: Planned, answer: Answer, reference: Reference) -> dict[str, float]:
+        """The judge's scores of an answer; NaN where a call failed."""
+        found: dict[str, float] = {}
+        if self._grades:
+            grade = self._grade_of(planned, answer, reference)
+            found["judge"] = grade
+            found["judged_right"] = math.nan if math.isnan(grade) else float(grade >= RIGHT_FROM)
+        if "claims" in self.names:
+            found["claims"] = self._share_of_claims(_sample(planned, answer, reference), _says_something(answer))
+        return {name: value for name, value in found.items() if name in self.names}
+
+    @property
+    def _grades(self) -> bool:
+        return "judge" in self.names or "judged_right" in self.names
+
+    def _grade_of(self, planned: Planned, answer: Answer, reference: Reference) -> float:
+        if not _says_something(answer):
+            return _LOWEST
+        found = self._graded.answer(self._grade(planned, answer, reference))
+        return math.nan if found is None else float(found["grade"])
+
+    def _grade(self, planned: Planned, answer: Answer, reference: Reference) -> Question:
+        right = "\n".join(reference.texts) if len(reference.texts) == 1 else _listed(reference.texts)
+        return question_of(
+            "answer grade",
+            self.rubric.text,
+            [("question", planned.prompt.question), ("reference answer", right), ("answer", answer.text)],
+            "Grade the answer: the reason in one short sentence, then the grade as a whole number from 1 to 5."
+            + (" Any one of the reference answers is enough." if len(reference.texts) > 1 else ""),
+            answer_shape(()),
+        )
+
+    def _support(self, sample: Sample) -> Iterator[Question]:
+        parts = self._claims.answer(of_reference(sample))
+        if parts is not None and parts["claims"]:
+            yield from passage_questions(sample, parts, ("recall",), batch=False)
+
+    def _share_of_claims(self, sample: Sample, says_something: bool) -> float:
+        parts = self._claims.answer(of_reference(sample))
+        if parts is None or not parts["claims"]:
+            return math.nan
+        if not says_something:
+            return 0.0
+        found = self._claims.answer(passage_questions(sample, parts, ("recall",), batch=False)[0])
+        if found is None:
+            return math.nan
+        count = len(parts["claims"])
+        return len({number for number in found["supported"] if 1 <= number <= count}) / count
+
+
+def _says_something(answer: Answer) -> bool:
+    return not answer.abstained and bool(answer.text.strip())
+
+
+def _sample(planned: Planned, answer: Answer, reference: Reference) -> Sample:
+    """The answer in the place of a passage: which claims of the reference it holds."""
+    return Sample(planned.prompt.question, (answer.text,), reference.texts[0], planned.query)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {text}" for text in texts)

@@ -1,0 +1,271 @@
+"""`rag-selectivity answers`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import rag_selectivity as rs
+from rag_selectivity.cli import judging as j
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import clusters_of, named_files, whole_numbers
+from rag_selectivity.cli.output import SETTINGS, TABLE_FORMATS, chosen_format, note, put_rows, show
+from rag_selectivity.cli.writable import OF_TABLE
+from rag_selectivity.errors import InputError
+
+EXAMPLES = (
+    "rag-selectivity answers --run bm25.trec --run dense.trec --corpus corpus.jsonl --queries queries.jsonl "
+    "--references ragas.jsonl --qrels grades.trec --scale utility --depths 3,10 --store answers.db --model gpt-5-mini "
+    "--scores answer-scores.csv",
+    "rag-selectivity answers --given answer-scores.csv --run bm25.trec --run dense.trec",
+)
+
+
+def answers(
+    run: o.OptionalRunOption = None,
+    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
+    queries: o.QueryTextsOption = None,
+    references: Annotated[
+        Path | None,
+        o.input_file("Right answers: a table of query_id and reference, for multiple choice with a list of choices."),
+    ] = None,
+    qrels: Annotated[
+        Path | None,
+        o.input_file("Labels, for ideal sets, junk, the decisive passage and citations."),
+    ] = None,
+    given: Annotated[
+        Path | None,
+        o.input_file(
+            "Scores that exist, in place of a model: a table of query_id, run, k and score. The runs closed-book, "
+            "random and ideal are controls."
+        ),
+    ] = None,
+    score_column: Annotated[
+        str | None, o.option(o.INPUT, "NAME", "Column of --given that holds the score (default: score).")
+    ] = None,
+    score_range: Annotated[str, o.option(o.INPUT, "LOW:HIGH", "Scale of the scores of --given, as in 1:5.")] = "0:1",
+    correct_from: Annotated[
+        float | None,
+        o.option(o.INPUT, "SCORE", "Score of --given from which an answer counts as right, for bits over random."),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
+    ] = None,
+    model: Annotated[str | None, o.option(o.JUDGE, "NAME", "Name of the model that answers.")] = None,
+    base_url: j.BaseUrlOption = None,
+    api_key_env: j.ApiKeyEnvOption = "OPENAI_API_KEY",
+    header: j.HeaderOption = None,
+    temperature: j.TemperatureOption = None,
+    max_answer_tokens: j.MaxAnswerTokensOption = 1000,
+    served: Annotated[
+        str | None,
+        o.option(o.JUDGE, "NAME", "Count only answers of the model that the server calls so; ask the others again."),
+    ] = None,
+    instructions: Annotated[
+        Path | None, o.input_file("Text that the model is told first, in place of the default.", o.JUDGE)
+    ] = None,
+    no_citations: Annotated[
+        bool, o.flag(o.JUDGE, "--no-citations", "Do not ask which passages an answer rests on.")
+    ] = False,
+    no_abstention: Annotated[
+        bool, o.flag(o.JUDGE, "--no-abstention", "Do not let the model decline to answer.")
+    ] = False,
+    judge_model: Annotated[
+        str | None, o.option(o.JUDGE, "NAME", "Judge that grades answers from 1 to 5 and checks their claims.")
+    ] = None,
+    judge_base_url: Annotated[
+        str | None, o.option(o.JUDGE, "URL", "Address of the judge's server (default: that of the model).")
+    ] = None,
+    judge_api_key_env: Annotated[
+        str | None,
+        o.option(o.JUDGE, "NAME", "Environment variable that holds the judge's key (default: that of the model)."),
+    ] = None,
+    rubric: Annotated[Path | None, o.input_file("Rubric of the judge (TOML).", o.JUDGE)] = None,
+    score: Annotated[
+        list[str] | None,
+        o.option(
+            o.MEASURES,
+            "NAME",
+            "Score: choice, exact_match, f1, judge, judged_right, claims, cited or abstained (default: all that the "
+            "input allows). Repeat for more.",
+        ),
+    ] = None,
+    depths: Annotated[
+        str, o.option(o.MEASURES, "K,K", "Passages of each list to show, as in 10,100.", "--depths", "-k")
+    ] = "10",
+    control: Annotated[
+        list[str] | None,
+        o.option(
+            o.MEASURES,
+            "NAME",
+            "Control: closed-book (no passages), random (K random passages) or ideal (all relevant passages and "
+            "nothing else). Default: all three; ideal needs --qrels. Repeat for more.",
+        ),
+    ] = None,
+    order: Annotated[
+        list[str] | None,
+        o.option(
+            o.MEASURES,
+            "NAME",
+            "Further order of the passages: worst-first, shuffled or middle (the best relevant passage in the middle). "
+            "Repeat for more.",
+        ),
+    ] = None,
+    junk: Annotated[
+        str | None,
+        o.option(o.MEASURES, "N,N", "Numbers of hard negatives to add to the relevant passages, as in 0,2,5,10,20."),
+    ] = None,
+    scale: o.ScaleOption = None,
+    resamples: o.ResamplesOption = 5000,
+    seed: o.SeedOption = 7,
+    level: o.LevelOption = 0.95,
+    clusters: o.ClustersOption = None,
+    max_calls: j.MaxCallsOption = None,
+    max_tokens: j.MaxTokensOption = None,
+    max_cost: j.MaxCostOption = None,
+    price_in: j.PriceInOption = None,
+    price_out: j.PriceOutOption = None,
+    dry_run: Annotated[bool, o.flag(o.BUDGET, "--dry-run", "Count prompts and estimate tokens; send nothing.")] = False,
+    concurrency: j.ConcurrencyOption = 16,
+    rpm: j.RpmOption = None,
+    tpm: j.TpmOption = None,
+    timeout: j.TimeoutOption = 60.0,
+    attempts: j.AttemptsOption = 6,
+    max_wait: j.MaxWaitOption = 120.0,
+    store: Annotated[
+        Path | None,
+        o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist."),
+    ] = None,
+    scores: Annotated[
+        Path | None,
+        o.option(
+            o.OUTPUT,
+            OF_TABLE,
+            "Table of query_id, run, k and the first score to write, for `validate` and `sweep` (.csv, .jsonl or "
+            ".parquet).",
+        ),
+    ] = None,
+    answer_table: Annotated[
+        Path | None,
+        o.option(
+            o.OUTPUT,
+            OF_TABLE,
+            "Table of all answers with their scores to write (.jsonl, .csv or .parquet).",
+            "--answers",
+        ),
+    ] = None,
+    format: o.TableFormatOption = None,
+    output: o.OutputOption = None,
+    csv_safe: o.CsvSafeOption = False,
+) -> None:
+    """Have an LLM answer from what was retrieved, and score its answers.
+
+    It is shown exactly the passages of each list. The controls are answers without passages, with random passages, and
+    with the relevant passages alone. So the result is the lift over no passages, the share of the possible lift, and
+    bits over random of right answers. The store keeps every answer. If the run stops, the same command continues it.
+
+    The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
+    """
+    chosen_format(format, output, TABLE_FORMATS)
+    bootstrap = rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters))
+    if given is not None:
+        from rag_selectivity.answers.given import answers_given
+
+        _refuse_beside_given(corpus=corpus, queries=queries, references=references, model=model, store=store)
+        result = answers_given(
+            given,
+            column=score_column,
+            ends=_ends(score_range),
+            correct_from=correct_from,
+            run=dict(named_files(run)) if run else None,
+            baseline=baseline,
+            bootstrap=bootstrap,
+        )
+        show(result, format, output)
+        return
+    if not run or corpus is None or queries is None or references is None or model is None or store is None:
+        raise InputError(
+            "say what to ask: give --run, --corpus, --queries, --references, --model and --store; or --given FILE with "
+            "scores that exist"
+        )
+    from rag_selectivity.answers.prompt import INSTRUCTIONS
+    from rag_selectivity.answers.scoring import ANSWER_RUBRIC
+    from rag_selectivity.grading.rubric import Rubric
+
+    asked = j.openai_judge(model, base_url, api_key_env, header, temperature, key=not dry_run)
+    judge = None
+    if judge_model is not None:
+        address, key = judge_base_url or base_url, judge_api_key_env or api_key_env
+        judge = j.openai_judge(judge_model, address, key, header, None, key=not dry_run)
+    with j.resumable():
+        result = rs.measure_answers(
+            dict(named_files(run)),
+            corpus=corpus,
+            queries=queries,
+            references=references,
+            model=asked,
+            store=store,
+            depths=whole_numbers(depths, "--depths") or (),
+            qrels=qrels,
+            scale=scale,
+            controls=control,
+            orders=order or (),
+            junk=whole_numbers(junk, "--junk") or (),
+            scores=score,
+            judge=judge,
+            rubric=ANSWER_RUBRIC if rubric is None else Rubric.read(rubric),
+            instructions=INSTRUCTIONS if instructions is None else _text_of(instructions),
+            cite=not no_citations,
+            abstain=not no_abstention,
+            served=served,
+            baseline=baseline,
+            limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts, max_wait, max_answer_tokens),
+            budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
+            bootstrap=bootstrap,
+            seed=seed,
+            dry_run=dry_run,
+            progress=not SETTINGS.quiet,
+        )
+    spent = result.spent
+    if spent.stopped is not None or spent.failed:
+        result = replace(result, resume=j.resume_command())
+    if not dry_run:
+        name = next(iter(result.kinds))
+        if scores is not None:
+            rows = result.score_rows()
+            if rows:
+                put_rows(rows, scores)
+                note(f"wrote {scores}: {len(rows)} scores ({name})")
+        if answer_table is not None and result.answers:
+            put_rows([row.to_row() for row in result.answers], answer_table)
+            note(f"wrote {answer_table}: {len(result.answers)} answers")
+    show(result, format, output)
+    j.exit_unless_complete(spent.stopped_by, spent.failed)
+
+
+def _refuse_beside_given(**others: object) -> None:
+    named = [f"--{name}" for name, value in others.items() if value]
+    if named:
+        raise InputError(f"--given holds scores that exist, and no model is asked: leave {', '.join(named)} out")
+
+
+def _ends(text: str) -> tuple[float, float]:
+    low, colon, high = text.partition(":")
+    try:
+        ends = float(low), float(high)
+    except ValueError:
+        colon, ends = "", (0.0, 0.0)
+    if not colon or not ends[0] < ends[1]:
+        raise InputError(f"--score-range {text!r} is not LOW:HIGH, as in 1:5")
+    return ends
+
+
+def _text_of(path: Path) -> str:
+    from rag_selectivity.io.opening import text_lines
+
+    text = "\n".join(line for _, line in text_lines(path)).strip()
+    if not text:
+        raise InputError(f"{path}: the instructions are empty")
+    return text

@@ -1,0 +1,79 @@
+"""`rag-selectivity calibrate-alpha`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import rag_selectivity as rs
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import labels_of, named_files, pools_of, score_range_of
+from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
+
+EXAMPLES = (
+    "rag-selectivity calibrate-alpha --qrels qrels.trec --run bm25.trec --scores scores.csv --measure F@10",
+    "rag-selectivity calibrate-alpha --qrels qrels.trec --run dense.trec --scores scores.csv --measure Fe@5 "
+    "--format json",
+)
+
+
+def calibrate_alpha(
+    qrels: o.QrelsOption,
+    run: Annotated[str, o.input_file("Run: FILE or NAME=FILE.")],
+    scores: o.ScoresOption,
+    score_column: o.ScoreColumnOption = None,
+    score_range: o.ScoreRangeOption = None,
+    pool: o.PoolOption = None,
+    qrels_format: o.QrelsFormatOption = None,
+    grade_map: o.GradeMapOption = None,
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    ids: o.IdsOption = None,
+    measure: Annotated[
+        str, o.option(o.MEASURES, "NAME", "F@K, Fe@K or T(form=code)@K; answers from the same K count.")
+    ] = "F@10",
+    folds: Annotated[int, o.option(o.TESTS, "COUNT", "Folds: alpha is chosen on the others.")] = 5,
+    scale: o.ScaleOption = None,
+    resamples: o.ResamplesOption = 1000,
+    seed: o.SeedOption = 7,
+    level: o.LevelOption = 0.95,
+    format: o.TableFormatOption = None,
+    output: o.OutputOption = None,
+    csv_safe: o.CsvSafeOption = False,
+) -> None:
+    """Choose the alpha of F, Fe or T by the scores of the answers.
+
+    The correlation out of fold is the one to rely on. `validate` does the same for all measures.
+    """
+    from rag_selectivity.data.forms import IdForm
+    from rag_selectivity.io.scores import answer_scores
+
+    chosen_format(format, output, TABLE_FORMATS)
+    parsed = rs.parse_measure(measure)
+    report = rs.evaluate(
+        labels_of(qrels, qrels_format, judge, judge_rule),
+        named_files([run]),
+        pool=pools_of(pool, [run]),
+        measures=[measure],
+        depths=[] if parsed.at is not None else None,
+        scale=scale,
+        grade_map=grade_map,
+        bootstrap=None,
+        ids=ids,
+    )
+    (name,) = report.runs
+    read = answer_scores(
+        scores,
+        [name],
+        report.runs[name].queries,
+        column=score_column,
+        score_range=score_range_of(score_range),
+        form=IdForm.of(ids),
+    )
+    result = rs.calibrate_alpha(
+        report,
+        read.of(name, None if parsed.at is None else int(parsed.at)),
+        measure=parsed,
+        folds=folds,
+        bootstrap=rs.Bootstrap(resamples, seed, level),
+    )
+    show(result, format, output)

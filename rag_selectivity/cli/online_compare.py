@@ -1,0 +1,169 @@
+"""`rag-selectivity online compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import Readable, shares
+from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
+from rag_selectivity.errors import InputError, did_you_mean
+
+EXAMPLES = (
+    "rag-selectivity online compare arms.csv --metric cited --guardrail harm=.05 --lower harm --mean harm=0:1",
+    "rag-selectivity online compare arms.csv --metric cited --once --detect cited=.03 --format json",
+)
+_Named = list[str] | None
+
+
+def online_compare(
+    rows: Annotated[
+        Path,
+        typer.Argument(
+            metavar=Readable("FILE"),
+            help="Table of an arm and metrics, a row for each impression; or a monitor's trace.",
+        ),
+    ],
+    metric: Annotated[list[str], o.option(o.MEASURES, "NAME", "Column that shall be better in arm b. Repeatable.")],
+    guardrail: Annotated[
+        _Named, o.option(o.MEASURES, "NAME=MARGIN", "Column that may be worse by the margin at most. Repeatable.")
+    ] = None,
+    mean: Annotated[
+        _Named,
+        o.option(o.MEASURES, "NAME=LOW:HIGH", "Column of numbers within bounds; others are rates (0, 1). Repeatable."),
+    ] = None,
+    lower: Annotated[_Named, o.option(o.MEASURES, "NAME", "Column in which lower is better. Repeatable.")] = None,
+    clip: Annotated[
+        bool, o.flag(o.MEASURES, "--clip", "Count values outside the bounds as the bound; otherwise an error.")
+    ] = False,
+    covariate: Annotated[
+        _Named,
+        o.option(
+            o.MEASURES, "NAME=COLUMN:LOW:HIGH", "Column from before the experiment, for CUPED of a metric. Repeatable."
+        ),
+    ] = None,
+    arms: Annotated[
+        str, o.option(o.INPUT, "NAMES", "Names of the arms in the column `arm`, the baseline first.")
+    ] = "a,b",
+    planned: Annotated[str, o.option(o.INPUT, "SHARES", "Planned traffic of the arms, as in 90,10; or none.")] = "1,1",
+    unit: Annotated[
+        str | None,
+        o.option(o.INPUT, "NAME", "Column of what was assigned to the arms, as in user; only with --once."),
+    ] = None,
+    once: Annotated[
+        bool, o.flag(o.TESTS, "--once", "Tests for one look at a number fixed beforehand; otherwise valid at any look.")
+    ] = False,
+    margin: Annotated[
+        _Named, o.option(o.TESTS, "NAME=VALUE", "Difference of a metric that does not matter. Repeatable.")
+    ] = None,
+    detect: Annotated[
+        _Named,
+        o.option(o.TESTS, "NAME=VALUE", "Difference to find: says how many impressions it still needs. Repeatable."),
+    ] = None,
+    power: Annotated[float, o.option(o.TESTS, "SHARE", "Power of --detect.")] = 0.8,
+    level: o.LevelOption = 0.95,
+    format: o.TableFormatOption = None,
+    output: o.OutputOption = None,
+) -> None:
+    """Compare the arms of an A/B test, with guardrails.
+
+    Looking every day is allowed, unless --once is given. Verdicts on several metrics are corrected by Holm.
+    """
+    from rag_selectivity.online import Experiment, Metric
+
+    chosen_format(format, output, TABLE_FORMATS)
+    rails, margins = _numbers(guardrail, "--guardrail"), _numbers(margin, "--margin")
+    names = [*metric, *rails]
+    bounds = {name: _bounds(text, "--mean") for name, text in _pairs(mean, "--mean").items()}
+    for option, given in (("--mean", bounds), ("--lower", lower or ()), ("--margin", margins)):
+        for name in given:
+            if name not in names:
+                raise InputError(
+                    f"{option} names {name!r}, which is no --metric or --guardrail{did_you_mean(name, names)}"
+                )
+    metrics = [
+        Metric(
+            name,
+            "mean" if name in bounds else "rate",
+            bounds=bounds.get(name, (0.0, 1.0)),
+            clip=clip and name in bounds,
+            higher_is_better=name not in (lower or ()),
+            margin=rails.get(name, margins.get(name)),
+            guardrail=name in rails,
+        )
+        for name in names
+    ]
+    of_arms = tuple(name.strip() for name in arms.split(","))
+    if len(of_arms) != 2:
+        raise InputError(f"--arms {arms!r} must be two names, the baseline first, as in a,b")
+    test = Experiment(
+        metrics,
+        arms=(of_arms[0], of_arms[1]),
+        sequential=not once,
+        planned=_planned(planned),
+        unit=unit,
+        covariate={name: _covariate(text) for name, text in _pairs(covariate, "--covariate").items()},
+    )
+    for where, row in _rows(rows):
+        test.add(row, where)
+    show(test.decide(level=level, detect=_numbers(detect, "--detect"), power=power), format, output)
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    from rag_selectivity.io.reading import read_records
+    from rag_selectivity.live.trace import is_trace
+    from rag_selectivity.online.traces import outcomes_of_trace
+
+    if is_trace(path):
+        yield from outcomes_of_trace(path)
+        return
+    for line, row in read_records(path):
+        yield f"{path}:{line}", row
+
+
+def _pairs(texts: _Named, option: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = text.rpartition("=")
+        if not (name and equals and value):
+            raise InputError(f"{option} {text!r} must be NAME=VALUE")
+        if name in pairs:
+            raise InputError(f"{option} is given twice for {name!r}")
+        pairs[name] = value
+    return pairs
+
+
+def _numbers(texts: _Named, option: str) -> dict[str, float]:
+    return {name: _number(value, option) for name, value in _pairs(texts, option).items()}
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{option}: {text!r} is not a number") from None
+
+
+def _bounds(text: str, option: str) -> tuple[float, float]:
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise InputError(f"{option}: {text!r} must be LOW:HIGH, as in 0:1")
+    return _number(low, option), _number(high, option)
+
+
+def _covariate(text: str) -> tuple[str, tuple[float, float]]:
+    column, colon, bounds = text.partition(":")
+    return column, _bounds(bounds, "--covariate") if colon else (0.0, 1.0)
+
+
+def _planned(text: str) -> tuple[float, float] | None:
+    if text == "none":
+        return None
+    of_arms = shares(text, "--planned")
+    if len(of_arms) != 2:
+        raise InputError(f"--planned {text!r} must be two shares, as in 90,10, or none")
+    return of_arms[0], of_arms[1]

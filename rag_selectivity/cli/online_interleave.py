@@ -1,0 +1,53 @@
+"""`rag-selectivity online interleave`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import named_files
+from rag_selectivity.cli.output import note, put, put_rows
+from rag_selectivity.errors import InputError
+
+EXAMPLES = (
+    "rag-selectivity online interleave --run bm25.trec --run dense.trec --k 5 --output drafted.jsonl",
+    "rag-selectivity online interleave --run a=bm25.trec --run b=dense.trec --k 5 --method probabilistic --seed 2",
+)
+
+
+def online_interleave(
+    run: o.RunOption,
+    k: Annotated[int, o.option(o.INPUT, "K", "Passages of the prompt.", "--k")] = 10,
+    method: Annotated[
+        str, o.option(o.INPUT, "NAME", "How to merge: team-draft, balanced or probabilistic.")
+    ] = "team-draft",
+    seed: Annotated[
+        str, o.option(o.INPUT, "TEXT", "Part of each impression's id: another one gives other coins.")
+    ] = "1",
+    output: o.OutputOption = None,
+) -> None:
+    """Interleave two runs: a draft for each query.
+
+    In an application, call `rag_selectivity.online.interleave` for each impression.
+    """
+    import rag_selectivity as rs
+    from rag_selectivity.io.writing import json_line
+    from rag_selectivity.online import interleave
+
+    files = named_files(run)
+    if len(files) != 2:
+        raise InputError(f"online interleave takes two runs, got {len(files)}: give --run twice")
+    lists = {name: rs.read_run(path).to_dict() for name, path in files.items()}
+    first, second = lists
+    queries = dict.fromkeys([*lists[first], *lists[second]])
+    rows = []
+    for query in queries:
+        ranked = {name: list(of_run.get(query, ())) for name, of_run in lists.items()}
+        rows.append(interleave(ranked, k=k, seed=f"{seed}/{query}", method=method).record(query))
+    if output is None or str(output) == "-":
+        put("\n".join(json_line(row) for row in rows), None, is_data=True)
+    else:
+        put_rows(rows, output)
+    alone = sum(1 for query in queries if not all(query in of_run for of_run in lists.values()))
+    if alone:
+        note(f"{alone:,} of {len(queries):,} queries are in one run alone: all their passages are of its team")

@@ -1,0 +1,126 @@
+"""`rag-selectivity validate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import rag_selectivity as rs
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import (
+    clusters_of,
+    corpus_ids,
+    corpus_size_of,
+    labels_of,
+    named_files,
+    policy_choices,
+    pools_of,
+    score_range_of,
+    shares,
+    whole_numbers,
+)
+from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
+
+EXAMPLES = (
+    "rag-selectivity validate --qrels grades.trec --scale utility --run bm25.trec --run reranked.trec "
+    "--scores scores.csv --measure RA-nWG --measure nDCG --measure Harm",
+    "rag-selectivity validate --qrels qrels.trec --run reranked.trec --scores scores.csv --measure P --format json",
+)
+
+
+def validate(
+    qrels: o.QrelsOption,
+    run: o.RunOption,
+    scores: o.ScoresOption,
+    score_column: o.ScoreColumnOption = None,
+    score_range: o.ScoreRangeOption = None,
+    closed_book: Annotated[
+        Path | None,
+        o.input_file("Scores of answers without passages: table of query_id and score (or rows of k = 0 in --scores)."),
+    ] = None,
+    pool: o.PoolOption = None,
+    pool_depth: o.PoolDepthOption = None,
+    corpus_size: o.SizeOption = None,
+    corpus: o.CorpusOption = None,
+    passages_of: o.PassagesOfOption = None,
+    qrels_format: o.QrelsFormatOption = None,
+    grade_map: o.GradeMapOption = None,
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    ids: o.IdsOption = None,
+    measure: o.MeasureOption = None,
+    depths: Annotated[
+        str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: each k of --scores, else 5,10,20).")
+    ] = None,
+    borders: Annotated[
+        str, o.option(o.MEASURES, "X,X", "Borders of K/N_p (relevant passages of the query) between segments.")
+    ] = "1",
+    folds: Annotated[
+        int, o.option(o.TESTS, "COUNT", "Folds for figures whose parameters are chosen by answers of other queries.")
+    ] = 5,
+    scale: o.ScaleOption = None,
+    policy: o.PolicyOption = "default",
+    order: o.OrderOption = None,
+    ties: o.TiesOption = None,
+    missing_query: o.MissingQueryOption = None,
+    no_relevant: o.NoRelevantOption = None,
+    duplicates: o.DuplicatesOption = None,
+    unjudged: o.UnjudgedOption = None,
+    short_lists: o.ShortListsOption = None,
+    resamples: Annotated[int, o.option(o.INTERVALS, "COUNT", "Random weights of the queries.")] = 2000,
+    seed: o.SeedOption = 7,
+    level: o.LevelOption = 0.95,
+    clusters: o.ClustersOption = None,
+    format: o.TableFormatOption = None,
+    output: o.OutputOption = None,
+    csv_safe: o.CsvSafeOption = False,
+) -> None:
+    """Show which measure at which K follows the scores of the answers.
+
+    Correlations with intervals, paired differences between measures, and parameters chosen by the answers.
+    """
+    from rag_selectivity.io.scores import ScoreTable
+    from rag_selectivity.joined import settled_labels
+    from rag_selectivity.measures.plan import COMPARED_DEPTHS
+    from rag_selectivity.validate import compared_with_answers
+
+    chosen_format(format, output, TABLE_FORMATS)
+    table = ScoreTable.read(scores)
+    labels = settled_labels(labels_of(qrels, qrels_format, judge, judge_rule), scale, grade_map)
+    size = corpus_size_of(corpus_size)
+    at = whole_numbers(depths, "--depths") or table.depths or list(COMPARED_DEPTHS)
+    report = rs.evaluate(
+        labels,
+        named_files(run),
+        pool=pools_of(pool, run),
+        pool_depth=pool_depth,
+        corpus_size=size,
+        corpus=corpus_ids(corpus),
+        passages_of=passages_of,
+        measures=measure or compared_with_answers(labels.scale or "trec"),
+        depths=at,
+        policy=policy,
+        bootstrap=None,
+        ids=ids,
+        **policy_choices(
+            order=order,
+            ties=ties,
+            missing_query=missing_query,
+            no_relevant=no_relevant,
+            duplicates=duplicates,
+            unjudged=unjudged,
+            short_lists=short_lists,
+        ),
+    )
+    result = rs.validate(
+        report,
+        table,
+        column=score_column,
+        closed_book=closed_book,
+        score_range=score_range_of(score_range),
+        borders=shares(borders, "--borders", "numbers, as in .5,1,2"),
+        folds=folds,
+        ids=ids,
+        bootstrap=rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters)),
+    )
+    show(result, format, output)

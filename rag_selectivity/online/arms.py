@@ -1,0 +1,525 @@
+"""`compare_arms`: two arms of an A/B test, looked at every day or once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.cells import shown
+from rag_selectivity.errors import InputError
+from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.results.online import BETTER, BROKEN, EQUAL, KEPT, NOT_YET, WORSE, ArmComparison
+from rag_selectivity.statistics import two_arms
+from rag_selectivity.statistics.always_valid import BetEvidence, Blocks, Evidence, MeanEvidence
+from rag_selectivity.wording import counted
+
+KINDS = RATE, MEAN = ("rate", "mean")
+#: A share of traffic, or a covariate, that differs with a smaller p-value is taken for a fault.
+FAULT_LEVEL = 0.001
+#: The most values of an arm in a block.
+_LARGEST_BLOCK = 20
+_MOST_IMPRESSIONS = 1 << 50
+
+
+def compare_arms(
+    a: Any,
+    b: Any,
+    kind: str = RATE,
+    *,
+    sequential: bool = True,
+    level: float = 0.95,
+    margin: float | None = None,
+    higher_is_better: bool = True,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    clip: bool = False,
+    covariate: tuple[Any, Any] | None = None,
+    covariate_bounds: tuple[float, float] = (0.0, 1.0),
+    planned: tuple[float, float] | None = (1, 1),
+    detect: float | None = None,
+    power: float = 0.8,
+) -> ArmComparison:
+    """Compare the outcomes of two arms: b minus a.
+
+    Parameters
+    ----------
+    a, b : sequence of numbers
+        The outcome of each unit that was assigned to the arm (an impression, a session, a user), in the order in which
+        they came. Units must be independent: if users were assigned, give one value for each user.
+    kind : {"rate", "mean"}
+        `rate`: 0 and 1 (or False and True). `mean`: numbers within `bounds`.
+    sequential : bool
+        True: p and the interval are valid however often one looks. False: for one look, at a number of units that was
+        fixed beforehand; looking more often makes false winners.
+    level : float
+    margin : float, optional
+        Differences up to this do not matter: an interval within ±margin is "equal within the margin".
+    higher_is_better : bool
+        False for harm, latency and cost: then b is better if the difference is below 0.
+    bounds : (low, high)
+        Of a mean. Needed for `sequential=True`: without a bound, a single value could turn every conclusion.
+    clip : bool
+        Whether values outside the bounds count as the bound; otherwise they are an error. The figures are then means of
+        clipped values.
+    covariate : (values of a, values of b), optional
+        Something known of each unit from before the experiment, such as the same outcome a week earlier: CUPED. It
+        narrows the interval as far as it predicts the outcome.
+    covariate_bounds : (low, high)
+        For `sequential=True`.
+    planned : (share of a, share of b) or None
+        The traffic as planned, in any unit: (1, 1), (0.9, 0.1). None checks nothing and pairs values one by one.
+    detect : float, optional
+        The difference that shall be found: says how many impressions that needs. Default: the margin.
+    power : float
+
+    Returns
+    -------
+    ArmComparison
+
+    Raises
+    ------
+    InputError
+        If an arm has no traffic, shares of traffic are not as planned (p below .001), the covariate differs between the
+        arms (p below .001), so that it cannot be from before the experiment, or a value is not of its kind.
+
+    Notes
+    -----
+    Sequential, values are paired in their order (in blocks of the planned shares), and the evidence is on the
+    differences of pairs: bets for rates (`BetEvidence`), an empirical-Bernstein confidence sequence for means and with
+    a covariate (`MeanEvidence`). Once: the score test with Miettinen and Nurminen's interval for rates, Welch's t-test
+    for means and with a covariate.
+
+    References
+    ----------
+    Johari, Koomen, Pekelis and Walsh 2022, Always valid inference; Deng, Xu, Kohavi and Walker 2013 (CUPED).
+
+    Examples
+    --------
+    >>> found = compare_arms([0, 0, 1, 0] * 500, [0, 1, 1, 0] * 500, kind="rate")
+    >>> found.difference, found.verdict, found.p <= 0.05, found.low > 0
+    (0.25, 'better', True, True)
+    """
+    arms = TwoArms(
+        kind,
+        sequential=sequential,
+        bounds=bounds,
+        clip=clip,
+        has_covariate=covariate is not None,
+        covariate_bounds=covariate_bounds,
+        planned=planned,
+    )
+    if covariate is not None and (not isinstance(covariate, Sequence) or len(covariate) != 2):
+        raise InputError(f"covariate must be (values of a, values of b), got {shown(covariate)}")
+    arms.add(a, b, covariate)
+    return arms.compared(level=level, margin=margin, higher_is_better=higher_is_better, detect=detect, power=power)
+
+
+class TwoArms:
+    """The outcomes of two arms, seen part by part in memory that does not grow with them.
+
+    Parameters
+    ----------
+    kind, sequential, bounds, clip, covariate_bounds, planned
+        As in `compare_arms`.
+    has_covariate : bool
+    name : str
+        Of the metric, for messages.
+    """
+
+    def __init__(
+        self,
+        kind: str = RATE,
+        *,
+        sequential: bool = True,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        clip: bool = False,
+        has_covariate: bool = False,
+        covariate_bounds: tuple[float, float] = (0.0, 1.0),
+        planned: tuple[float, float] | None = (1, 1),
+        name: str = "outcome",
+    ) -> None:
+        if kind not in KINDS:
+            raise InputError(f'kind must be "rate" or "mean", got {kind!r}')
+        self.kind, self.sequential, self.name = kind, bool(sequential), name
+        self._clip = clip
+        self._bounds = (0.0, 1.0) if kind == RATE else _checked_bounds(bounds, "bounds")
+        self._covariate_bounds = _checked_bounds(covariate_bounds, "covariate_bounds")
+        self._share = _share_of(planned)
+        self.clipped = 0
+        self._moments = (two_arms.ArmMoments(), two_arms.ArmMoments())
+        self._blocks = Blocks(_sizes(self._share))
+        width = self._bounds[1] - self._bounds[0]
+        other_width = self._covariate_bounds[1] - self._covariate_bounds[0]
+        self._has_covariate = has_covariate
+        self._steepest = width / other_width
+        self._covariate_blocks = Blocks(self._blocks.sizes)
+        self._balance = MeanEvidence(other_width)
+        self._slope_sums = [0.0, 0.0]
+        self._evidence: Evidence
+        if has_covariate:
+            self._evidence = MeanEvidence(2 * width)
+        else:
+            self._evidence = BetEvidence() if kind == RATE else MeanEvidence(width)
+
+    def add(self, a: Any, b: Any, covariate: tuple[Any, Any] | None = None) -> None:
+        """See further values of both arms, either of which may be empty.
+
+        Raises
+        ------
+        InputError
+            If a value is not of its kind, or a covariate is missing.
+        """
+        values = [self._checked(each, f"{self.name} of arm {arm}") for each, arm in ((a, "a"), (b, "b"))]
+        if (covariate is not None) != self._has_covariate:
+            raise InputError("give the covariate of every value, or of none")
+        others: list[FloatArray | None] = [None, None]
+        if covariate is not None:
+            for side, (each, arm) in enumerate(zip(covariate, "ab", strict=True)):
+                others[side] = self._checked_covariate(each, values[side], f"covariate of arm {arm}")
+        for moments, own, other in zip(self._moments, values, others, strict=True):
+            moments.add(own, other)
+        if not self.sequential:
+            return
+        differences = self._blocks.add(*values)
+        if others[0] is not None and others[1] is not None:
+            steps = self._covariate_blocks.add(others[0], others[1])
+            self._balance.add(steps)
+            differences = differences - self._predictable_slopes(differences, steps) * steps
+        if len(differences):
+            self._evidence.add(differences)
+
+    def p(self) -> float:
+        """The two-sided p-value of no difference; NaN where nothing can be said."""
+        if self.sequential:
+            return self._evidence.p()
+        first, second = self._moments
+        if not (first.n and second.n):
+            return math.nan
+        if self._is_of_counts:
+            return two_arms.rates_p(*self._hits())
+        return two_arms.means(first, second, 0.95, self._slope()).p
+
+    def compared(
+        self,
+        *,
+        level: float = 0.95,
+        margin: float | None = None,
+        higher_is_better: bool = True,
+        guardrail: bool = False,
+        detect: float | None = None,
+        power: float = 0.8,
+    ) -> ArmComparison:
+        """The comparison of what was seen so far; `guardrail`: whether b is worse by at most the margin.
+
+        Raises
+        ------
+        InputError
+            As `compare_arms`.
+        """
+        _check_shares(level, power)
+        for what, value in (("margin", margin), ("detect", detect)):
+            if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
+                raise InputError(f"{what} must be a number above 0, got {value!r}")
+        if guardrail and margin is None:
+            raise InputError(f"guardrail {self.name!r} needs a margin: how much worse b may be")
+        ratio_p = self._refuse_faults()
+        found = self._two_sided(level)
+        first, second = self._moments
+        slope = self._slope() if self._has_covariate else None
+        wanted = margin if detect is None else detect
+        needed = None if wanted is None else self._needed(wanted, level, power)
+        seen = first.n + second.n
+        decide = _guarded if guardrail else _verdict
+        return ArmComparison(
+            metric=self.name,
+            kind=self.kind,
+            n_a=first.n,
+            n_b=second.n,
+            mean_a=first.mean,
+            mean_b=second.mean,
+            difference=found.difference,
+            p=found.p,
+            low=found.low,
+            high=found.high,
+            level=level,
+            margin=margin,
+            verdict=decide(found.low, found.high, margin, higher_is_better),
+            higher_is_better=higher_is_better,
+            guardrail=guardrail,
+            sequential=self.sequential,
+            test=self._test(),
+            planned=self._share,
+            sample_ratio_p=ratio_p,
+            slope=slope,
+            variance_left=None if slope is None else self._variance_left(slope),
+            detect=wanted,
+            needed=needed,
+            still_needed=None if needed is None else max(0, needed - seen),
+            power=power,
+            notes=tuple(self._notes(found)),
+        )
+
+    # -- what was seen ------------------------------------------------------------------------------
+
+    def _two_sided(self, level: float) -> two_arms.TwoSided:
+        first, second = self._moments
+        if not self.sequential:
+            if self._is_of_counts:
+                return two_arms.rates(*self._hits(), level)
+            return two_arms.means(first, second, level, self._slope())
+        low, high = self._evidence.interval(level)
+        difference = self._evidence.mean if self._has_covariate else second.mean - first.mean
+        # Values that wait for a partner count in the difference and not in the interval.
+        if not low <= difference <= high:
+            difference = self._evidence.mean if self._evidence.n else difference
+        width = self._bounds[1] - self._bounds[0]
+        return two_arms.TwoSided(difference, self._evidence.p(), max(low, -width), min(high, width))
+
+    @property
+    def _is_of_counts(self) -> bool:
+        return self.kind == RATE and not self._has_covariate
+
+    def _hits(self) -> tuple[int, int, int, int]:
+        first, second = self._moments
+        return round(first.mean * first.n), first.n, round(second.mean * second.n), second.n
+
+    def _slope(self) -> float:
+        if not self._has_covariate:
+            return 0.0
+        if self.sequential:
+            return self._clipped_slope(*self._slope_sums)
+        return two_arms.slope_of(*self._moments)
+
+    def _clipped_slope(self, products: float, squares: float) -> float:
+        return float(np.clip(products / squares, -self._steepest, self._steepest)) if squares > 0 else 0.0
+
+    def _predictable_slopes(self, differences: FloatArray, steps: FloatArray) -> FloatArray:
+        """The slope before each pair: one that knew the pair itself would make the test invalid."""
+        if not len(steps):
+            return steps
+        products = self._slope_sums[0] + np.cumsum(differences * steps)
+        squares = self._slope_sums[1] + np.cumsum(steps * steps)
+        before = [
+            np.concatenate([[old], sums[:-1]]) for old, sums in zip(self._slope_sums, (products, squares), strict=True)
+        ]
+        self._slope_sums = [float(products[-1]), float(squares[-1])]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slopes = np.where(before[1] > 0, before[0] / before[1], 0.0)
+        return np.clip(slopes, -self._steepest, self._steepest)
+
+    def _variance_left(self, slope: float) -> float:
+        plain = sum(arm.variance() / arm.n for arm in self._moments)
+        return sum(arm.variance(slope) / arm.n for arm in self._moments) / plain if plain > 0 else math.nan
+
+    def _needed(self, difference: float, level: float, power: float) -> int | None:
+        """Impressions of both arms at which such a difference is shown with the power; None where it is not known."""
+        from scipy.special import ndtri
+
+        sizes = self._blocks.sizes
+        slope = self._slope()
+        variance = sum(arm.variance(slope) / size for arm, size in zip(self._moments, sizes, strict=True))
+        if not variance > 0:
+            return None
+        reach = float(ndtri(power))
+        if not self.sequential:
+            blocks = (float(ndtri((1 + level) / 2)) + reach) ** 2 * variance / difference**2
+        else:
+            limit = math.log(2) - math.log1p(-level)
+
+            def is_shown(n: float) -> bool:
+                likely = difference - reach * math.sqrt(variance / n)
+                return likely > 0 and self._evidence.excess(likely, variance, n) >= limit
+
+            most = 1.0
+            while not is_shown(most):
+                most *= 2
+                if most > _MOST_IMPRESSIONS:
+                    return None
+            least = most / 2
+            while most - least > max(0.5, most * 1e-4):
+                middle = (least + most) / 2
+                least, most = (least, middle) if is_shown(middle) else (middle, most)
+            blocks = most
+        return math.ceil(blocks) * sum(sizes)
+
+    def _test(self) -> str:
+        if self.sequential:
+            return "bets on pairs" if isinstance(self._evidence, BetEvidence) else "empirical Bernstein on pairs"
+        return "score" if self._is_of_counts else "Welch"
+
+    # -- what is wrong ------------------------------------------------------------------------------
+
+    def _refuse_faults(self) -> float | None:
+        first, second = self._moments
+        for arm, other, name in ((first, second, "a"), (second, first, "b")):
+            if not arm.n:
+                raise InputError(
+                    f"{self.name}: arm {name} has no traffic, and the other has {counted(other.n, 'value')}: "
+                    "is the name of the arm right, and has the experiment begun?"
+                )
+        if self._has_covariate:
+            self._refuse_late_covariate()
+        if self._share is None:
+            return None
+        p = two_arms.sample_ratio_p(first.n, second.n, self._share, any_time=self.sequential)
+        if p < FAULT_LEVEL:
+            seen = first.n / (first.n + second.n)
+            raise InputError(
+                f"{self.name}: {first.n:,} values of arm a and {second.n:,} of arm b are {seen:.1%} and "
+                f"{1 - seen:.1%}, but {self._share:.1%} and {1 - self._share:.1%} were planned (p = {p:.1e}): values "
+                "are lost in one arm, or the assignment is wrong, and no verdict would be right. If the plan was "
+                "another, give planned="
+            )
+        return p
+
+    def _refuse_late_covariate(self) -> None:
+        first, second = self._moments
+        if self.sequential:
+            p = self._balance.p()
+        else:
+            sides = []
+            for arm in self._moments:
+                side = two_arms.ArmMoments(n=arm.n, mean=arm.covariate_mean, squares=arm.covariate_squares)
+                sides.append(side)
+            p = two_arms.means(sides[0], sides[1], 0.95).p
+        if p < FAULT_LEVEL:
+            raise InputError(
+                f"{self.name}: the covariate's mean is {first.covariate_mean:.4g} in arm a and "
+                f"{second.covariate_mean:.4g} in arm b (p = {p:.1e}): it is not from before the experiment, or the "
+                "assignment is not random; leave it out"
+            )
+
+    def _notes(self, found: two_arms.TwoSided) -> list[str]:
+        notes = []
+        if self.clipped:
+            low, high = self._bounds
+            notes.append(
+                f"{counted(self.clipped, 'value')} outside {low:g} to {high:g} counted as the bound: "
+                "the figures are means of clipped values."
+            )
+        if not self.sequential:
+            notes.append("p and the interval are for one look, at a number of units that was fixed beforehand.")
+        if math.isnan(found.p):
+            notes.append("No interval: an arm has fewer than two values, or no value differs from the others.")
+        first, second = self._moments
+        unpaired = first.n + second.n - self._evidence.n * sum(self._blocks.sizes) if self.sequential else 0
+        if unpaired > 0.1 * (first.n + second.n):
+            notes.append(
+                f"{counted(unpaired, 'value')} wait for a partner in the other arm, and are not in p and the interval: "
+                "give planned= as the traffic was planned."
+            )
+        return notes
+
+    def _checked(self, values: Any, what: str) -> FloatArray:
+        array = _numbers(values, what)
+        if self.kind == RATE:
+            wrong = (array != 0) & (array != 1)
+            if wrong.any():
+                place = int(np.argmax(wrong))
+                raise InputError(
+                    f"{what}: value {place + 1} is {array[place]:g}; a rate takes 0 and 1. For other numbers give "
+                    'kind="mean"'
+                )
+            return array
+        if not self.sequential and not self._clip:
+            return array
+        low, high = self._bounds
+        outside = (array < low) | (array > high)
+        if outside.any():
+            if not self._clip:
+                place = int(np.argmax(outside))
+                raise InputError(
+                    f"{what}: value {place + 1} is {array[place]:g}, outside bounds=({low:g}, {high:g}); give the "
+                    "bounds of the metric, or clip=True to count what is beyond as the bound"
+                )
+            self.clipped += int(outside.sum())
+            array = np.clip(array, low, high)
+        return array
+
+    def _checked_covariate(self, values: Any, own: FloatArray, what: str) -> FloatArray:
+        array = _numbers(values, what)
+        if len(array) != len(own):
+            raise InputError(f"{what}: {len(array):,} values for {len(own):,} outcomes; give one for each")
+        low, high = self._covariate_bounds
+        outside = (array < low) | (array > high)
+        if self.sequential and outside.any():
+            place = int(np.argmax(outside))
+            raise InputError(
+                f"{what}: value {place + 1} is {array[place]:g}, outside covariate_bounds=({low:g}, {high:g}); "
+                "give its bounds"
+            )
+        return array
+
+
+def _verdict(low: float, high: float, margin: float | None, higher_is_better: bool) -> str:
+    if low > 0 or high < 0:
+        return BETTER if (low > 0) == higher_is_better else WORSE
+    if margin is not None and -margin < low and high < margin:
+        return EQUAL
+    return NOT_YET
+
+
+def _guarded(low: float, high: float, margin: float | None, higher_is_better: bool) -> str:
+    """Whether b is shown to be worse by less than the margin, or by more."""
+    if not higher_is_better:
+        low, high = -high, -low
+    most = margin or 0.0
+    if low > -most:
+        return KEPT
+    return BROKEN if high < -most else NOT_YET
+
+
+def _numbers(values: Any, what: str) -> FloatArray:
+    if isinstance(values, (str, bytes)):
+        raise InputError(f"{what}: must be numbers, got {shown(values)}")
+    try:
+        array = np.asarray(values if hasattr(values, "__array__") else list(values), np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what}: must be numbers, got {shown(values)}") from None
+    if array.ndim != 1:
+        raise InputError(f"{what}: must be a list of numbers, got an array of {array.ndim} dimensions")
+    if not np.isfinite(array).all():
+        place = int(np.argmax(~np.isfinite(array)))
+        raise InputError(f"{what}: value {place + 1} is {array[place]}; leave out what is unknown, in both arms alike")
+    return array
+
+
+def _checked_bounds(bounds: Any, what: str) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in bounds)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be two numbers (low, high), got {shown(bounds)}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InputError(f"{what} must be two finite numbers, the lower one first, got {shown(bounds)}")
+    return low, high
+
+
+def _check_shares(level: float, power: float) -> None:
+    for what, value in (("level", level), ("power", power)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+            raise InputError(f"{what} must be more than 0 and less than 1, got {value!r}")
+
+
+def _share_of(planned: Any) -> float | None:
+    if planned is None:
+        return None
+    try:
+        first, second = (float(each) for each in planned)
+    except (TypeError, ValueError):
+        raise InputError(f"planned must be the shares of a and b, such as (1, 1), got {shown(planned)}") from None
+    if not (0 < first < math.inf and 0 < second < math.inf):
+        raise InputError(f"planned shares must be above 0, got {shown(planned)}")
+    return first / (first + second)
+
+
+def _sizes(share: float | None) -> tuple[int, int]:
+    """The smallest block with nearly the planned shares."""
+    if share is None:
+        return 1, 1
+    part = Fraction(share).limit_denominator(_LARGEST_BLOCK)
+    whole = part.denominator
+    inside = min(max(part.numerator, 1), max(whole - 1, 1))
+    return inside, max(whole - inside, 1)

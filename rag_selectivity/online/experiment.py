@@ -1,0 +1,322 @@
+"""`Experiment`: several metrics and guardrails of an A/B test, row by row, decided together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.cells import shown
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.online.arms import RATE, TwoArms
+from rag_selectivity.online.records import named
+from rag_selectivity.results.online import (
+    BETTER,
+    BROKEN,
+    EQUAL,
+    KEPT,
+    NOT_YET,
+    WORSE,
+    ArmComparison,
+    ExperimentDecision,
+)
+from rag_selectivity.statistics.paired import holm
+from rag_selectivity.wording import counted, enumeration
+
+#: Rows that are handed on together: a call for each value would cost more than the value.
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of an A/B test, or a guardrail.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    kind : {"rate", "mean"}
+    bounds : (low, high)
+        Of a mean.
+    clip : bool
+        Whether values outside the bounds count as the bound.
+    higher_is_better : bool
+    margin : float, optional
+        Differences up to this do not matter; of a guardrail: how much worse the candidate may be.
+    guardrail : bool
+        Not to be improved, but to be kept: not worse by more than the margin.
+    """
+
+    name: str
+    kind: str = RATE
+    bounds: tuple[float, float] = (0.0, 1.0)
+    clip: bool = False
+    higher_is_better: bool = True
+    margin: float | None = None
+    guardrail: bool = False
+
+
+class Experiment:
+    """An A/B test with several metrics: rows come in, and a decision can be asked for at any time.
+
+    Parameters
+    ----------
+    metrics : sequence of Metric
+        At least one that is no guardrail. The verdicts on them are corrected for their number by Holm; guardrails must
+        all be kept, which needs no correction.
+    arms : (str, str)
+        The names of the arms, the baseline first.
+    sequential, planned
+        As in `compare_arms`.
+    unit : str, optional
+        The column of what was assigned to the arms, such as the user: its mean over its rows is one value. Only with
+        `sequential=False`, since a mean that changes while rows come has no place in an order. It is kept in memory.
+    covariate : {metric: (column, bounds)}, optional
+        A column from before the experiment for each metric that has one.
+
+    Raises
+    ------
+    InputError
+        If no metric is to be improved, two have one name, a guardrail has no margin, or an option is wrong.
+
+    Examples
+    --------
+    >>> harm = Metric("harm", "mean", higher_is_better=False, margin=0.05, guardrail=True)
+    >>> test = Experiment([Metric("cited"), harm])
+    >>> for i in range(4000):
+    ...     test.add({"arm": "ab"[i % 2], "cited": i % 10 < (4, 7)[i % 2], "harm": (i % 7) / 10})
+    >>> decided = test.decide()
+    >>> decided.verdict, decided.metrics[0].verdict, decided.guardrails[0].verdict
+    ('better', 'better', 'kept')
+    """
+
+    def __init__(
+        self,
+        metrics: Iterable[Metric],
+        *,
+        arms: tuple[str, str] = ("a", "b"),
+        sequential: bool = True,
+        planned: tuple[float, float] | None = (1, 1),
+        unit: str | None = None,
+        covariate: Mapping[str, tuple[str, tuple[float, float]]] | None = None,
+    ) -> None:
+        self.metrics = tuple(metrics)
+        names = [metric.name for metric in self.metrics]
+        if all(metric.guardrail for metric in self.metrics):
+            raise InputError("an experiment needs a metric that is to be improved, beside its guardrails")
+        if len(set(names)) < len(names):
+            raise InputError(f"two metrics have one name: {', '.join(names)}")
+        for metric in self.metrics:
+            if metric.guardrail and metric.margin is None:
+                raise InputError(f"guardrail {metric.name!r} needs a margin: how much worse the candidate may be")
+        if len(arms) != 2 or arms[0] == arms[1]:
+            raise InputError(f"arms must be two different names, the baseline first, got {shown(arms)}")
+        if unit is not None and sequential:
+            raise InputError(
+                "unit is for one look (sequential=False): a user's mean changes while rows come. For daily looks, give "
+                "one row for each user"
+            )
+        self._covariates = dict(covariate or {})
+        if unknown := [name for name in self._covariates if name not in names]:
+            raise InputError(f"covariate of {unknown[0]!r}, which is no metric{did_you_mean(unknown[0], names)}")
+        self._arms, self._unit, self._rows = arms, unit, 0
+        self._compared = {
+            metric.name: TwoArms(
+                metric.kind if unit is None else "mean",
+                sequential=sequential,
+                bounds=metric.bounds,
+                clip=metric.clip,
+                planned=planned,
+                name=metric.name,
+                has_covariate=metric.name in self._covariates,
+                covariate_bounds=self._covariates.get(metric.name, ("", (0.0, 1.0)))[1],
+            )
+            for metric in self.metrics
+        }
+        self._waiting: dict[str, tuple[list[float], list[float]]] = {}
+        self._others: dict[str, tuple[list[float], list[float]]] = {}
+        self._forget()
+        self._is_decided = False
+        self._missing = {name: [0, 0] for name in names}
+        self._units: dict[str, tuple[int, dict[str, list[float]]]] = {}
+
+    def _forget(self) -> None:
+        self._waiting = {name: ([], []) for name in self._compared}
+        self._others = {name: ([], []) for name in self._covariates}
+
+    def add(self, row: Mapping[str, Any], where: str = "") -> None:
+        """See a row: {arm, metric: value …}. A metric that is missing or None is counted.
+
+        Raises
+        ------
+        InputError
+            If the row is of no arm of the experiment, a value is no number, or a unit was in both arms.
+        """
+        self._rows += 1
+        where = where or f"row {self._rows}"
+        arm = named(row, "arm", where)
+        if arm not in self._arms:
+            raise InputError(
+                f"{where}: arm {shown(row.get('arm'))} is neither {self._arms[0]!r} nor {self._arms[1]!r}: name the "
+                "arms of the experiment, the baseline first"
+            )
+        side = self._arms.index(arm)
+        if self._unit is not None:
+            self._add_to_unit(row, side, where)
+            return
+        for name, values in self._waiting.items():
+            value = _number(row.get(name), name, where)
+            other = 0.0
+            if name in self._covariates:
+                other = _number(row.get(self._covariates[name][0]), self._covariates[name][0], where)
+            if math.isnan(value) or math.isnan(other):
+                self._missing[name][side] += 1
+                continue
+            values[side].append(value)
+            if name in self._covariates:
+                self._others[name][side].append(other)
+        if self._rows % _ROWS_AT_ONCE == 0:
+            self._hand_on()
+
+    def _add_to_unit(self, row: Mapping[str, Any], side: int, where: str) -> None:
+        if self._is_decided:
+            raise InputError(f"{where}: came after the decision, which was for one look at all rows")
+        unit = named(row, str(self._unit), where)
+        if unit is None:
+            raise InputError(f"{where}: lacks {self._unit!r}, which was assigned to the arms")
+        before, sums = self._units.setdefault(unit, (side, {}))
+        if before != side:
+            raise InputError(
+                f"{where}: {self._unit} {unit!r} is in arm {self._arms[side]!r}, and was in {self._arms[before]!r} "
+                "before: leave out units that saw both"
+            )
+        columns = [*self._waiting, *(column for column, _ in self._covariates.values())]
+        for column in dict.fromkeys(columns):
+            value = _number(row.get(column), column, where)
+            if not math.isnan(value):
+                total = sums.setdefault(column, [0.0, 0.0])
+                total[0] += value
+                total[1] += 1
+
+    def _hand_on(self) -> None:
+        """Give the rows that wait to the comparisons."""
+        for name, values in self._waiting.items():
+            covariate = tuple(map(np.array, self._others[name])) if name in self._covariates else None
+            self._compared[name].add(np.array(values[0]), np.array(values[1]), covariate)  # type: ignore[arg-type]
+        self._forget()
+
+    def _take_units(self) -> None:
+        for side, sums in self._units.values():
+            means = {column: total / count for column, (total, count) in sums.items()}
+            for name, values in self._waiting.items():
+                other = self._covariates[name][0] if name in self._covariates else name
+                if name not in means or other not in means:
+                    self._missing[name][side] += 1
+                    continue
+                values[side].append(means[name])
+                if name in self._covariates:
+                    self._others[name][side].append(means[other])
+        self._units, self._is_decided = {}, True
+
+    def decide(
+        self, *, level: float = 0.95, detect: Mapping[str, float] | None = None, power: float = 0.8
+    ) -> ExperimentDecision:
+        """The verdicts on what was seen so far.
+
+        Parameters
+        ----------
+        level : float
+            Of all metrics together, and of each guardrail.
+        detect : {metric: difference}, optional
+            What shall be found, to say how many impressions are still needed.
+        power : float
+
+        Raises
+        ------
+        InputError
+            As `compare_arms`, for any metric: shares of traffic are checked on the values of each, so that values which
+            are missing in one arm more than in the other are noticed.
+        """
+        if self._unit is not None:
+            self._take_units()
+        self._hand_on()
+        wanted = dict(detect or {})
+        if unknown := [name for name in wanted if name not in self._compared]:
+            raise InputError(
+                f"detect names {unknown[0]!r}, which is no metric{did_you_mean(unknown[0], self._compared)}"
+            )
+
+        def compared(metric: Metric, at: float) -> ArmComparison:
+            return self._compared[metric.name].compared(
+                level=at,
+                margin=metric.margin,
+                higher_is_better=metric.higher_is_better,
+                guardrail=metric.guardrail,
+                detect=wanted.get(metric.name),
+                power=power,
+            )
+
+        sought = [metric for metric in self.metrics if not metric.guardrail]
+        p = np.array([compared(metric, level).p for metric in sought])
+        metrics = tuple(compared(metric, at) for metric, at in zip(sought, _levels(p, level), strict=True))
+        guardrails = tuple(compared(metric, level) for metric in self.metrics if metric.guardrail)
+        missing = {name: (counts[0], counts[1]) for name, counts in self._missing.items()}
+        return ExperimentDecision(
+            metrics=metrics,
+            guardrails=guardrails,
+            p_adjusted=tuple(holm(p).tolist()),
+            level=level,
+            verdict=_together(metrics, guardrails),
+            missing=missing,
+            notes=tuple(_missing_notes(missing)),
+        )
+
+
+def _levels(p: np.ndarray[Any, np.dtype[np.float64]], level: float) -> list[float]:
+    """The level of each metric's step in Holm's correction; after the first that is not shown, its level."""
+    order = np.argsort(np.where(np.isnan(p), np.inf, p), kind="stable")
+    levels = [level] * len(p)
+    known = int((~np.isnan(p)).sum())
+    stopped: float | None = None
+    for step, place in enumerate(order.tolist()):
+        alpha = (1 - level) / max(1, known - step)
+        if stopped is None and not p[place] <= alpha:
+            stopped = alpha
+        levels[place] = 1 - (alpha if stopped is None else stopped)
+    return levels
+
+
+def _together(metrics: tuple[ArmComparison, ...], guardrails: tuple[ArmComparison, ...]) -> str:
+    verdicts = {row.verdict for row in metrics}
+    rails = {row.verdict for row in guardrails}
+    if WORSE in verdicts or BROKEN in rails:
+        return WORSE
+    if not rails <= {KEPT}:
+        return NOT_YET
+    if BETTER in verdicts:
+        return BETTER
+    return EQUAL if verdicts == {EQUAL} else NOT_YET
+
+
+def _missing_notes(missing: Mapping[str, tuple[int, int]]) -> list[str]:
+    lacking = [f"{name} in {counts[0]:,} and {counts[1]:,}" for name, counts in missing.items() if any(counts)]
+    if not lacking:
+        return []
+    total = sum(map(sum, missing.values()))
+    return [f"{counted(total, 'value')} missing in the rows of both arms ({enumeration(lacking)}), and left out."]
+
+
+def _number(value: Any, name: str, where: str) -> float:
+    """A number; NaN for a value that is missing."""
+    if value is None or value == "":
+        return math.nan
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{where}: {name} must be a number, got {shown(value)}") from None
+    if math.isinf(number):
+        raise InputError(f"{where}: {name} is infinite; leave out what is unknown, in both arms alike")
+    return number

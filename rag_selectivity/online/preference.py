@@ -1,0 +1,345 @@
+"""`preference`: which of two interleaved systems got more credit."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.cells import shown
+from rag_selectivity.errors import InputError
+from rag_selectivity.online.faults import MAX_FAULTS, Faults
+from rag_selectivity.online.joining import JoinedRecords
+from rag_selectivity.online.records import Record, credit_of, finite, named, numbered, team_of
+from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, PositionRates, Preference
+from rag_selectivity.statistics import sign_share
+from rag_selectivity.wording import counted
+
+#: What may cast a vote, the widest first: all impressions of a user, or of a session, belong together.
+UNITS = USER, SESSION, IMPRESSION = ("user", "session", "impression")
+AUTO = "auto"
+#: Sums of credit that differ by less are equal.
+_SAME = 1e-12
+
+
+def preference(
+    records: Any,
+    *,
+    baseline: str | None = None,
+    unit: str = AUTO,
+    sequential: bool = False,
+    level: float = 0.95,
+    margin: float | None = None,
+    detect: float | None = None,
+    power: float = 0.8,
+    positions: PositionRates | None = None,
+    clip: float = 10.0,
+    max_faults: float = MAX_FAULTS,
+) -> Preference:
+    """Which of two interleaved systems got more credit, by the exact sign test.
+
+    Each impression is won by the system whose passages got more credit in sum; equal sums are a tie. With sessions or
+    users, each of them has one vote: that of the system which won more of its impressions.
+
+    Parameters
+    ----------
+    records : path, or iterable of {query, team, credit}
+        As `Draft.record` makes them, or `join_records` from a log. `team` is {passage: system}, `credit` {passage:
+        number}. Further fields: `impression` (its id), `session`, `user`, `systems` (both names, the baseline first),
+        `passages` (the order in the prompt). They are read one by one, and not kept.
+    baseline : str, optional
+        The system that the other one is compared with. Default: the first of `systems`, else the first by name.
+    unit : {"auto", "user", "session", "impression"}
+        What casts a vote. `auto`: the user if records name one, else the session, else the impression.
+    sequential : bool
+        True: p and the interval are valid however often one looks (an e-value). False: the exact sign test and Clopper
+        and Pearson's interval, for one look at a number of units fixed beforehand.
+    level : float
+    margin : float, optional
+        Shares of wins within 1/2 ± margin do not matter.
+    detect : float, optional
+        The share of wins that shall be found, such as .55: says how many units that needs.
+    power : float
+    positions : PositionRates, optional
+        From shuffled orders: credit is weighted by the inverse of its position's rate, at most `clip`. Rates from other
+        orders correct nothing, which the notes say.
+    clip : float
+    max_faults : float
+        The share of credits that may be for passages that were not shown, or of impressions that were never drafted.
+
+    Returns
+    -------
+    Preference
+        Wins are the candidate's, that is the system that is not the baseline; `verdict` is on it.
+
+    Raises
+    ------
+    InputError
+        If the records are not of exactly two systems, a system never got a slot, an impression has two records, some
+        records lack the unit, a number is not finite, or too many credits are wrong.
+
+    Notes
+    -----
+    If both systems are equally good, a coin decides in each team draft which of them a passage is from, so that a unit
+    that differs is a win with a probability of 1/2, whatever users are like.
+
+    References
+    ----------
+    Chapelle, Joachims, Radlinski and Yue 2012, Large-scale validation and analysis of interleaved search evaluation.
+
+    Examples
+    --------
+    >>> won = {"query": "q", "team": {"d1": "a", "d2": "b"}, "credit": {"d2": 1}}
+    >>> lost = {"query": "q", "team": {"d1": "a", "d2": "b"}, "credit": {"d1": 1}}
+    >>> found = preference([won] * 30 + [lost] * 10)
+    >>> found.candidate, found.wins, found.losses, found.verdict, round(found.p, 4)
+    ('b', 30, 10, 'better', 0.0022)
+    """
+    if unit not in (AUTO, *UNITS):
+        raise InputError(f"unit must be auto, {', '.join(UNITS[:-1])} or {UNITS[-1]}, got {unit!r}")
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise InputError(f"level must be more than 0 and less than 1, got {level!r}")
+    if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < 0.5):
+        raise InputError(
+            f"margin must be above 0 and below 0.5, the distance of a share of wins from 1/2, got {margin!r}"
+        )
+    if detect is not None and not (isinstance(detect, (int, float)) and 0 < detect < 1 and detect != 0.5):
+        raise InputError(f"detect must be a share of wins between 0 and 1, other than 1/2, got {detect!r}")
+    if not (isinstance(power, (int, float)) and 0 < power < 1):
+        raise InputError(f"power must be more than 0 and less than 1, got {power!r}")
+    if not (isinstance(clip, (int, float)) and 1 <= clip < math.inf):
+        raise InputError(f"clip must be a number ≥ 1, got {clip!r}")
+    votes = _Votes(unit, positions.weights(clip) if positions is not None else {})
+    faults = Faults()
+    for where, row in numbered(records):
+        votes.add(row, where, faults)
+    if isinstance(records, JoinedRecords):
+        faults.take_joined(records.faults)
+    faults.refuse(max_faults)
+    found = votes.preference(baseline, sequential, level, margin, positions, faults)
+    units, differing = found.wins + found.losses + found.ties, found.wins + found.losses
+    if detect is None or not differing:
+        return found
+    needed = sign_share.units_needed(detect, differing / units, level, power, sequential=sequential)
+    still = None if needed is None else max(0, needed - units)
+    return replace(found, detect=detect, needed=needed, still_needed=still, power=power)
+
+
+class _Votes:
+    """Wins and losses of the systems, counted record by record."""
+
+    def __init__(self, unit: str, weights: Mapping[int, float]) -> None:
+        self._unit, self._weights, self._is_auto = unit, weights, unit == AUTO
+        self._systems: list[str] = []
+        self._known: set[str] = set()
+        self._named: list[str] | None = None
+        self._impressions = 0
+        #: Votes of impressions for the second system, for the first, and for none.
+        self._counts = [0, 0, 0]
+        #: Of users or sessions: the impressions that the second system won, minus those that the first won.
+        self._nets: dict[str, int] = {}
+        self._ids = array("q")
+        self._weight_sums = [0.0, 0.0]
+
+    def add(self, row: Record, where: str, faults: Faults) -> None:
+        """Count a record."""
+        if "credit_of" in row:
+            raise InputError(
+                f"{where}: credit that came late, without its draft: join the log first (`online join`, join_records)"
+            )
+        if row.get("shuffled"):
+            # An arm of its own, without teams.
+            return
+        team, credit = team_of(row, where), credit_of(row, where)
+        faults.credits += len(credit)
+        id_ = row.get("impression")
+        if not team and credit:
+            for passage in credit:
+                faults.add("never_drafted", f"{where}: {id_ or row.get('query')!r}, passage {passage!r}")
+            return
+        self._impressions += 1
+        if id_ is not None:
+            self._ids.append(hash(id_ if id_.__class__ is str else named(row, "impression", where)))
+        self._know(team, row, where)
+        difference = self._difference(row, team, credit, where, faults)
+        vote = 0 if abs(difference) <= _SAME else 1 if difference > 0 else -1
+        self._vote(row, vote, where)
+
+    def _know(self, team: Mapping[str, str], row: Record, where: str) -> None:
+        known = self._systems
+        if not self._known.issuperset(team.values()):
+            for system in team.values():
+                if system in known:
+                    continue
+                if not isinstance(system, str) or len(known) == 2:
+                    before = f", besides {known[0]!r} and {known[1]!r}" if len(known) == 2 else ""
+                    raise InputError(
+                        f"{where}: team names the system {shown(system)}{before}; preference takes two systems"
+                    )
+                known.append(system)
+            self._known = set(known)
+        if self._named is None and row.get("systems") is not None:
+            order = row["systems"]
+            if (
+                not isinstance(order, (list, tuple))
+                or len(order) != 2
+                or not all(isinstance(name, str) for name in order)
+            ):
+                raise InputError(f"{where}: systems must be the two names, the baseline first, got {shown(order)}")
+            self._named = list(order)
+
+    def _difference(
+        self, row: Record, team: Mapping[str, str], credit: Mapping[str, Any], where: str, faults: Faults
+    ) -> float:
+        """The credit of the second system minus that of the first, in the order in which they were seen."""
+        sums = [0.0, 0.0]
+        places: dict[Any, int] | None = None
+        for passage, number in credit.items():
+            system = team.get(passage)
+            if system is None:
+                faults.add("not_shown", f"{where}: passage {passage!r}")
+                continue
+            value = number if number.__class__ is float or number.__class__ is int else None
+            if value is None or not -1e300 < value < 1e300:
+                value = finite(number, where, f"the credit of {passage!r}")
+            if self._weights:
+                if places is None:
+                    places = {each: place for place, each in enumerate(row.get("passages") or team, 1)}
+                value *= self._weight(places.get(passage), passage, where)
+            sums[system != self._systems[0]] += value
+        return sums[1] - sums[0]
+
+    def _weight(self, place: int | None, passage: str, where: str) -> float:
+        weight = self._weights.get(place) if place is not None else None
+        if weight is None:
+            raise InputError(
+                f"{where}: passage {passage!r} is at position {place}, and the rates have {len(self._weights)} "
+                "positions: take rates of prompts of the same length"
+            )
+        self._weight_sums[0] += weight
+        self._weight_sums[1] += weight * weight
+        return weight
+
+    def _vote(self, row: Record, vote: int, where: str) -> None:
+        unit = self._unit
+        if unit == AUTO:
+            unit = self._unit = next((each for each in (USER, SESSION) if row.get(each) is not None), IMPRESSION)
+        if unit == IMPRESSION:
+            if self._is_auto and (USER in row or SESSION in row) and (row.get(USER) or row.get(SESSION)) is not None:
+                raise InputError(
+                    f"{where}: names a user or a session, and records before it do not: name it in all of them, or "
+                    'give unit="impression", if impressions are independent'
+                )
+            self._counts[vote] += 1
+            return
+        name = named(row, unit, where)
+        if name is None:
+            raise InputError(
+                f"{where}: lacks its {unit}, which casts the vote: name it in every record, or give another unit"
+            )
+        self._nets[name] = self._nets.get(name, 0) + vote
+
+    def preference(
+        self,
+        baseline: str | None,
+        sequential: bool,
+        level: float,
+        margin: float | None,
+        positions: PositionRates | None,
+        faults: Faults,
+    ) -> Preference:
+        """What was counted, as a result."""
+        self._refuse_repeated()
+        first, second = self._order(baseline)
+        counts = list(self._counts)
+        unit = IMPRESSION if self._unit == AUTO else self._unit
+        if unit != IMPRESSION:
+            nets = np.fromiter(self._nets.values(), np.int64, len(self._nets))
+            counts = [int((nets == 0).sum()), int((nets > 0).sum()), int((nets < 0).sum())]
+        ties, wins, losses = counts[0], counts[1], counts[-1]
+        if second != self._systems[-1]:
+            wins, losses = losses, wins
+        found = (sign_share.any_time if sequential else sign_share.exact)(wins, losses, level)
+        total, squares = self._weight_sums
+        return Preference(
+            baseline=first,
+            candidate=second,
+            wins=wins,
+            losses=losses,
+            ties=ties,
+            share=found.share,
+            p=found.p,
+            low=found.low,
+            high=found.high,
+            level=level,
+            margin=margin,
+            verdict=_verdict(found.low, found.high, margin),
+            unit=unit,
+            impressions=self._impressions,
+            sequential=sequential,
+            credits=faults.credits,
+            effective_credits=total * total / squares if squares else None,
+            notes=tuple(self._notes(sequential, unit, positions, faults)),
+        )
+
+    def _refuse_repeated(self) -> None:
+        hashes = np.frombuffer(self._ids, np.int64)
+        order = np.argsort(hashes, kind="stable")
+        same = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
+        if len(same):
+            earlier, later = sorted(int(place) + 1 for place in order[same[0] : same[0] + 2])
+            raise InputError(
+                f"{counted(len(same), 'impression')} with more than one record, such as records {earlier:,} and "
+                f"{later:,} of those with an id: the same credit would count twice. join_records makes one of each"
+            )
+
+    def _order(self, baseline: str | None) -> tuple[str, str]:
+        """The baseline and the candidate."""
+        names = self._named or sorted(self._systems)
+        if not self._impressions:
+            raise InputError("there are no records of interleaved lists")
+        if not self._systems:
+            raise InputError("nothing was drafted in any record: the teams are empty")
+        if len(self._systems) < 2:
+            raise InputError(
+                f"all slots were drafted by {self._systems[0]!r}: the other system has no traffic. Is its retriever "
+                "empty, or were the records of one arm alone given?"
+            )
+        if not self._known.issuperset(names):
+            raise InputError(f"systems names {names[0]!r} and {names[1]!r}, but the teams {self._systems}")
+        if baseline is not None:
+            if baseline not in names:
+                raise InputError(f"baseline {baseline!r} is none of the systems {names[0]!r} and {names[1]!r}")
+            return baseline, names[1] if baseline == names[0] else names[0]
+        return names[0], names[1]
+
+    def _notes(self, sequential: bool, unit: str, positions: PositionRates | None, faults: Faults) -> list[str]:
+        notes = list(faults.notes())
+        if not sequential:
+            notes.append(f"p and the interval are for one look, at a number of {unit}s that was fixed beforehand.")
+        if positions is not None and not positions.shuffled:
+            notes.append(
+                "Nothing was corrected for the position: the rates are not from shuffled orders, and mix position and "
+                "quality."
+            )
+        elif positions is not None:
+            total, squares = self._weight_sums
+            notes.append(
+                f"Credit is weighted by the inverse rate of its position; {faults.credits:,} credits say as much as "
+                f"{total * total / squares if squares else 0:,.0f} of equal weight."
+            )
+        return notes
+
+
+def _verdict(low: float, high: float, margin: float | None) -> str:
+    if low > 0.5:
+        return BETTER
+    if high < 0.5:
+        return WORSE
+    if margin is not None and 0.5 - margin < low and high < 0.5 + margin:
+        return EQUAL
+    return NOT_YET

@@ -1,0 +1,84 @@
+"""Records of credit: one for each impression, with its query, the team of each passage, and the credit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.data.cells import shown
+from rag_selectivity.errors import InputError
+from rag_selectivity.live.trace import trace_lines
+
+#: The name and the version that each line of a log of drafts, credits and records carries.
+SCHEMA = "rag-selectivity/online/1"
+Record = Mapping[str, Any]
+
+
+def numbered(source: Any) -> Iterator[tuple[str, Record]]:
+    """(where, row) of a file of JSON lines, of several, or of rows in memory.
+
+    Raises
+    ------
+    InputError
+        If the source is none of these, or a row is no object.
+    """
+    if isinstance(source, (str, Path)):
+        for line, row in trace_lines(source):
+            yield f"{source}:{line}", row
+        return
+    if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        raise InputError(f"records must be a file or many rows such as {{query, team, credit}}, got {shown(source)}")
+    for number, row in enumerate(source, 1):
+        if row.__class__ is dict:
+            yield f"record {number}", row
+        elif isinstance(row, Path):
+            yield from numbered(row)
+        elif isinstance(row, Mapping):
+            yield f"record {number}", row
+        else:
+            raise InputError(f"record {number}: must be an object such as {{query, team, credit}}, got {shown(row)}")
+
+
+def team_of(row: Record, where: str) -> Mapping[str, str]:
+    """The team of a record; empty where nothing was drafted."""
+    team = row.get("team")
+    if team is None:
+        return {}
+    if team.__class__ is not dict and not isinstance(team, Mapping):
+        raise InputError(f"{where}: team must be {{passage: system}}, as `draft.team` has it, got {shown(team)}")
+    return team
+
+
+def credit_of(row: Record, where: str) -> Mapping[str, Any]:
+    """The credit of a record; empty where there is none."""
+    credit = row.get("credit")
+    if credit is None:
+        return {}
+    if credit.__class__ is not dict and not isinstance(credit, Mapping):
+        raise InputError(f"{where}: credit must be {{passage: number}}, got {shown(credit)}")
+    return credit
+
+
+def finite(number: Any, where: str, what: str) -> float:
+    """A number as a float; an InputError for another value, NaN or an infinite one."""
+    if isinstance(number, Real):
+        try:
+            value = float(number)
+        except OverflowError:
+            value = math.inf
+        if math.isfinite(value):
+            return value
+    raise InputError(f"{where}: {what} must be a finite number, got {shown(number)}")
+
+
+def named(row: Record, field: str, where: str) -> str | None:
+    """A text or whole number of a row as text; None where it is not there."""
+    value = row.get(field)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        raise InputError(f"{where}: {field} must be a text or a whole number, got {shown(value)}")
+    return str(value)

@@ -1,0 +1,166 @@
+"""Results of online evaluation as tables and sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from rag_selectivity.render.blocks import Block, Heading, Note, Paragraph, Table
+from rag_selectivity.results.online import (
+    BETTER,
+    BROKEN,
+    EQUAL,
+    KEPT,
+    WORSE,
+    ArmComparison,
+    ExperimentDecision,
+    Foretold,
+    PositionRates,
+    Preference,
+)
+from rag_selectivity.wording import counted, level_text, number, percent, signed
+
+
+def preference_blocks(found: Preference) -> Iterable[Block]:
+    """The votes, and what they show."""
+    a, b = found.baseline, found.candidate
+    yield Heading(f"{b} against {a}, interleaved: {counted(found.impressions, 'impression')}")
+    header = [f"{b} won", "ties", f"{a} won", "share", f"{level_text(found.level)} interval", "p"]
+    share = "–" if math.isnan(found.share) else percent(found.share)
+    ends = f"[{percent(found.low)}, {percent(found.high)}]"
+    yield Table(
+        header, [[f"{found.wins:,}", f"{found.ties:,}", f"{found.losses:,}", share, ends, _p(found.p)]], breaks=False
+    )
+    yield Paragraph(_of_preference(found))
+    if found.needed is not None and found.still_needed is not None:
+        missing = f"{found.still_needed:,} more." if found.still_needed else "they are there."
+        yield Paragraph(
+            f"A share of {percent(found.detect or 0)} is shown in {level_text(found.power)} of cases by "
+            f"{counted(found.needed, found.unit)}, if as many differ as so far: {missing}"
+        )
+    yield from (Note(note, "note") for note in found.notes)
+
+
+def _of_preference(found: Preference) -> str:
+    a, b = found.baseline, found.candidate
+    units = {"impression": "impressions", "session": "sessions", "user": "users"}[found.unit]
+    if found.verdict == BETTER:
+        return f"better: {b} wins more of the {units} that differ than {a} does."
+    if found.verdict == WORSE:
+        return f"worse: {b} wins fewer of the {units} that differ than {a} does."
+    if found.verdict == EQUAL:
+        return f"equal within the margin: {b} wins a share within 50% ± {percent(found.margin or 0)} of the {units}."
+    return f"not yet: the {units} so far do not show which system is better."
+
+
+def arm_blocks(row: ArmComparison) -> Iterable[Block]:
+    """One metric of two arms."""
+    yield Heading(f"{row.metric}: arm b against arm a")
+    yield _arm_table([row])
+    yield from _of_arms([row])
+
+
+def experiment_blocks(decided: ExperimentDecision) -> Iterable[Block]:
+    """All metrics and guardrails, and what follows from them together."""
+    yield Heading(f"metrics, {level_text(decided.level)} together (Holm)")
+    yield _arm_table(decided.metrics, list(decided.p_adjusted))
+    if decided.guardrails:
+        yield Heading(f"guardrails, {level_text(decided.level)} each")
+        yield _arm_table(decided.guardrails)
+    yield from _of_arms([*decided.metrics, *decided.guardrails])
+    yield Paragraph(f"{decided.verdict}: {_of_experiment(decided)}")
+    yield from (Note(note, "note") for note in decided.notes)
+
+
+def _of_experiment(decided: ExperimentDecision) -> str:
+    if decided.verdict == BETTER:
+        return "a metric of arm b is better, none is worse, and every guardrail is kept."
+    if decided.verdict == WORSE:
+        bad = [row.metric for row in (*decided.metrics, *decided.guardrails) if row.verdict in (WORSE, BROKEN)]
+        return f"arm b is worse in {', '.join(bad)}."
+    if decided.verdict == EQUAL:
+        return "no metric differs by as much as its margin, and every guardrail is kept."
+    return "the values so far do not decide it."
+
+
+def _arm_table(rows: Iterable[ArmComparison], adjusted: list[float] | None = None) -> Table:
+    header = ["metric", "a", "b", "b − a", "interval", "p", "n a", "n b", "verdict"]
+    cells = []
+    for place, row in enumerate(rows):
+        p = row.p if adjusted is None else adjusted[place]
+        ends = "–" if math.isnan(row.low) else f"[{signed(row.low)}, {signed(row.high)}]"
+        figures = [row.metric, number(row.mean_a), number(row.mean_b), signed(row.difference), ends, _p(p)]
+        cells.append([*figures, f"{row.n_a:,}", f"{row.n_b:,}", row.verdict])
+    if adjusted is not None:
+        header[5] = "p Holm"
+    return Table(header, cells, breaks=False)
+
+
+def _of_arms(rows: list[ArmComparison]) -> Iterable[Block]:
+    for row in rows:
+        yield Paragraph(f"{row.metric}: {_verdict_words(row)}{_needed(row)}")
+    for note in dict.fromkeys(note for row in rows for note in row.notes):
+        yield Note(note, "note")
+
+
+def _verdict_words(row: ArmComparison) -> str:
+    margin = number(row.margin) if row.margin is not None else ""
+    looks = "valid at any look" if row.sequential else "for this one look"
+    words = {
+        BETTER: f"arm b is better ({looks}).",
+        WORSE: f"arm b is worse ({looks}).",
+        EQUAL: f"the difference is smaller than {margin} ({looks}).",
+        KEPT: f"arm b is worse by less than {margin}, or not worse ({looks}).",
+        BROKEN: f"arm b is worse by more than {margin} ({looks}).",
+    }
+    return words.get(row.verdict, "not decided yet.")
+
+
+def _needed(row: ArmComparison) -> str:
+    if row.needed is None or row.still_needed is None:
+        return ""
+    power = level_text(row.power)
+    needed = f" A difference of {number(row.detect or 0)} is shown in {power} of cases by {row.needed:,} values in all"
+    return needed + (f": {row.still_needed:,} more." if row.still_needed else ", which are there.")
+
+
+def position_blocks(rates: PositionRates) -> Iterable[Block]:
+    """A row for each position, with the weight of its credit."""
+    orders = "shuffled orders" if rates.shuffled else "orders as they were shown"
+    yield Heading(f"citation rates by position, {counted(rates.impressions, 'impression')}, {orders}")
+    weights = rates.weights()
+    header = ["position", "n", "credited", "rate", f"{level_text(rates.level)} interval", "weight"]
+    yield Table(
+        header,
+        [
+            [
+                str(each.position),
+                f"{each.n:,}",
+                f"{each.credited:,}",
+                number(each.rate),
+                f"[{number(each.low)}, {number(each.high)}]",
+                number(weights[each.position]) if weights else "–",
+            ]
+            for each in rates.positions
+        ],
+        breaks=False,
+    )
+    yield from (Note(note, "note") for note in rates.notes)
+
+
+def foretold_blocks(table: Foretold) -> Iterable[Block]:
+    """A row for each offline measure."""
+    yield Heading(f"offline measures beside {counted(table.experiments, 'online experiment')}")
+    level = level_text(table.level)
+    header = ["measure", "n", "same sign", f"share [{level}]", f"Kendall's tau [{level}]"]
+    rows = []
+    for row in table.measures:
+        share = "–" if not row.decided else f"{number(row.share)} [{number(row.share_low)}, {number(row.share_high)}]"
+        tau = "–" if math.isnan(row.tau) else f"{signed(row.tau)} [{signed(row.tau_low)}, {signed(row.tau_high)}]"
+        rows.append([row.measure, str(row.n), f"{row.agreed} of {row.decided}", share, tau])
+    yield Table(header, rows, breaks=False)
+    yield from (Note(note, "note") for note in table.notes)
+
+
+def _p(p: float) -> str:
+    return "–" if math.isnan(p) else f"{p:.4f}" if p >= 0.0001 else "<0.0001"

@@ -1,0 +1,380 @@
+"""Results of `answers`: what an LLM makes of the sets it is shown, with controls and differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.measures.answers import ScoreKind
+from rag_selectivity.results.estimate import Caveat, Estimate, finite
+from rag_selectivity.results.result import Result
+from rag_selectivity.results.usage import Usage
+
+SCHEMA = "rag-selectivity/answer-report/1"
+
+#: What a model can be shown beside the lists of runs. No run may have one of these names.
+CLOSED_BOOK, RANDOM, IDEAL, JUNK = "closed-book", "random", "ideal", "junk"
+CONTROLS = (CLOSED_BOOK, RANDOM, IDEAL)
+RESERVED = (*CONTROLS, JUNK)
+
+BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE = "best-first", "worst-first", "shuffled", "middle"
+ORDERS = (BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE)
+
+#: Kinds of contrasts, in the order of tables.
+LIFT, SHARE, BITS, DEPTH, RUN, ORDER, SLOPE = "lift", "share", "bits", "depth", "run", "order", "slope"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the model is shown for every query.
+
+    Attributes
+    ----------
+    run : str
+        A run; or `closed-book` (no passages), `random` (K random passages of the corpus), `ideal` (all relevant
+        passages and nothing else), or `junk` (the relevant passages and K hard negatives).
+    k : int or None
+        The depth; of `junk` the number of hard negatives; 0 of `closed-book`; None of `ideal`.
+    order : {"best-first", "worst-first", "shuffled", "middle"}
+        The order in which a run's top K is shown; `middle` puts the decisive passage in the middle.
+    """
+
+    run: str
+    k: int | None
+    order: str = BEST_FIRST
+
+    def __str__(self) -> str:
+        match self.run:
+            case "closed-book" | "ideal":
+                return self.run
+            case "junk":
+                return f"relevant + {self.k} junk"
+            case _:
+                return f"{self.run}@{self.k}" + ("" if self.order == BEST_FIRST else f" {self.order}")
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is the list of a run."""
+        return self.run not in RESERVED
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"run": self.run, "k": self.k, "order": self.order}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """One answer with its scores.
+
+    Attributes
+    ----------
+    query : str
+    shown : Shown
+    passages : tuple of str
+        The ids of the passages in the order in which they were shown.
+    text : str
+        The answer; of multiple choice the chosen option.
+    abstained : bool
+    cited : tuple of str
+        The ids of the passages that the answer names as its grounds.
+    scores : {name of the score: value}
+        NaN where a score is undefined.
+    prompt : str
+        Hash of all that the model was shown: wording, question, options, and the texts in their order.
+    served_model : str or None
+        The model that the server named.
+    """
+
+    query: str
+    shown: Shown
+    passages: tuple[str, ...]
+    text: str
+    abstained: bool
+    cited: tuple[str, ...]
+    scores: Mapping[str, float]
+    prompt: str
+    served_model: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "query_id": self.query,
+            **self.shown.to_dict(),
+            "answer": self.text,
+            "abstained": self.abstained,
+            "passages": list(self.passages),
+            "cited": list(self.cited),
+            "scores": {name: finite(value) for name, value in self.scores.items()},
+            "prompt": self.prompt,
+            "served_model": self.served_model,
+        }
+
+    def to_row(self) -> dict[str, Any]:
+        """As a flat row: each score in a column of its own, and lists of ids as texts with spaces between the ids."""
+        row = self.to_dict()
+        scores = row.pop("scores")
+        texts = {name: " ".join(row[name]) for name in ("passages", "cited")}
+        # The passages that an answer cites, and the score that says whether a relevant one is among them.
+        renamed = {"cited_passages" if name == "cited" else name: value for name, value in (row | texts).items()}
+        return {**renamed, **scores}
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A difference between two things that a model was shown, over the queries that have both answers.
+
+    Attributes
+    ----------
+    kind : {"lift", "share", "bits", "depth", "run", "order", "slope"}
+        `lift`: minus the score without passages. `share`: that lift / the lift of the ideal sets. `bits`: log2 of the
+        accuracy / the accuracy with K random passages. `depth`: minus the score at the smallest K. `run`: minus the
+        score of the baseline run. `order`: minus the score with the best passage first. `slope`: the change of the
+        score with each junk passage.
+    score : str
+    shown, against : Shown
+    value, low, high : float
+        The figure and its interval. −∞ bits: no right answer with the run; ∞: none with random passages.
+    p : float
+        Two-sided; NaN where there is no test. The interval contains 0 if and only if p is more than 1 − level.
+    p_adjusted : float
+        After Holm's correction over all tests of this kind and score.
+    first, second : float
+        The means of the score over these queries.
+    n : int
+        The number of queries.
+    reason : str or None
+        Why the value is not a finite number.
+    """
+
+    kind: str
+    score: str
+    shown: Shown
+    against: Shown
+    value: float
+    low: float
+    high: float
+    p: float
+    first: float
+    second: float
+    n: int
+    p_adjusted: float = math.nan
+    reason: str | None = None
+
+    @property
+    def ceiling(self) -> float:
+        """Of bits: those that all right answers would have; NaN of anything else, and without a right random answer."""
+        return -math.log2(self.second) if self.kind == BITS and self.second > 0 else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
+        row: dict[str, Any] = {
+            "kind": self.kind,
+            "score": self.score,
+            "shown": self.shown.to_dict(),
+            "against": self.against.to_dict(),
+            "n": self.n,
+        }
+        for name in ("value", "low", "high", "p", "p_adjusted", "first", "second"):
+            row[name] = finite(getattr(self, name))
+        if self.kind == BITS:
+            row["ceiling"] = finite(self.ceiling)
+        if self.reason is not None:
+            row["reason"] = self.reason
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What asking took, or with `dry_run` would take.
+
+    Attributes
+    ----------
+    prompts : int
+        Distinct prompts that the answers need.
+    cached : int
+        Those that the store had answers to.
+    requests : int
+        Requests sent, to the model and to the judge.
+    usage : Usage
+    cost : float or None
+    failed : int
+        Calls that failed.
+    errors : {reason: calls}
+    last_error, stopped, stopped_by : str or None
+        As in the results of `grade`.
+    dry_run : bool
+        Whether nothing was sent; `usage` and `cost` are then estimates for the model, without the judge.
+    """
+
+    prompts: int = 0
+    cached: int = 0
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+    failed: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    last_error: str | None = None
+    stopped: str | None = None
+    stopped_by: str | None = None
+    dry_run: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "prompts": self.prompts,
+            "cached": self.cached,
+            "requests": self.requests,
+            "prompt_tokens": self.usage.prompt_tokens,
+            "completion_tokens": self.usage.completion_tokens,
+            "cost": self.cost,
+            "failed": self.failed,
+            "errors": dict(self.errors),
+            "last_error": self.last_error,
+            "stopped": self.stopped,
+            "dry_run": self.dry_run,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class AnswerReport(Result):
+    """The scores of an LLM's answers for each thing it was shown, and their contrasts.
+
+    Attributes
+    ----------
+    figures : {(what was shown, score): Estimate}
+        Means over queries.
+    contrasts : tuple of Contrast
+    queries : tuple of str
+    kinds : {name: ScoreKind}
+        The scores.
+    answers : tuple of AnswerRow
+        Empty where scores were given.
+    settings : mapping
+    notes : tuple of str
+    caveats : tuple of Caveat
+    spent : Spent
+    resume : str or None
+        The command that goes on.
+    """
+
+    figures: Mapping[tuple[Shown, str], Estimate]
+    contrasts: tuple[Contrast, ...]
+    queries: tuple[str, ...]
+    kinds: Mapping[str, ScoreKind]
+    settings: Mapping[str, Any]
+    answers: tuple[AnswerRow, ...] = ()
+    notes: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
+    spent: Spent = field(default_factory=Spent)
+    resume: str | None = None
+
+    def __getitem__(self, key: tuple[str, int | None, str] | tuple[str, int | None, str, str]) -> Estimate:
+        """The figure of (run, K, score) or (run, K, score, order): `report["bm25", 10, "exact_match"]`."""
+        run, k, score, *order = key
+        wanted = Shown(run, k, *order)
+        found = self.figures.get((wanted, score))
+        if found is None:
+            shown = ", ".join(dict.fromkeys(str(each) for each, _ in self.figures))
+            raise InputError(f"there is no {score!r} of {wanted} (shown: {shown}; scores: {', '.join(self.kinds)})")
+        return found
+
+    def contrast(self, kind: str, score: str, run: str, k: int | None, order: str = BEST_FIRST) -> Contrast:
+        """The contrast of a kind for what was shown; of several (depths), the one against the smallest K.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        wanted = Shown(run, k, order)
+        for each in self.contrasts:
+            if (each.kind, each.score, each.shown) == (kind, score, wanted):
+                return each
+        raise InputError(f"there is no contrast {kind!r} of {score!r} for {wanted}")
+
+    @property
+    def correctness(self) -> str | None:
+        """The first score that says whether an answer is right; None without one."""
+        return next((name for name, kind in self.kinds.items() if kind.is_correct), None)
+
+    def score_rows(self, score: str | None = None) -> list[dict[str, Any]]:
+        """Rows of query_id, run, k, score and model, as `validate` and `sweep` read them: the runs, best passage first.
+
+        Rows of k = 0 are the answers without passages. `passages` are the ids that were shown, separated by spaces.
+        Answers whose score is undefined are left out.
+
+        Parameters
+        ----------
+        score : str, optional
+            Default: the first of the report's scores.
+        """
+        name = next(iter(self.kinds)) if score is None else score
+        if name not in self.kinds:
+            raise InputError(f"the report has no score {name!r}; it has {', '.join(self.kinds)}")
+        return [
+            {
+                "query_id": row.query,
+                "run": row.shown.run,
+                "k": row.shown.k,
+                "score": row.scores[name],
+                "model": row.served_model or self.settings["model"],
+                "passages": " ".join(row.passages),
+            }
+            for row in self.answers
+            if (row.shown.is_run and row.shown.order == BEST_FIRST) or row.shown.run == CLOSED_BOOK
+            if not math.isnan(row.scores[name])
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "schema": SCHEMA,
+            "settings": dict(self.settings),
+            "scores": {name: kind.definition for name, kind in self.kinds.items()},
+            "queries": len(self.queries),
+            "figures": [
+                {**shown.to_dict(), "score": score, **estimate.to_dict()}
+                for (shown, score), estimate in self.figures.items()
+            ],
+            "contrasts": [contrast.to_dict() for contrast in self.contrasts],
+            "notes": list(self.notes),
+            "caveats": [caveat.to_dict() for caveat in self.caveats],
+            "spent": self.spent.to_dict(),
+            "resume": self.resume,
+            "answers": [row.to_dict() for row in self.answers],
+        }
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One flat row for each figure and each contrast."""
+        return [*self._figure_rows(), *self._contrast_rows()]
+
+    def _figure_rows(self) -> Iterator[dict[str, Any]]:
+        for (shown, score), each in self.figures.items():
+            yield {
+                "figure": "mean",
+                "score": score,
+                **shown.to_dict(),
+                "against": "",
+                "value": each.value,
+                "low": each.low,
+                "high": each.high,
+                "p": math.nan,
+                "n": each.n,
+            }
+
+    def _contrast_rows(self) -> Iterator[dict[str, Any]]:
+        for each in self.contrasts:
+            yield {
+                "figure": each.kind,
+                "score": each.score,
+                **each.shown.to_dict(),
+                "against": str(each.against),
+                "value": each.value,
+                "low": each.low,
+                "high": each.high,
+                "p": each.p,
+                "n": each.n,
+            }

@@ -1,0 +1,347 @@
+"""Results of online evaluation: a preference, a comparison of arms, a decision, positions, and offline measures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from rag_selectivity.results.result import Result
+
+#: Of each result, in its order below.
+PREFERENCE, ARMS, EXPERIMENT, POSITIONS, FORETOLD = (
+    f"rag-selectivity/{name}/1" for name in ("preference", "arms", "experiment", "positions", "foretold")
+)
+
+BETTER, WORSE, EQUAL, NOT_YET = "better", "worse", "equal within the margin", "not yet"
+#: The verdicts on a guardrail.
+KEPT, BROKEN = "kept", "broken"
+
+
+def _plain(result: Any) -> dict[str, Any]:
+    """The fields of a result; what is undefined is None."""
+    return {each.name: _value(getattr(result, each.name)) for each in fields(result)}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, tuple):
+        return [_value(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(key): _value(each) for key, each in value.items()}
+    if isinstance(value, Result):
+        return value.to_dict()
+    return value
+
+
+class _Flat(Result):
+    """A result whose fields are plain."""
+
+    __slots__ = ()
+    schema: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"schema": self.schema, **_plain(self)}
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One flat row."""
+        return [{name: value for name, value in _plain(self).items() if not isinstance(value, (list, dict))}]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Preference(_Flat):
+    """Which of two interleaved systems got more credit.
+
+    Attributes
+    ----------
+    baseline, candidate : str
+        The systems; wins are the candidate's, and the verdict is on it.
+    wins, losses, ties : int
+        Units in which the candidate's passages got more credit than the baseline's, less, or as much.
+    share : float
+        Wins / (wins + losses); NaN without either.
+    p : float
+        Of the hypothesis that a unit that differs is as often a win as a loss.
+    low, high : float
+        The interval of `share`, from the same distribution: 1/2 is outside it if and only if p ≤ 1 − level.
+    level : float
+    margin : float or None
+        `equal within the margin` is said if the interval is within 1/2 ± margin.
+    verdict : str
+        better, worse, equal within the margin, or not yet.
+    unit : str
+        What casts a vote: impression, session or user.
+    impressions : int
+    sequential : bool
+        Whether p and the interval are valid however often one looks. If not, they are for one look, at a number of
+        units that was fixed beforehand.
+    credits : int
+        Credits that were read.
+    detect : float or None
+        The share of wins that shall be found.
+    needed, still_needed : int or None
+        Units of which as many differ as did so far, at which such a share is shown with the power, and how many of them
+        are missing.
+    power : float
+    effective_credits : float or None
+        With weights for positions: (Σw)²/Σw² over the credits, the number of equally weighted credits that say as much.
+    notes : tuple of str
+    """
+
+    schema = PREFERENCE
+
+    baseline: str
+    candidate: str
+    wins: int
+    losses: int
+    ties: int
+    share: float
+    p: float
+    low: float
+    high: float
+    level: float
+    margin: float | None
+    verdict: str
+    unit: str
+    impressions: int
+    sequential: bool
+    credits: int
+    detect: float | None = None
+    needed: int | None = None
+    still_needed: int | None = None
+    power: float = 0.8
+    effective_credits: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ArmComparison(_Flat):
+    """The difference between two arms of an A/B test: b minus a.
+
+    Attributes
+    ----------
+    metric : str
+    kind : str
+        rate or mean.
+    n_a, n_b : int
+        Values of each arm.
+    mean_a, mean_b : float
+    difference : float
+        b − a, also where lower is better; adjusted by the covariate if there is one.
+    p, low, high, level : float
+        From one distribution: 0 is outside the interval if and only if p ≤ 1 − level. NaN where nothing can be said.
+    margin : float or None
+    verdict : str
+        On b: better, worse, equal within the margin, or not yet. On a guardrail: kept, broken, or not yet.
+    higher_is_better, guardrail, sequential : bool
+    test : str
+        What p and the interval come from.
+    planned : float or None
+        The share of a that was planned.
+    sample_ratio_p : float or None
+        Of the hypothesis that the shares are as planned.
+    slope : float or None
+        Of the values over the covariate.
+    variance_left : float or None
+        The variance with the covariate, as a share of that without.
+    detect : float or None
+        The difference that shall be found.
+    needed, still_needed : int or None
+        Impressions of both arms at which such a difference is shown with the power, and how many are missing.
+    power : float
+    notes : tuple of str
+    """
+
+    schema = ARMS
+
+    metric: str
+    kind: str
+    n_a: int
+    n_b: int
+    mean_a: float
+    mean_b: float
+    difference: float
+    p: float
+    low: float
+    high: float
+    level: float
+    margin: float | None
+    verdict: str
+    higher_is_better: bool
+    guardrail: bool
+    sequential: bool
+    test: str
+    planned: float | None = None
+    sample_ratio_p: float | None = None
+    slope: float | None = None
+    variance_left: float | None = None
+    detect: float | None = None
+    needed: int | None = None
+    still_needed: int | None = None
+    power: float = 0.8
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ExperimentDecision(Result):
+    """Several metrics and guardrails of an A/B test, decided together.
+
+    Attributes
+    ----------
+    metrics : tuple of ArmComparison
+        Each with the level of its step in Holm's correction, so that p, interval and verdict agree.
+    guardrails : tuple of ArmComparison
+    p_adjusted : tuple of float
+        Of the metrics, by Holm.
+    level : float
+        Of the whole family.
+    verdict : str
+        better: some metric is better, none is worse, and every guardrail is kept. worse: some metric is worse or some
+        guardrail is broken. equal within the margin: all metrics are, and every guardrail is kept. Otherwise not yet.
+    missing : {metric: (int, int)}
+        Rows of each arm without a value.
+    notes : tuple of str
+    """
+
+    metrics: tuple[ArmComparison, ...]
+    guardrails: tuple[ArmComparison, ...]
+    p_adjusted: tuple[float, ...]
+    level: float
+    verdict: str
+    missing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"schema": EXPERIMENT, **_plain(self)}
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """A row for each metric and guardrail."""
+        rows = [{**row.to_rows()[0], "p_adjusted": p} for row, p in zip(self.metrics, self.p_adjusted, strict=True)]
+        return rows + [{**row.to_rows()[0], "p_adjusted": None} for row in self.guardrails]
+
+
+@dataclass(frozen=True, slots=True)
+class PositionRate:
+    """How often the passage at a position was credited.
+
+    Attributes
+    ----------
+    position : int
+        From 1.
+    n, credited : int
+        Impressions with a passage there, and those in which it got credit above 0.
+    rate, low, high : float
+        With Clopper and Pearson's interval.
+    """
+
+    position: int
+    n: int
+    credited: int
+    rate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PositionRates(Result):
+    """Citation rates by position.
+
+    Attributes
+    ----------
+    positions : tuple of PositionRate
+    shuffled : bool
+        Whether the orders were drawn at random. Only then does a rate say something of the position: otherwise better
+        passages stand higher, and nothing can be corrected by it.
+    impressions : int
+    level : float
+    notes : tuple of str
+    """
+
+    positions: tuple[PositionRate, ...]
+    shuffled: bool
+    impressions: int
+    level: float
+    notes: tuple[str, ...] = ()
+
+    def weights(self, clip: float = 10.0) -> dict[int, float]:
+        """{position: weight} of credit: the highest rate over the position's own, at most `clip`.
+
+        Empty without shuffled orders.
+        """
+        if not self.shuffled:
+            return {}
+        best = max((each.rate for each in self.positions), default=0.0)
+        return {each.position: min(clip, best / each.rate) if each.rate > 0 else clip for each in self.positions}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"schema": POSITIONS, **_plain(self), "positions": self.to_rows()}
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """A row for each position."""
+        return [_plain(each) for each in self.positions]
+
+
+@dataclass(frozen=True, slots=True)
+class ForetoldMeasure:
+    """How an offline measure went with the outcome of online experiments.
+
+    Attributes
+    ----------
+    measure : str
+    n : int
+        Experiments with both figures.
+    decided, agreed : int
+        Experiments with a winner online, and those in which the measure's difference had its sign. A difference of 0
+        does not agree.
+    share, share_low, share_high : float
+        agreed / decided with Clopper and Pearson's interval; NaN without any.
+    tau, tau_low, tau_high : float
+        Kendall's tau-b between the differences, and its interval; NaN with fewer than four experiments or without any
+        spread.
+    """
+
+    measure: str
+    n: int
+    decided: int
+    agreed: int
+    share: float
+    share_low: float
+    share_high: float
+    tau: float
+    tau_low: float
+    tau_high: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Foretold(Result):
+    """Which offline measure at which K had foretold online outcomes: a row for each measure.
+
+    Attributes
+    ----------
+    measures : tuple of ForetoldMeasure
+        The best sign agreement first, then tau.
+    experiments : int
+    level : float
+    notes : tuple of str
+    """
+
+    measures: tuple[ForetoldMeasure, ...]
+    experiments: int
+    level: float
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, measure: str) -> ForetoldMeasure:
+        return {each.measure: each for each in self.measures}[measure]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"schema": FORETOLD, **_plain(self), "measures": self.to_rows()}
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """A row for each measure."""
+        return [_plain(each) for each in self.measures]

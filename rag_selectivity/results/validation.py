@@ -1,0 +1,289 @@
+"""Validation: how far measures follow the scores of answers, and which of them follows better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.result import Result
+from rag_selectivity.statistics.agreement import Interval
+
+SCHEMA = "rag-selectivity/validation/1"
+
+#: What a correlation is over: the queries of each run; the differences between runs within each query; or the runs.
+QUERIES, WITHIN, RUNS = "queries", "runs within queries", "runs"
+RISES, FALLS, NOT_SHOWN = "rises with the answers", "falls as the answers rise", "not shown"
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """How far one measure follows the scores of answers.
+
+    Attributes
+    ----------
+    measure : str
+        With its depth; without one if sets of several K are taken together.
+    run : str or None
+        None stands for the mean of the correlations within each run, or for a correlation over runs.
+    k : int or None
+        The passages that the answers were made from; None if the scores do not say, or for several K.
+    over : {"queries", "runs within queries", "runs"}
+    n : int
+        The number of queries (or of runs) with a figure and a score.
+    undefined : int
+        Scored queries in which the measure is undefined, which are left out.
+    spearman, pearson, kendall : Interval
+        NaN with a reason if undefined. Kendall's is tau-b.
+    partial : Interval or None
+        Spearman's partial correlation, given the scores of answers without passages; None without such scores.
+    p : float
+        Of Spearman's correlation 0; NaN if undefined.
+    p_holm : float
+        The same, corrected for all measures that were looked at; NaN outside of that family.
+    verdict : str
+        `rises with the answers`, `falls as the answers rise` or `not shown`, from `p_holm`; empty outside of that
+        family.
+    notes : tuple of str
+        What is known to go wrong with this measure in such sets.
+    """
+
+    measure: str
+    run: str | None
+    k: int | None
+    over: str
+    n: int
+    undefined: int
+    spearman: Interval
+    pearson: Interval
+    kendall: Interval
+    partial: Interval | None = None
+    p: float = float("nan")
+    p_holm: float = float("nan")
+    verdict: str = ""
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "measure": self.measure,
+            "run": self.run,
+            "k": self.k,
+            "over": self.over,
+            "n": self.n,
+            "undefined": self.undefined,
+            "spearman": self.spearman.to_dict(),
+            "pearson": self.pearson.to_dict(),
+            "kendall": self.kendall.to_dict(),
+            **({} if self.partial is None else {"partial": self.partial.to_dict()}),
+            "p": finite(self.p),
+            "p_holm": finite(self.p_holm),
+            "verdict": self.verdict or None,
+            "notes": list(self.notes),
+        }
+
+    def to_row(self) -> dict[str, Any]:
+        """As a flat row; an undefined number is None."""
+        row: dict[str, Any] = {
+            "measure": self.measure,
+            "run": self.run,
+            "k": self.k,
+            "over": self.over,
+            "n": self.n,
+            "undefined": self.undefined,
+        }
+        for name in ("spearman", "pearson", "kendall", "partial"):
+            interval = getattr(self, name)
+            if interval is not None:
+                row[name] = finite(interval.value)
+                row[f"{name}_low"], row[f"{name}_high"] = finite(interval.low), finite(interval.high)
+        return {**row, "p": finite(self.p), "p_holm": finite(self.p_holm), "verdict": self.verdict}
+
+
+@dataclass(frozen=True, slots=True)
+class FollowingDifference:
+    """Whether one measure follows the answers better than another, over the same queries.
+
+    Attributes
+    ----------
+    measure, other : str
+    difference : Interval
+        Spearman's correlation of `measure` minus that of `other`. The sign of a measure of which less is better is
+        turned first, so that more is better for both.
+    p, p_holm : float
+        `p_holm` is corrected for all pairs. NaN if both order the queries in the same way.
+    verdict : str
+        `follows better`, `follows worse` or `not shown`.
+    """
+
+    measure: str
+    other: str
+    difference: Interval
+    p: float
+    p_holm: float
+    verdict: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "measure": self.measure,
+            "other": self.other,
+            "difference": self.difference.to_dict(),
+            "p": finite(self.p),
+            "p_holm": finite(self.p_holm),
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Parameters of a measure that were chosen by the answers.
+
+    Attributes
+    ----------
+    measure : str
+    k : int or None
+    parameters : {name: value}
+        Those with the highest mean of Spearman's correlations within runs. Empty if no parameter changes the order.
+    in_sample : float
+        That correlation, which is raised by the choice on the same queries.
+    out_of_fold : Interval
+        Spearman's correlation of figures whose parameters were chosen on other queries.
+    gain : Interval
+        That correlation minus the one of the measure with its own parameters.
+    reason : str
+        Why nothing was chosen; empty if something was.
+    """
+
+    measure: str
+    k: int | None
+    parameters: Mapping[str, float]
+    in_sample: float
+    out_of_fold: Interval
+    gain: Interval
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "measure": self.measure,
+            "k": self.k,
+            "parameters": dict(self.parameters),
+            "in_sample": finite(self.in_sample),
+            "out_of_fold": self.out_of_fold.to_dict(),
+            "gain": self.gain.to_dict(),
+            **({"reason": self.reason} if self.reason else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The sets of passages whose K, divided by the number of relevant passages N_p, lies between two borders.
+
+    Attributes
+    ----------
+    low, high : float
+        `low` ≤ K/N_p < `high`.
+    sets, queries : int
+        The sets (of a query, run and K) with a score, and their different queries.
+    rows : tuple of Following
+        Each measure over all its K.
+    chosen : tuple of Chosen
+    advised : str
+        The measure that the recall-free paper advises for such sets: T below 1, nDCG from 1 on.
+    summary : str
+        What these answers show, in a sentence or two.
+    """
+
+    low: float
+    high: float
+    sets: int
+    queries: int
+    rows: tuple[Following, ...]
+    chosen: tuple[Chosen, ...]
+    advised: str
+    summary: str
+
+    @property
+    def name(self) -> str:
+        """`K/N_p < 1`, `1 ≤ K/N_p < 2` or `K/N_p ≥ 2`."""
+        if self.low <= 0:
+            return "all sets" if self.high == float("inf") else f"K/N_p < {self.high:g}"
+        return f"K/N_p ≥ {self.low:g}" if self.high == float("inf") else f"{self.low:g} ≤ K/N_p < {self.high:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "segment": self.name,
+            "low": self.low,
+            "high": finite(self.high),
+            "sets": self.sets,
+            "queries": self.queries,
+            "rows": [row.to_dict() for row in self.rows],
+            "chosen": [each.to_dict() for each in self.chosen],
+            "advised": self.advised,
+            "summary": self.summary,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Validation(Result):
+    """What `validate` returns.
+
+    Attributes
+    ----------
+    rows : tuple of Following
+        Each measure at each K: within each run, the mean over runs, within queries, and over runs.
+    differences : tuple of FollowingDifference
+        Each pair of measures at the same K.
+    chosen : tuple of Chosen
+        The measures whose parameters were chosen by the answers.
+    segments : tuple of Segment
+        By K/N_p.
+    detectable : float
+        The smallest Spearman correlation that so many queries show with a power of 80 % after Holm's correction.
+    regimes : {run: {K: K / mean N_p}}
+        N_p is the mean number of relevant passages, over queries that have one.
+    summary : tuple of str
+        What the answers show, in sentences.
+    notes : tuple of str
+        What was left out, and what else may explain a correlation.
+    """
+
+    rows: tuple[Following, ...]
+    differences: tuple[FollowingDifference, ...]
+    chosen: tuple[Chosen, ...]
+    segments: tuple[Segment, ...]
+    detectable: float
+    regimes: Mapping[str, Mapping[int, float]]
+    summary: tuple[str, ...]
+    notes: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def main_rows(self) -> tuple[Following, ...]:
+        """The rows of the family that is corrected: the means over runs, or those of the only run."""
+        return tuple(row for row in self.rows if row.verdict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "schema": SCHEMA,
+            "settings": dict(self.settings),
+            "rows": [row.to_dict() for row in self.rows],
+            "differences": [each.to_dict() for each in self.differences],
+            "chosen": [each.to_dict() for each in self.chosen],
+            "segments": [segment.to_dict() for segment in self.segments],
+            "detectable": finite(self.detectable),
+            "regimes": {
+                run: {str(k): finite(value) for k, value in of_run.items()} for run, of_run in self.regimes.items()
+            },
+            "summary": list(self.summary),
+            "notes": list(self.notes),
+        }
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One flat row for each measure, run and K, and those of the segments, with their segment."""
+        rows = [{"segment": "", **row.to_row()} for row in self.rows]
+        return rows + [{"segment": segment.name, **row.to_row()} for segment in self.segments for row in segment.rows]

@@ -1,0 +1,151 @@
+"""What a validation shows, in sentences, and what else may explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from rag_selectivity.io.scores import AnswerScores
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.validation import FALLS, NOT_SHOWN, RISES, Following, Validation
+from rag_selectivity.statistics.correlation import FEWEST
+from rag_selectivity.validate.sets import AnsweredRun
+from rag_selectivity.wording import counted, enumeration, level_text, number, percent
+
+#: From this share on, the most common score is said to be a ceiling or a floor.
+_MOST_COMMON = 0.8
+#: (many measures, one measure) for each verdict.
+_WORDS = {
+    RISES: ("rise with the scores of the answers", "rises with the scores of the answers"),
+    FALLS: ("fall as the scores of the answers rise", "falls as the scores of the answers rise"),
+}
+
+
+def summary_of(result: Validation) -> Iterator[str]:
+    """What the answers show about the measures of the family that is corrected."""
+    rows = result.main_rows
+    if not rows:
+        yield "No measure could be compared with the answers."
+        return
+    over = f"Holm over {counted(len(rows), 'correlation')}"
+    for verdict, (many, one) in _WORDS.items():
+        some = [_name(row) for row in rows if row.verdict == verdict]
+        if some:
+            yield f"It is shown that {enumeration(some)} {one if len(some) == 1 else many} ({over})."
+    if all(row.verdict == NOT_SHOWN for row in rows):
+        yield f"No measure is shown to change with the scores of the answers ({over})."
+    yield from _of_pairs(result)
+    n = counted(max(row.n for row in rows), "query", "queries")
+    if result.detectable < 1:
+        yield (
+            f"With {n} and {counted(len(rows), 'correlation')}, a true correlation of about "
+            f"{number(result.detectable)} is shown in {level_text(result.settings['power'])} of such samples; a "
+            f"smaller one can be missed."
+        )
+    else:
+        yield f"{n} are too few to show any correlation among {counted(len(rows), 'correlation')}."
+
+
+def _name(row: Following) -> str:
+    return row.measure if row.k is None or row.measure.endswith(f"@{row.k}") else f"{row.measure} at K = {row.k}"
+
+
+def _of_pairs(result: Validation) -> Iterator[str]:
+    """Which measure is shown to follow better than which."""
+    beaten: dict[str, list[str]] = {}
+    for each in result.differences:
+        if each.verdict != NOT_SHOWN:
+            first, second = each.measure, each.other
+            better, worse = (first, second) if each.difference.value > 0 else (second, first)
+            beaten.setdefault(better, []).append(worse)
+    pairs = counted(len(result.differences), "pair")
+    for best, others in beaten.items():
+        yield f"{best} is shown to follow the answers better than {enumeration(others)} (Holm over {pairs})."
+    if result.differences and not beaten:
+        yield f"No measure is shown to follow the answers better than another one at the same K (Holm over {pairs})."
+
+
+def notes_of(
+    result: Validation,
+    report: Report,
+    scores: AnswerScores,
+    runs: Sequence[AnsweredRun],
+    left_out: Sequence[str],
+) -> Iterator[str]:
+    """What was left out, and what else may explain a correlation."""
+    yield from scores.remarks
+    absent = [name for name in report.runs if name not in scores.by_run]
+    if absent:
+        yield f"no answer of {enumeration(absent)} has a score: left out"
+    if left_out:
+        verb = "has" if len(left_out) == 1 else "have"
+        yield f"{enumeration(left_out)} {verb} no figure for a single query, and cannot be compared with its answer"
+    if scores.without_one_k() and len(report.depths) > 1:
+        yield (
+            "the scores do not say from how many passages the answers were made (a column k): figures at all depths "
+            "are compared with the same answers"
+        )
+    yield from _of_unscored(runs)
+    yield from _of_ceiling(runs)
+    reasons: dict[str, list[str]] = {}
+    for row in result.rows:
+        if row.spearman.reason and _name(row) not in reasons.setdefault(row.spearman.reason, []):
+            reasons[row.spearman.reason].append(_name(row))
+    for reason, measures in reasons.items():
+        yield f"no correlation of {enumeration(measures)}, or not for each run: {reason}"
+    undefined = {row.measure: row.undefined for row in result.main_rows if row.undefined}
+    if undefined:
+        each = [f"{measure} in {count:,}" for measure, count in undefined.items()]
+        yield f"undefined in queries that have a score, and left out there: {enumeration(each)}"
+    yield from _of_closed_book(scores)
+    if len(runs) > 1:
+        yield "the correlation of several runs is the mean of those within each run"
+    level = result.settings["level"]
+    yield (
+        f"the intervals are at {level_text(level)}, unadjusted, and queries are drawn whole; a correlation does not "
+        f"show that better retrieval causes better answers"
+    )
+
+
+def _of_closed_book(scores: AnswerScores) -> Iterator[str]:
+    if not scores.closed_book:
+        yield (
+            "a query that the model can answer by itself scores high whatever was retrieved; scores without passages "
+            "(rows of k = 0, or closed_book) would show how much of a correlation that explains"
+        )
+        return
+    known = counted(len(scores.closed_book), "query", "queries")
+    mean = number(float(np.mean(list(scores.closed_book.values()))))
+    yield (
+        f"partial: Spearman's correlation without what the scores of answers without passages explain ({known}, mean "
+        f"{mean})"
+    )
+
+
+def _of_unscored(runs: Sequence[AnsweredRun]) -> Iterator[str]:
+    for run in runs:
+        for k, scores in run.scores.items():
+            missing = int(np.isnan(scores).sum())
+            if missing:
+                of_k = "" if k is None else f" at K = {k}"
+                yield f"{run.name}{of_k}: {counted(missing, 'query has', 'queries have')} no score, and are left out"
+
+
+def _of_ceiling(runs: Sequence[AnsweredRun]) -> Iterator[str]:
+    """Where nearly all answers have the same score, no measure can follow them."""
+    for run in runs:
+        for k, scores in run.scores.items():
+            known = scores[~np.isnan(scores)]
+            if len(known) < FEWEST:
+                continue
+            values, counts = np.unique(known, return_counts=True)
+            most = int(counts.argmax())
+            share = float(counts[most] / len(known))
+            if share >= _MOST_COMMON and len(values) > 1:
+                what = "a ceiling: " if most == len(values) - 1 else "a floor: " if most == 0 else ""
+                of_k = "" if k is None else f" at K = {k}"
+                yield (
+                    f"{run.name}{of_k}: {percent(share)} of the answers have the score {values[most]:g}; {what}only "
+                    f"the other {len(known) - int(counts[most])} can tell measures apart"
+                )

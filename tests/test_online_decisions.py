@@ -1,0 +1,487 @@
+"""Decisions on preferences and arms: against scipy, statsmodels, exact enumeration and simulation."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import integrate, optimize, stats
+from statsmodels.stats import proportion
+
+from rag_selectivity import InputError
+from rag_selectivity.online import (
+    Experiment,
+    Metric,
+    TwoArms,
+    citation_rates,
+    compare_arms,
+    foretold,
+    preference,
+    shuffle,
+)
+from rag_selectivity.statistics import always_valid, mcnemar, sign_share, two_arms
+from rag_selectivity.statistics.rank_correlation import kendall
+
+# -- preferences --------------------------------------------------------------------------------------
+
+
+def votes(wins: int, losses: int, ties: int = 0, **more) -> list[dict]:
+    team = {"d1": "a", "d2": "b"}
+    return [
+        {"query": "q", "team": team, "credit": credit, **more}
+        for credit, count in (({"d2": 1}, wins), ({"d1": 1}, losses), ({}, ties))
+        for _ in range(count)
+    ]
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_the_sign_test_is_scipys_and_agrees_with_its_interval(wins, losses) -> None:
+    found = sign_share.exact(wins, losses, 0.95)
+    if wins + losses:
+        reference = stats.binomtest(wins, wins + losses)
+        assert found.p == pytest.approx(reference.pvalue, rel=1e-9)
+        interval = reference.proportion_ci(0.95, "exact")
+        assert (found.low, found.high) == pytest.approx((interval.low, interval.high), abs=1e-9)
+    for each in (found, sign_share.any_time(wins, losses, 0.95)):
+        assert (each.p <= 0.05) == (not each.low <= 0.5 <= each.high)
+
+
+def test_a_preference_counts_wins_of_the_candidate() -> None:
+    found = preference(votes(30, 10, 5))
+    assert (found.baseline, found.candidate, found.wins, found.losses, found.ties) == ("a", "b", 30, 10, 5)
+    assert found.verdict == "better"
+    turned = preference(votes(30, 10, 5), baseline="b")
+    assert (turned.wins, turned.losses, turned.verdict, turned.p) == (10, 30, "worse", found.p)
+    assert preference(votes(6, 5)).verdict == "not yet"
+    assert preference(votes(5000, 5000), margin=0.05).verdict == "equal within the margin"
+    assert preference([{**row, "systems": ["b", "a"]} for row in votes(3, 1)]).wins == 1
+    assert (preference(votes(0, 0, 3) + votes(1, 0)[:1]).p, preference(votes(0, 0, 3)).verdict) == (1.0, "not yet")
+
+
+def test_the_units_that_are_still_needed() -> None:
+    found = preference(votes(30, 20, 50), detect=0.6)
+    assert (found.needed, found.still_needed) == (408, 308)
+    assert mcnemar.power(408, 0.3, 0.2, 0.05) >= 0.8 > mcnemar.power(400, 0.3, 0.2, 0.05)
+    rng = np.random.default_rng(15)
+    found = preference(votes(30, 20, 50), detect=0.6, sequential=True)
+    shown = 0
+    for _ in range(500):
+        differ = rng.binomial(found.needed, 0.5)
+        wins = rng.binomial(differ, 0.6)
+        shown += sign_share.any_time(wins, differ - wins, 0.95).low > 0.5
+    assert 0.74 < shown / 500 < 0.86
+    with pytest.raises(InputError, match="detect must be a share of wins"):
+        preference(votes(1, 1), detect=0.5)
+
+
+def test_a_user_has_one_vote() -> None:
+    rows = [{**row, "user": "u1"} for row in votes(500, 0)] + [
+        {**row, "user": f"v{i}"} for i, row in enumerate(votes(0, 5))
+    ]
+    found = preference(rows)
+    assert (found.unit, found.wins, found.losses, found.impressions) == ("user", 1, 5, 505)
+    assert preference(rows, unit="impression").verdict == "better"
+
+
+def test_weights_of_positions_change_votes_and_show_what_they_cost() -> None:
+    shuffled = [shuffle(["d1", "d2"], seed=i) for i in range(1000)]
+    rates = citation_rates(
+        draft.record("q", {draft.passages[0]: 1} if i % 5 else {draft.passages[1]: 1})
+        for i, draft in enumerate(shuffled)
+    )
+    assert rates.weights() == pytest.approx({1: 1.0, 2: 4.0})
+    both = {"query": "q", "passages": ["d1", "d2"], "team": {"d1": "a", "d2": "b"}, "credit": {"d1": 2, "d2": 1}}
+    assert preference([both]).losses == 1
+    weighted = preference([both] * 10, positions=rates)
+    assert (weighted.wins, weighted.losses) == (10, 0)
+    assert weighted.effective_credits == pytest.approx((10 * 5) ** 2 / (10 * 17))
+    assert preference([both] * 10, positions=rates, clip=1.5).losses == 10
+    plain = citation_rates([both] * 20)
+    assert not plain.shuffled
+    assert plain.weights() == {}
+    assert "nothing can be corrected" in plain.notes[0]
+    uncorrected = preference([both] * 10, positions=plain)
+    assert uncorrected.losses == 10
+    assert any("Nothing was corrected" in note for note in uncorrected.notes)
+
+
+# -- e-processes --------------------------------------------------------------------------------------
+
+
+def test_the_e_value_of_two_rates_has_an_expectation_of_one_exactly() -> None:
+    """All outcomes of five pairs, in exact fractions: the money after them is 1 on average, whatever the rate."""
+    stakes = [Fraction(float(stake)) for stake in always_valid._STAKES]
+    for rate in (Fraction(1, 50), Fraction(1, 3), Fraction(9, 10)):
+        expected = Fraction(0)
+        one = {1: rate * (1 - rate), 0: rate**2 + (1 - rate) ** 2, -1: rate * (1 - rate)}
+        for outcome in product((1, 0, -1), repeat=5):
+            likelihood = math.prod((one[d] for d in outcome), start=Fraction(1))
+            money = sum(math.prod((1 + s * d for d in outcome), start=Fraction(1)) for s in stakes) / len(stakes)
+            evidence = always_valid.BetEvidence()
+            evidence.add(np.array(outcome, float))
+            assert math.exp(evidence.log_e(0.0, 1)) == pytest.approx(float(money), rel=1e-12)
+            expected += likelihood * money
+        assert expected == 1
+
+
+def test_the_mixture_is_the_integral() -> None:
+    for surplus, spread, rho in ((3.0, 5.0, 2.0), (-2.0, 10.0, 5.0), (40.0, 200.0, 8.0)):
+
+        def money(x: float, surplus: float = surplus, spread: float = spread, rho: float = rho) -> float:
+            density = stats.gamma.pdf(1 - x, rho, scale=1 / rho) / stats.gamma.cdf(1, rho, scale=1 / rho)
+            return math.exp(x * surplus + (math.log1p(-x) + x) * spread) * density
+
+        value, _ = integrate.quad(money, 0, 1, points=[0.01, 0.1, 0.3])
+        assert always_valid.log_gamma_mixture(surplus, spread, rho) == pytest.approx(math.log(value), abs=1e-6)
+
+
+@given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0]), min_size=1, max_size=300), st.integers(1, 20))
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_p_and_interval_agree_and_parts_give_the_whole(values, parts) -> None:
+    array = np.array(values)
+    for make in (always_valid.BetEvidence, lambda: always_valid.MeanEvidence(1.0)):
+        whole, in_parts = make(), make()
+        whole.add(array)
+        for part in np.array_split(array, parts):
+            in_parts.add(part)
+        low, high = whole.interval(0.95)
+        assert (whole.p() <= 0.05) == (not low <= 0 <= high)
+        assert low - 1e-9 <= whole.mean <= high + 1e-9
+        assert in_parts.p() == pytest.approx(whole.p(), rel=1e-9)
+        assert in_parts.interval(0.95) == pytest.approx((low, high), abs=1e-9)
+
+
+def rejections(make, looks: int, n: int, trials: int, rng: np.random.Generator) -> float:
+    """How often a p-value of at most 5 % was seen at any of the looks."""
+    hits = 0
+    for _ in range(trials):
+        arms, rejected = make(), False
+        for _ in range(looks):
+            arms.add(*(rng.random((2, n // looks // 2)) < 0.2))
+            if arms.p() <= 0.05:
+                rejected = True
+                break
+        hits += rejected
+    return hits / trials
+
+
+def test_looking_often_makes_no_false_winners_and_the_fixed_test_does() -> None:
+    rng = np.random.default_rng(1)
+    limit = 0.05 + 2 * (0.05 * 0.95 / 100) ** 0.5
+    assert rejections(lambda: TwoArms("rate"), 20, 4000, 100, rng) <= limit
+    assert rejections(lambda: TwoArms("mean"), 20, 4000, 100, rng) <= limit
+    assert rejections(lambda: TwoArms("rate", sequential=False), 20, 4000, 100, rng) > limit
+
+
+def test_a_true_difference_is_found_and_covered() -> None:
+    rng = np.random.default_rng(2)
+    for kind in ("rate", "mean"):
+        found = compare_arms(rng.random(20_000) < 0.2, rng.random(20_000) < 0.24, kind=kind, detect=0.04)
+        assert found.verdict == "better"
+        assert found.low < 0.04 < found.high
+        assert found.needed < 20_000
+        assert found.still_needed == 0
+
+
+@pytest.mark.slow
+def test_as_many_values_as_are_said_to_be_needed_give_the_power() -> None:
+    rng = np.random.default_rng(3)
+    for kind, sequential in (("rate", True), ("mean", True), ("rate", False)):
+        first = compare_arms(
+            rng.random(4000) < 0.2, rng.random(4000) < 0.2, kind=kind, detect=0.05, sequential=sequential
+        )
+        n = first.needed // 2
+        shown = 0
+        for _ in range(300):
+            a, b = rng.random(n) < 0.175, rng.random(n) < 0.225
+            shown += compare_arms(a, b, kind=kind, sequential=sequential).verdict == "better"
+        assert 0.72 < shown / 300 < 0.9, (kind, sequential)
+
+
+# -- one look -----------------------------------------------------------------------------------------
+
+
+def score_p(hits: int, n: int, other: int, other_n: int, delta: float) -> float:
+    """The p-value of the score test of a difference, the likeliest rates under it found numerically."""
+    lowest, highest = max(0.0, -delta), min(1.0, 1.0 - delta)
+    rate = optimize.minimize_scalar(
+        lambda p: -stats.binom.logpmf(hits, n, p) - stats.binom.logpmf(other, other_n, p + delta),
+        bounds=(lowest + 1e-12, highest - 1e-12),
+        method="bounded",
+        options={"xatol": 1e-12},
+    ).x
+    total = n + other_n
+    variance = (rate * (1 - rate) / n + (rate + delta) * (1 - rate - delta) / other_n) * total / (total - 1)
+    return float(2 * stats.norm.sf(abs(other / other_n - hits / n - delta) / math.sqrt(variance)))
+
+
+@given(st.integers(10, 90), st.integers(10, 90), st.data())
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_rates_are_the_score_test_and_its_inversion(n, other_n, data) -> None:
+    hits, other = data.draw(st.integers(0, n)), data.draw(st.integers(0, other_n))
+    found = two_arms.rates(hits, n, other, other_n, 0.95)
+    assert (found.p <= 0.05) == (not found.low <= 0 <= found.high)
+    if 0 < hits + other < n + other_n:
+        reference = proportion.test_proportions_2indep(other, other_n, hits, n, method="score", correction=True)
+        assert found.p == pytest.approx(reference.pvalue, rel=1e-6)
+    if 2 <= hits <= n - 2 and 2 <= other <= other_n - 2:
+        for end in (found.low, found.high):
+            assert score_p(hits, n, other, other_n, end) == pytest.approx(0.05, abs=1e-4)
+
+
+def test_means_are_scipys_welch_test() -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(0, 1, 40), rng.normal(0.3, 2, 55)
+    found = compare_arms(a, b, kind="mean", sequential=False)
+    reference = stats.ttest_ind(b, a, equal_var=False)
+    interval = reference.confidence_interval(0.95)
+    assert (found.p, found.low, found.high) == pytest.approx((reference.pvalue, interval.low, interval.high))
+    assert found.difference == pytest.approx(b.mean() - a.mean())
+
+
+def test_the_sample_ratio_is_scipys_binomial_test() -> None:
+    reference = stats.binomtest(480, 1000, 0.5).pvalue
+    assert two_arms.sample_ratio_p(480, 520, 0.5, any_time=False) == pytest.approx(reference)
+
+
+def test_cuped_is_the_regression_and_narrows_the_interval() -> None:
+    import statsmodels.api as sm
+
+    rng = np.random.default_rng(5)
+    x = rng.random(4000)
+    arm = np.arange(4000) % 2
+    y = np.clip(0.7 * x + 0.3 * rng.random(4000) + 0.01 * arm, 0, 1)
+    sides = [(y[arm == side], x[arm == side]) for side in (0, 1)]
+    found = compare_arms(sides[0][0], sides[1][0], kind="mean", sequential=False, covariate=(sides[0][1], sides[1][1]))
+    fitted = sm.OLS(y, np.column_stack([np.ones(4000), arm, x])).fit(cov_type="HC1")
+    assert found.difference == pytest.approx(fitted.params[1], abs=1e-9)
+    assert found.slope == pytest.approx(fitted.params[2], abs=1e-9)
+    assert found.high - found.low == pytest.approx(np.diff(fitted.conf_int()[1])[0], rel=0.02)
+    sequential = [
+        compare_arms(sides[0][0], sides[1][0], kind="mean", covariate=covariate)
+        for covariate in (None, (sides[0][1], sides[1][1]))
+    ]
+    assert sequential[1].high - sequential[1].low < 0.6 * (sequential[0].high - sequential[0].low)
+    assert sequential[1].low < 0.01 < sequential[1].high
+
+
+# -- faults and verdicts ------------------------------------------------------------------------------
+
+
+def test_verdicts() -> None:
+    rng = np.random.default_rng(6)
+    low, high = rng.random(40_000) < 0.2, rng.random(40_000) < 0.25
+    same = rng.random(40_000) < 0.2
+    assert compare_arms(low, high).verdict == "better"
+    assert compare_arms(high, low).verdict == "worse"
+    assert compare_arms(low, high, higher_is_better=False).verdict == "worse"
+    assert compare_arms(low, same, margin=0.03).verdict == "equal within the margin"
+    assert compare_arms(low[:100], same[:100], margin=0.03).verdict == "not yet"
+    found = compare_arms([1], [0])
+    assert (found.verdict, found.p, found.low, found.high) == ("not yet", 1.0, -1.0, pytest.approx(0.99, abs=0.01))
+    same_values = compare_arms([0.5] * 10, [0.5] * 10, kind="mean", sequential=False)
+    assert (same_values.verdict, math.isnan(same_values.p)) == ("not yet", True)
+    assert same_values.to_dict()["p"] is None
+
+
+def test_unequal_traffic_is_refused_or_planned() -> None:
+    rng = np.random.default_rng(7)
+    a, b = rng.random(6000) < 0.2, rng.random(4000) < 0.25
+    for sequential in (True, False):
+        with pytest.raises(InputError, match=r"60.0% and 40.0%, but 50.0% and 50.0% were planned"):
+            compare_arms(a, b, sequential=sequential)
+    planned = compare_arms(a, b, planned=(60, 40))
+    assert planned.verdict == "better"
+    assert planned.sample_ratio_p == 1.0
+    assert compare_arms(a[:100], b[:110]).sample_ratio_p > 0.1
+    assert "wait for a partner" in compare_arms(a, b, planned=None).notes[0]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "message"),
+    [
+        ([], [1, 0], {}, "arm a has no traffic"),
+        ([1, 0], [], {"sequential": False}, "arm b has no traffic"),
+        ([1, 0], [0, 2], {}, "value 2 is 2; a rate takes 0 and 1"),
+        ([1, 0.5], [0, 3], {"kind": "mean"}, "value 2 is 3, outside bounds=.0, 1."),
+        ([1, math.nan], [0, 1], {}, "value 2 is nan"),
+        (["x"], [0], {}, "must be numbers"),
+        ("10", [0], {}, "must be numbers"),
+        ([[1, 0]], [0], {}, "array of 2 dimensions"),
+        ([1], [0], {"kind": "ratio"}, 'kind must be "rate" or "mean"'),
+        ([1], [0], {"level": 95}, "level must be more than 0"),
+        ([1], [0], {"margin": 0}, "margin must be a number above 0"),
+        ([1], [0], {"bounds": (1, 0), "kind": "mean"}, "the lower one first"),
+        ([1], [0], {"planned": (1, 0)}, "planned shares must be above 0"),
+        ([1], [0], {"covariate": ([1],)}, "covariate must be"),
+        ([1], [0], {"covariate": ([1, 0], [1])}, "2 values for 1 outcomes"),
+    ],
+)
+def test_mistakes_are_named(a, b, options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        compare_arms(a, b, **options)
+
+
+def test_a_covariate_from_after_the_experiment_is_refused() -> None:
+    rng = np.random.default_rng(8)
+    y = rng.random((2, 3000)) < 0.3
+    x = rng.random(3000), np.clip(rng.random(3000) + 0.2, 0, 1)
+    for sequential in (True, False):
+        with pytest.raises(InputError, match="it is not from before the experiment"):
+            compare_arms(y[0], y[1], covariate=x, sequential=sequential)
+
+
+def test_values_beyond_the_bounds_are_clipped_and_counted_if_asked_for() -> None:
+    found = compare_arms([0.5, 9.0] * 50, [0.5, 0.7] * 50, kind="mean", clip=True, higher_is_better=False)
+    assert found.mean_a == 0.75
+    assert "50 values outside 0 to 1 counted as the bound" in found.notes[0]
+
+
+# -- experiments --------------------------------------------------------------------------------------
+
+
+def rows_of(rng: np.random.Generator, n: int, lift: float) -> list[dict]:
+    return [
+        {
+            "arm": "ab"[i % 2],
+            "user": f"u{i // 4}-{i % 2}",
+            "cited": int(rng.random() < 0.3 + lift * (i % 2)),
+            "thumb": int(rng.random() < 0.1),
+            "ms": float(rng.random()),
+        }
+        for i in range(n)
+    ]
+
+
+def test_an_experiment_is_the_comparisons_with_holm() -> None:
+    rows = rows_of(np.random.default_rng(9), 8000, 0.06)
+    metrics = [
+        Metric("cited"),
+        Metric("thumb"),
+        Metric("ms", "mean", higher_is_better=False, margin=0.1, guardrail=True),
+    ]
+    test = Experiment(metrics)
+    for row in rows:
+        test.add(row)
+    decided = test.decide(detect={"thumb": 0.02})
+    alone = {
+        name: compare_arms(*([row[name] for row in rows if row["arm"] == arm] for arm in "ab")).p
+        for name in ("cited", "thumb")
+    }
+    assert [row.p for row in decided.metrics] == pytest.approx(list(alone.values()))
+    assert decided.p_adjusted[0] == pytest.approx(min(1, 2 * min(alone.values())))
+    assert [row.level for row in decided.metrics] == pytest.approx([0.975, 0.95])
+    assert (decided.verdict, decided.guardrails[0].verdict) == ("better", "kept")
+    assert decided.metrics[1].still_needed > 0
+    for row in decided.metrics:
+        assert (row.p <= 1 - row.level) == (not row.low <= 0 <= row.high)
+    assert "better:" in decided.to_text()
+    assert len(decided.to_rows()) == 3
+
+
+def test_a_broken_guardrail_and_one_that_is_open() -> None:
+    for shift, expected in ((0.2, "worse"), (0.05, "not yet")):
+        test = Experiment([Metric("cited"), Metric("ms", "mean", higher_is_better=False, margin=0.05, guardrail=True)])
+        for row in rows_of(np.random.default_rng(10), 6000, 0.1):
+            test.add({**row, "ms": 0.5 * row["ms"] + shift * (row["arm"] == "b")})
+        assert test.decide().verdict == expected
+
+
+def test_units_of_assignment() -> None:
+    rows = rows_of(np.random.default_rng(11), 4000, 0.1)
+    test = Experiment([Metric("cited")], unit="user", sequential=False)
+    for row in rows:
+        test.add(row)
+    found = test.decide().metrics[0]
+    assert found.n_a + found.n_b == len({row["user"] for row in rows})
+    with pytest.raises(InputError, match="for one look"):
+        Experiment([Metric("cited")], unit="user")
+    other = Experiment([Metric("cited")], unit="user", sequential=False)
+    other.add({"arm": "a", "user": "u", "cited": 1})
+    with pytest.raises(InputError, match="user 'u' is in arm 'b', and was in 'a' before"):
+        other.add({"arm": "b", "user": "u", "cited": 1})
+
+
+def test_missing_values_are_counted_and_lopsided_ones_refused() -> None:
+    rows = rows_of(np.random.default_rng(12), 4000, 0.0)
+    test = Experiment([Metric("cited")])
+    for i, row in enumerate(rows):
+        test.add({**row, "cited": None if i % 40 < 2 else row["cited"]})
+    decided = test.decide()
+    assert decided.missing == {"cited": (100, 100)}
+    assert decided.notes[0].startswith("200 values missing")
+    lopsided = Experiment([Metric("cited")])
+    for i, row in enumerate(rows):
+        lopsided.add({**row, "cited": None if i % 4 == 1 else row["cited"]})
+    with pytest.raises(InputError, match="values are lost in one arm"):
+        lopsided.decide()
+    with pytest.raises(InputError, match="arm 'c' is neither 'a' nor 'b'"):
+        lopsided.add({"arm": "c", "cited": 1})
+
+
+# -- positions and past experiments --------------------------------------------------------------------
+
+
+def test_citation_rates_are_recovered_from_shuffled_orders() -> None:
+    rng = np.random.default_rng(13)
+    examined, relevant = np.array([0.9, 0.7, 0.5, 0.4, 0.3]), np.array([0.9, 0.6, 0.3, 0.2, 0.1])
+    passages = [f"d{i}" for i in range(5)]
+    rows = []
+    for i in range(5000):
+        draft = shuffle(passages, seed=i)
+        cited = {
+            p: 1.0 for place, p in enumerate(draft.passages) if rng.random() < examined[place] * relevant[int(p[1:])]
+        }
+        rows.append(draft.record("q", cited))
+    rates = citation_rates(rows)
+    assert np.allclose([each.rate for each in rates.positions], examined * relevant.mean(), atol=0.05)
+    assert [rates.weights()[place] for place in range(1, 6)] == pytest.approx(list(examined[0] / examined), rel=0.15)
+    with pytest.raises(InputError, match="no records of impressions"):
+        citation_rates([])
+
+
+def test_the_table_of_past_experiments() -> None:
+    past = [
+        {"online": x, "offline": {"BoR@10": x, "nDCG@10": -x}, "winner": winner}
+        for x, winner in ((0.1, "b"), (-0.2, "a"), (0.05, None), (0.3, "b"), (0.2, "b"))
+    ]
+    table = foretold(past)
+    best, worst = table.measures
+    assert (best.measure, best.n, best.decided, best.agreed, best.tau) == ("BoR@10", 5, 4, 4, 1.0)
+    assert (worst.agreed, worst.tau) == (0, -1.0)
+    assert best.share_low == pytest.approx(0.025 ** (1 / 4))
+    arms = compare_arms([0, 1] * 200, [1, 1] * 200)
+    table = foretold(
+        [{"online": arms, "offline": {"BoR@10": 1.0}}, {"online": preference(votes(9, 0)), "offline": {"P@1": 1}}]
+    )
+    assert (table["BoR@10"].decided, table["BoR@10"].agreed, table["P@1"].n) == (1, 1, 1)
+    for wrong, message in (
+        ([], "no experiments"),
+        ([{"online": 1}], "offline must be"),
+        ([{"offline": {"x": 1}}], "must be {'online'"),
+        ([{"online": 1, "offline": {"x": math.inf}}], "finite"),
+        ([{"online": 1, "winner": "c", "offline": {"x": 1}}], "winner must be"),
+    ):
+        with pytest.raises(InputError, match=message):
+            foretold(wrong)
+
+
+@pytest.mark.slow
+def test_kendalls_interval_covers() -> None:
+    rng = np.random.default_rng(14)
+    for n, tau in ((6, 0.6), (12, 0.4)):
+        rho = math.sin(math.pi * tau / 2)
+        held = 0
+        for _ in range(100):
+            x = rng.standard_normal(n)
+            y = rho * x + math.sqrt(1 - rho**2) * rng.standard_normal(n)
+            found, low, high = kendall(x, y, 0.95)
+            held += low <= tau <= high
+            assert found == pytest.approx(stats.kendalltau(x, y).statistic)
+        assert held >= 90, (n, tau, held)

@@ -1,0 +1,169 @@
+"""Records of credit: joined in any order, and refused or counted where something is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+
+from rag_selectivity import InputError
+from rag_selectivity.online import RecordLog, interleave, join_records, preference
+from rag_selectivity.online.traces import outcomes_of_trace
+
+
+def draft(id_: str, **more) -> dict:
+    return {"impression": id_, "query": "q", "team": {"d1": "a", "d2": "b"}, "passages": ["d1", "d2"], **more}
+
+
+def late(id_: str, passage: str = "d2", number: float = 1.0, **more) -> dict:
+    return {"credit_of": id_, "credit": {passage: number}, **more}
+
+
+def test_credit_joins_in_any_order() -> None:
+    rows = [
+        row for i in range(200) for row in (draft(f"i{i}"), late(f"i{i}", f"d{1 + i % 2}"), late(f"i{i}", "d1", 0.5))
+    ]
+    expected = {f"i{i}": {"d1": 0.5, "d2": 1.0} if i % 2 else {"d1": 0.5} for i in range(200)}
+    in_order = {row["impression"]: row["credit"] for row in join_records(rows)}
+    assert in_order == expected
+    timed = [{**row, "time": place} for place, row in enumerate(rows)]
+    for seed in range(3):
+        mixed = Random(seed).sample(timed, len(timed))
+        assert {row["impression"]: row["credit"] for row in join_records(mixed)} == expected
+
+
+def test_the_same_credit_twice_counts_once_and_is_counted() -> None:
+    joined = join_records([draft("i1"), late("i1"), late("i1"), late("i1", number=0.5), draft("i1")])
+    (row,) = joined
+    assert row["credit"] == {"d2": 0.5}
+    assert joined.faults.counts == {"repeated": 1, "changed": 1, "drafted_again": 1}
+    assert joined.faults.credits == 3
+
+
+def test_a_later_time_wins_over_a_later_line() -> None:
+    (row,) = join_records([draft("i1"), late("i1", number=0.0, time=9), late("i1", number=1.0, time=5)])
+    assert row["credit"] == {"d2": 0.0}
+
+
+def test_credit_of_no_draft_is_refused_unless_it_is_rare() -> None:
+    rows = [each for i in range(200) for each in (draft(f"i{i}"), late(f"i{i}"))]
+    with pytest.raises(InputError, match=r"1 of 1 credits of an impression that was never drafted .*'x', passage 'd2'"):
+        list(join_records([draft("i1"), late("x")]))
+    joined = join_records([*rows, late("x")])
+    assert len(list(joined)) == 200
+    assert joined.faults.counts == {"never_drafted": 1}
+    assert preference(join_records([*rows[:400], late("x")])).notes[0].startswith("1 of 201 credits of an impression")
+    with pytest.raises(InputError, match="max_faults=0"):
+        list(join_records([*rows, late("x")], max_faults=0))
+
+
+def test_credit_for_a_passage_that_was_not_shown() -> None:
+    with pytest.raises(InputError, match="1 of 1 credits for a passage that was not shown"):
+        list(join_records([draft("i1"), late("i1", "d9")]))
+    with pytest.raises(InputError, match=r"1 of 1 credits for a passage that was not shown .*passage 'd9'"):
+        preference([{**draft("i1"), "credit": {"d9": 1}}])
+    good = [{**draft(f"i{i}"), "credit": {"d2": 1}} for i in range(150)]
+    found = preference([*good, {**draft("x"), "credit": {"d9": 1}}])
+    assert (found.wins, found.ties) == (150, 1)
+    assert "1 of 151 credits for a passage that was not shown left out" in found.notes[0]
+
+
+def test_a_record_without_a_draft() -> None:
+    with pytest.raises(InputError, match="never drafted"):
+        preference([{"query": "q", "credit": {"d1": 1}}])
+
+
+def test_two_drafts_of_one_impression() -> None:
+    other = {**draft("i1"), "team": {"d1": "b", "d2": "a"}}
+    with pytest.raises(InputError, match="'i1' was drafted at record 1 already, with another list"):
+        list(join_records([draft("i1"), other]))
+
+
+def test_the_window_bounds_the_memory_and_counts_what_comes_too_late() -> None:
+    rows = [draft(f"i{i}") for i in range(100)] + [late("i0"), late("i99")]
+    joined = join_records(rows, remember=10, max_faults=0.5)
+    assert sum(bool(row["credit"]) for row in joined) == 1
+    assert joined.faults.counts["never_drafted"] == 1
+
+
+def test_a_repeated_record_is_refused() -> None:
+    row = {**draft("i1"), "credit": {"d2": 1}}
+    with pytest.raises(InputError, match="records 1 and 3"):
+        preference([row, {**draft("i2"), "credit": {}}, row])
+
+
+def test_a_log_in_a_file(tmp_path) -> None:
+    log = RecordLog(tmp_path / "log.jsonl")
+    for i in range(30):
+        one = interleave({"a": ["d1", "d2"], "b": ["d2", "d3"]}, k=3, seed=f"i{i}")
+        log.draft(one, "q", user=f"u{i}")
+        log.credit(one.id, {"d3": 1})
+    log.close()
+    assert log.lost == 0
+    found = preference(join_records(tmp_path / "log.jsonl"))
+    assert (found.candidate, found.wins, found.losses, found.unit) == ("b", 30, 0, "user")
+    assert (tmp_path / "log.jsonl").stat().st_mode & 0o77 == 0
+    with pytest.raises(InputError, match="credit that came late, without its draft: join the log first"):
+        preference(tmp_path / "log.jsonl")
+
+
+def test_a_line_that_was_cut_off_and_a_newer_version(tmp_path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(json.dumps(draft("i1")) + "\n" + '{"credit_of": "i1", "cre')
+    with pytest.warns(UserWarning, match="cut off"):
+        assert len(list(join_records(path))) == 1
+    path.write_text(json.dumps({"schema": "rag-selectivity/online/9", **draft("i1")}) + "\n")
+    with pytest.raises(InputError, match="newer rag-selectivity"):
+        list(join_records(path))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"team": ["d1"]}, "team must be"),
+        ({"team": {"d1": "c"}}, "team names the system 'c', besides 'a' and 'b'"),
+        ({"credit": [1]}, "credit must be"),
+        ({"credit": {"d1": "x"}}, "the credit of 'd1' must be a finite number"),
+        ({"credit": {"d1": float("nan")}}, "must be a finite number"),
+        ({"systems": ["a"]}, "systems must be the two names"),
+        ({"user": "u1"}, "names a user or a session, and records before it do not"),
+    ],
+)
+def test_mistakes_in_records(row, message) -> None:
+    with pytest.raises(InputError, match=message):
+        preference([{**draft("i0"), "credit": {"d1": 1}}, {**draft("i1"), "credit": {"d1": 1}, **row}])
+
+
+@pytest.mark.parametrize(
+    ("records", "options", "message"),
+    [
+        ([], {}, "there are no records"),
+        ([{"team": {"d1": "a"}, "credit": {"d1": 1}}], {}, "all slots were drafted by 'a'"),
+        ([draft("i1")], {"baseline": "c"}, "baseline 'c' is none of the systems"),
+        ([draft("i1")], {"unit": "user"}, "lacks its user"),
+        ([draft("i1")], {"unit": "day"}, "unit must be"),
+        ([draft("i1")], {"level": 1}, "level must be"),
+        ([draft("i1")], {"margin": 0.7}, "margin must be"),
+        ({"team": {}}, {}, "records must be a file or many rows"),
+        ([3], {}, "record 1: must be an object"),
+    ],
+)
+def test_mistakes_of_calls(records, options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        preference(records, **options)
+
+
+def test_outcomes_of_a_monitors_trace(tmp_path) -> None:
+    from rag_selectivity import Monitor, Retrieval
+
+    monitor = Monitor({"q": {"d1": 1}}, corpus_size=10, trace=tmp_path / "trace.jsonl")
+    monitor.record(Retrieval("q", ["d1"], id="1", arm="a", seconds=0.5))
+    monitor.record(Retrieval("q", ["d2"], id="1", arm="a", seconds=0.25))
+    monitor.record(Retrieval("q", ["d1"], id="2", arm="b", outcome=1))
+    monitor.record(Retrieval("q", ["d1"]))
+    monitor.outcome("1", 0)
+    monitor.outcome("1", 1)
+    monitor.close()
+    rows = [row for _, row in outcomes_of_trace(tmp_path / "trace.jsonl")]
+    assert rows == [{"arm": "a", "seconds": 0.75, "outcome": 1.0}, {"arm": "b", "outcome": 1.0}]

@@ -1,0 +1,722 @@
+"""Which measure follows the answers: correlations against scipy, intervals and differences in worlds of known truth."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, pearsonr, rankdata, spearmanr
+
+import rag_selectivity as rs
+from rag_selectivity.cli import main
+from rag_selectivity.io.scores import answer_scores
+from rag_selectivity.statistics.choosing import folds_of, out_of_fold, rank_correlations
+from rag_selectivity.statistics.correlation import (
+    KENDALL,
+    PARTIAL,
+    PEARSON,
+    SPEARMAN,
+    Series,
+    correlated,
+    correlated_means,
+    detectable,
+)
+
+# -- correlations ---------------------------------------------------------------------------------
+
+
+def of(figures, scores, others=None, draws: int = 500):
+    n = len(figures)
+    return correlated(
+        [Series.of(np.asarray(figures, float), np.asarray(scores, float), np.arange(n), others)], draws=draws, seed=7
+    )[0]
+
+
+@pytest.mark.parametrize("n", [4, 11, 60])
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_three_correlations_are_those_of_scipy(n, ties) -> None:
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=n), rng.normal(size=n)
+    y = x + y
+    if ties:
+        x, y = np.round(x), np.round(y)
+    found = of(x, y)
+    for kind, statistic in ((SPEARMAN, spearmanr), (PEARSON, pearsonr), (KENDALL, kendalltau)):
+        assert found[kind].value == pytest.approx(statistic(x, y).statistic, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(1, 4)), min_size=4, max_size=12).filter(
+        lambda rows: len({x for x, _, _ in rows}) > 1 and len({y for _, y, _ in rows}) > 1
+    )
+)
+def test_whole_weights_are_copies_of_rows(rows) -> None:
+    """A draw with whole weights is the correlation of each row repeated as often."""
+    from rag_selectivity.statistics.correlation import _Correlations
+
+    x, y, weight = (np.array(column, float) for column in zip(*rows, strict=True))
+    times = weight.astype(int)
+    series = Series(x, y, np.arange(len(x)))
+    part = _Correlations(series, 1)
+    part.fill(weight[None], np.zeros(1), 0, {})
+    for kind, statistic in ((SPEARMAN, spearmanr), (PEARSON, pearsonr), (KENDALL, kendalltau)):
+        expected = statistic(np.repeat(x, times), np.repeat(y, times)).statistic
+        assert part.drawn[kind][0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_kendall_of_many_different_pairs_is_that_of_scipy_too() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=1500)
+    y = x + rng.normal(size=1500)
+    found = of(x, y, draws=200)[KENDALL]
+    assert found.value == pytest.approx(kendalltau(x, y).statistic, abs=1e-12)
+    # The exact spread from a part of the draws that look at all pairs.
+    spread = found.drawn.std()
+    assert spread == pytest.approx(0.0133, rel=0.2)
+
+
+def test_the_partial_correlation_is_that_of_residuals_of_ranks() -> None:
+    rng = np.random.default_rng(4)
+    c = rng.normal(size=80)
+    x, y = c + rng.normal(size=80), c + rng.normal(size=80)
+    ranks = [rankdata(column) for column in (x, y, c)]
+    residuals = [column - np.polyval(np.polyfit(ranks[2], column, 1), ranks[2]) for column in ranks[:2]]
+    found = of(x, y, c)
+    assert found[PARTIAL].value == pytest.approx(pearsonr(*residuals).statistic, abs=1e-12)
+    assert found[PARTIAL].value < found[SPEARMAN].value
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([5, 9, 30]), st.sampled_from([0.5, 0.8, 0.95, 0.999]))
+def test_interval_and_p_value_never_disagree(seed, n, level) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 4, n).astype(float)
+    y = np.round(rng.normal(size=n) + rng.choice([0.0, 0.7, 3.0]) * x)
+    for found in of(x, y, draws=200).values():
+        if found.reason:
+            continue
+        interval = found.interval(level)
+        assert -1 <= interval.low <= found.value <= interval.high <= 1
+        if abs(found.p - (1 - level)) > 1e-9 and found.p > 1e-6:
+            assert (interval.low > 0 or interval.high < 0) == (found.p <= 1 - level)
+
+
+def test_equal_measures_differ_by_nothing_and_have_an_interval() -> None:
+    x = np.arange(20.0)
+    y = np.random.default_rng(0).normal(size=20) + x / 5
+    one, other = correlated([Series(x, y, np.arange(20)), Series(x**3, y, np.arange(20))], draws=300, seed=1)
+    gap = one[SPEARMAN].minus(other[SPEARMAN])
+    assert gap.same
+    assert gap.value == 0
+    assert gap.p == 1
+    interval = gap.interval(0.95)
+    assert interval.low < 0 < interval.high
+
+
+@pytest.mark.parametrize(
+    ("figures", "scores", "reason"),
+    [
+        ([1, 2, 3], [1, 2, 3], "fewer than 4 queries"),
+        ([1, 1, 1, 1], [1, 2, 3, 4], "all figures are the same"),
+        ([1, 2, 3, 4], [1, 1, 1, 1], "all scores are the same"),
+        ([1, 2, 3, math.nan], [1, 2, 3, 4], "fewer than 4 queries"),
+    ],
+)
+def test_an_undefined_correlation_has_a_reason(figures, scores, reason) -> None:
+    found = of(figures, scores)[SPEARMAN]
+    assert found.reason == reason
+    assert math.isnan(found.value)
+    assert math.isnan(found.p)
+    assert found.interval(0.95).to_dict() == {"value": None, "low": None, "high": None, "reason": reason}
+
+
+def test_a_perfect_correlation_of_few_queries_is_not_certain() -> None:
+    interval = of(np.arange(8.0), np.arange(8.0), draws=2000)[SPEARMAN].interval(0.95)
+    assert interval.high == 1
+    assert interval.low < 0.6
+
+
+def test_copies_of_queries_in_one_cluster_tell_nothing_new() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=12)
+    y = x + rng.normal(size=12)
+    plain = correlated([Series(x, y, np.arange(12))], draws=400, seed=5)[0][SPEARMAN]
+    tripled = Series(np.tile(x, 3), np.tile(y, 3), np.tile(np.arange(12), 3))
+    thrice = correlated([tripled], draws=400, seed=5)[0][SPEARMAN].interval(0.95)
+    once = plain.interval(0.95)
+    assert (thrice.low, thrice.high) == (pytest.approx(once.low), pytest.approx(once.high))
+
+
+def test_over_runs_the_means_are_correlated() -> None:
+    rng = np.random.default_rng(6)
+    series = [Series(rng.normal(size=30) + i, rng.normal(size=30) + 2 * i, np.arange(30)) for i in range(5)]
+    found = correlated_means(series, draws=300, seed=1)
+    means = np.array([[part.figures.mean(), part.scores.mean()] for part in series])
+    assert found[PEARSON].value == pytest.approx(pearsonr(*means.T).statistic)
+    assert found[SPEARMAN].value == pytest.approx(1.0)
+    assert found[SPEARMAN].interval(0.95).low < 1
+    assert correlated_means(series[:3], draws=10, seed=1)[SPEARMAN].reason == "fewer than 4 runs"
+
+
+# -- simulations ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rho", [0.0, 0.6, 0.95])
+@pytest.mark.parametrize("kind", ["continuous", "right or wrong", "few wrong"])
+def test_intervals_hold_the_truth(rho, kind) -> None:
+    rng = np.random.default_rng(1)
+    score = {
+        "continuous": lambda y: y,
+        "right or wrong": lambda y: (y > 0) * 1.0,
+        "few wrong": lambda y: (y > -1.1) * 1.0,
+    }[kind]
+
+    def sample(n: int) -> tuple[np.ndarray, np.ndarray]:
+        x = rng.normal(size=n)
+        return np.round(4 * x), score(rho * x + math.sqrt(1 - rho**2) * rng.normal(size=n))
+
+    truth = spearmanr(*sample(200_000)).statistic
+    held = defined = 0
+    for seed in range(150):
+        x, y = sample(25)
+        series = Series(x, y, np.arange(25), kinds=(SPEARMAN,))
+        if series.reason:
+            continue
+        defined += 1
+        interval = correlated([series], draws=300, seed=seed)[0][SPEARMAN].interval(0.95)
+        held += interval.low <= truth <= interval.high
+    assert held / defined >= 0.95 - 2.5 * math.sqrt(0.95 * 0.05 / defined)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("between", [0.2, 0.9])
+def test_equal_followers_are_rarely_told_apart(between) -> None:
+    rng = np.random.default_rng(2)
+    cover = np.array([[1, 0.5, 0.5], [0.5, 1, between], [0.5, between, 1]])
+    shown = 0
+    for seed in range(200):
+        y, a, b = rng.multivariate_normal(np.zeros(3), cover, 30).T
+        right = (y > 0) * 1.0
+        series = [Series(x, right, np.arange(30), kinds=(SPEARMAN,)) for x in (a, b)]
+        one, other = correlated(series, draws=300, seed=seed)
+        shown += one[SPEARMAN].minus(other[SPEARMAN]).p <= 0.05
+    assert shown / 200 <= 0.05 + 2.5 * math.sqrt(0.05 * 0.95 / 200)
+
+
+@pytest.mark.slow
+def test_the_detectable_correlation_is_detected_four_times_of_five() -> None:
+    n = 50
+    rho = 2 * math.sin(math.pi * detectable(n, 0.05, 0.8) / 6)
+    rng = np.random.default_rng(3)
+    shown = 0
+    for seed in range(200):
+        x = rng.normal(size=n)
+        y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=n)
+        found = correlated([Series(x, y, np.arange(n), kinds=(SPEARMAN,))], draws=400, seed=seed)[0]
+        shown += found[SPEARMAN].p <= 0.05
+    assert 0.72 <= shown / 200 <= 0.9
+
+
+def test_noise_chosen_among_many_columns_is_nothing_out_of_fold() -> None:
+    rng = np.random.default_rng(5)
+    within, outside = [], []
+    for seed in range(40):
+        values, scores = rng.normal(size=(30, 20)), rng.normal(size=30)
+        within.append(rank_correlations(values, scores).max())
+        ranks = out_of_fold([(values, scores, np.arange(30))], folds_of(np.arange(30), 5, seed))
+        outside.append(rank_correlations(ranks[0][:, None], scores)[0])
+    assert np.mean(within) > 0.3
+    assert abs(np.mean(outside)) < 0.15
+
+
+# -- validate -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def world() -> tuple[rs.Report, list[dict]]:
+    """Two runs over 60 queries; answers follow RA-nWG, with noise, at K = 3 and 6."""
+    rng = np.random.default_rng(8)
+    qrels, runs = {}, {"a": {}, "b": {}}
+    for i in range(60):
+        query = f"q{i}"
+        passages = [f"d{j}" for j in range(14)]
+        grades = rng.choice([1, 2, 3, 4, 5], 14, p=[0.4, 0.25, 0.15, 0.12, 0.08])
+        qrels[query] = dict(zip(passages, grades.tolist(), strict=True))
+        for run in runs:
+            runs[run][query] = rng.permutation(passages).tolist()
+    report = rs.evaluate(
+        qrels,
+        runs,
+        scale="utility",
+        corpus_size=1000,
+        measures=["RA-nWG", "P", "nDCG", "Harm", "F", "T(form=code)", "Success", "BoR"],
+        depths=[3, 6],
+        bootstrap=rs.Bootstrap(resamples=50),
+    )
+    rows = [
+        {"query_id": query, "run": run, "k": k, "score": float(np.nan_to_num(value) + 0.2 * rng.normal())}
+        for run, part in report.runs.items()
+        for k in (3, 6)
+        for query, value in zip(part.queries, part.per_query[f"RA-nWG@{k}"], strict=True)
+    ]
+    return report, rows
+
+
+@pytest.fixture(scope="module")
+def validated(world) -> rs.Validation:
+    return rs.validate(*world, bootstrap=rs.Bootstrap(resamples=400))
+
+
+def test_each_row_is_what_scipy_says_of_the_same_queries(world, validated) -> None:
+    report, rows = world
+    scores = {(row["run"], row["k"], row["query_id"]): row["score"] for row in rows}
+    alone = [row for row in validated.rows if row.run is not None]
+    assert len(alone) == 2 * 2 * 7
+    for row in alone:
+        part = report.runs[row.run]
+        figures = part.per_query[row.measure]
+        known = [(x, scores[row.run, row.k, q]) for x, q in zip(figures, part.queries, strict=True) if not np.isnan(x)]
+        x, y = np.array(known).T
+        x = np.round(x, 12)  # Equal figures may differ by rounding.
+        assert row.n == len(x)
+        assert row.undefined == 60 - len(x)
+        assert row.spearman.value == pytest.approx(spearmanr(x, y).statistic, abs=1e-12)
+        assert row.pearson.value == pytest.approx(pearsonr(x, y).statistic, abs=1e-12)
+        assert row.kendall.value == pytest.approx(kendalltau(x, y).statistic, abs=1e-12)
+    for row in validated.main_rows:
+        of_runs = [each.spearman.value for each in alone if (each.measure, each.k) == (row.measure, row.k)]
+        assert row.spearman.value == pytest.approx(np.mean(of_runs))
+
+
+def test_the_measure_behind_the_answers_is_found(validated) -> None:
+    by_name = {row.measure: row for row in validated.main_rows}
+    assert max(by_name.values(), key=lambda row: row.spearman.value).measure in ("RA-nWG@3", "RA-nWG@6")
+    assert by_name["RA-nWG@3"].verdict == "rises with the answers"
+    better = {(each.measure, each.other): each.verdict for each in validated.differences}
+    assert better["RA-nWG@3", "Harm@3"] == "follows better"
+    # P and T(form=code) order the same sets in the same way.
+    same = next(each for each in validated.differences if (each.measure, each.other) == ("P@3", "T(form=code)@3"))
+    assert math.isnan(same.p)
+    assert same.verdict == "not shown"
+    assert any("RA-nWG@3" in sentence and "rise" in sentence for sentence in validated.summary)
+
+
+def test_holm_is_over_all_that_was_looked_at(validated) -> None:
+    rows = [row for row in validated.main_rows if not math.isnan(row.p)]
+    assert len(rows) == 14
+    order = sorted(row.p for row in rows)
+    expected, highest = {}, 0.0
+    for i, p in enumerate(order):
+        highest = max(highest, min(1.0, p * (len(order) - i)))
+        expected.setdefault(p, highest)
+    for row in rows:
+        assert row.p_holm >= row.p
+    assert {row.p: row.p_holm for row in rows}[order[0]] == pytest.approx(expected[order[0]])
+
+
+def test_no_alpha_of_t_changes_the_order_at_one_k(validated) -> None:
+    reasons = {each.measure: each.reason for each in validated.chosen}
+    assert reasons["T(form=code)@3"] == "no value of its parameters changes the order of these sets"
+    assert reasons["F@3"] == ""
+    chosen = next(each for each in validated.chosen if each.measure == "F@3")
+    assert set(chosen.parameters) == {"alpha"}
+    assert chosen.in_sample >= chosen.out_of_fold.value - 0.1
+    own = next(row for row in validated.main_rows if row.measure == "F@3")
+    assert chosen.gain.value == pytest.approx(chosen.out_of_fold.value - own.spearman.value)
+
+
+def test_segments_hold_the_sets_between_the_borders(world) -> None:
+    report, rows = world
+    found = rs.validate(report, rows, borders=[0.5, 1, 2], bootstrap=rs.Bootstrap(resamples=60))
+    relevant = dict(zip(report.runs["a"].queries, report.runs["a"].judged.relevant().tolist(), strict=True))
+    ratios = [row["k"] / relevant[row["query_id"]] for row in rows if relevant[row["query_id"]]]
+    for segment in found.segments:
+        assert segment.sets == sum(segment.low <= ratio < segment.high for ratio in ratios)
+    names = [segment.name for segment in found.segments]
+    assert names == [name for name in ("K/N_p < 0.5", "0.5 ≤ K/N_p < 1", "1 ≤ K/N_p < 2", "K/N_p ≥ 2") if name in names]
+    assert {segment.advised for segment in found.segments} <= {"T", "nDCG"}
+    assert found.regimes["a"][3] == pytest.approx(3 / np.mean([r for r in relevant.values() if r]))
+
+
+def test_a_report_knows_its_slots_per_relevant_passage(world) -> None:
+    report, _ = world
+    relevant = report.runs["a"].judged.relevant()
+    mean = relevant[relevant > 0].mean()
+    assert report.slots_per_relevant("a") == pytest.approx({3: 3 / mean, 6: 6 / mean})
+    assert report.to_dict()["runs"]["a"]["slots_per_relevant"] == pytest.approx({"3": 3 / mean, "6": 6 / mean})
+
+
+def test_what_the_model_knows_by_itself_is_taken_out() -> None:
+    """Queries that are easy to retrieve for are those that the model knows: the partial correlation is about 0."""
+    rng = np.random.default_rng(1)
+    easy = rng.random(120)
+    qrels = {f"q{i}": {f"d{j}": int(rng.random() < easy[i]) for j in range(10)} for i in range(120)}
+    run = {query: [f"d{j}" for j in range(10)] for query in qrels}
+    report = rs.evaluate(qrels, {"r": run}, measures=["P"], depths=[10], bootstrap=None)
+    score = {f"q{i}": easy[i] + 0.05 * rng.normal() for i in range(120)}
+    known = {f"q{i}": easy[i] for i in range(120)}
+    found = rs.validate(report, score, closed_book=known, bootstrap=rs.Bootstrap(resamples=300)).main_rows[0]
+    assert found.spearman.value > 0.8
+    assert found.partial.low < 0 < found.partial.high or abs(found.partial.value) < 0.3
+
+
+def test_differences_between_runs_within_a_query(world, validated) -> None:
+    report, rows = world
+    scores = {(row["run"], row["query_id"]): row["score"] for row in rows if row["k"] == 3}
+    figures = {run: dict(zip(part.queries, part.per_query["P@3"], strict=True)) for run, part in report.runs.items()}
+    queries = report.runs["a"].queries
+    x = np.round([(figures["a"][q] - figures["b"][q]) / 2 for q in queries], 9)
+    y = np.round([(scores["a", q] - scores["b", q]) / 2 for q in queries], 9)
+    row = next(r for r in validated.rows if r.over == "runs within queries" and r.measure == "P@3")
+    both = spearmanr(np.r_[x, -x], np.r_[y, -y]).statistic
+    assert row.spearman.value == pytest.approx(both, abs=1e-12)
+
+
+def test_over_runs_needs_four_of_them(world) -> None:
+    report, rows = world
+    assert not any(row.over == "runs" for row in rs.validate(report, rows, bootstrap=rs.Bootstrap(20)).rows)
+    qrels = {f"q{i}": {"a": 1, "b": 0, "c": 1} for i in range(12)}
+    orders = list(itertools.permutations("abc"))[:5]
+    runs = {f"r{j}": {q: list(order) for q in qrels} for j, order in enumerate(orders)}
+    for i, q in enumerate(qrels):
+        runs["r0"][q] = ["b", "a", "c"] if i % 3 else ["a", "c", "b"]
+    report = rs.evaluate(qrels, runs, measures=["nDCG"], depths=[2], bootstrap=None)
+    scores = {run: {q: j + i % 3 for i, q in enumerate(qrels)} for j, run in enumerate(runs)}
+    rows = [row for row in rs.validate(report, scores, bootstrap=rs.Bootstrap(50)).rows if row.over == "runs"]
+    assert [(row.n, row.run) for row in rows] == [(5, None)]
+
+
+# -- what scores may look like ---------------------------------------------------------------------
+
+SCORES = {"q0": 1.0, "q1": 0.0, "q2": 0.5}
+QUERIES = ("q0", "q1", "q2", "q3")
+
+
+@pytest.mark.parametrize(
+    "given_scores",
+    [
+        SCORES,
+        {"r": SCORES},
+        {"r": {None: SCORES}},
+        [{"query_id": q, "score": s} for q, s in SCORES.items()],
+        [{"qid": q, "run": "r", "score": str(s)} for q, s in SCORES.items()],
+        pandas.DataFrame({"query_id": list(SCORES), "score": list(SCORES.values())}),
+        [1.0, 0.0, 0.5, None],
+        np.array([1.0, 0.0, 0.5, np.nan]),
+    ],
+)
+def test_scores_in_each_form_are_the_same(given_scores) -> None:
+    assert answer_scores(given_scores, ["r"], QUERIES).by_run == {"r": {None: SCORES}}
+
+
+def test_scores_of_files(tmp_path) -> None:
+    rows = [{"query_id": q, "run": "r", "k": 5, "score": s} for q, s in SCORES.items()]
+    known = {"query_id": "q0", "run": "", "k": 0, "score": 1}
+    frame = pandas.DataFrame([*rows, known])
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    frame.to_parquet(tmp_path / "s.parquet")
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, known]), encoding="utf-8")
+    for name in ("s.csv", "s.parquet", "s.jsonl"):
+        found = answer_scores(tmp_path / name, ["r"], QUERIES)
+        assert found.by_run == {"r": {5: SCORES}}
+        assert found.closed_book == {"q0": 1.0}
+
+
+def test_truth_values_and_another_column() -> None:
+    rows = [{"query_id": "q0", "right": True}, {"query_id": "q1", "right": "false"}]
+    assert answer_scores(rows, ["r"], QUERIES, column="right").by_run == {"r": {None: {"q0": 1.0, "q1": 0.0}}}
+
+
+@pytest.mark.parametrize(
+    ("given_scores", "message"),
+    [
+        ([{"query_id": "q0", "run": "s", "score": 1}], "there is no run 's'"),
+        ([{"query_id": "q0", "score": "good"}], "the score of query 'q0' is 'good'"),
+        ([{"query_id": "q0", "score": math.inf}], "is inf"),
+        ([{"query_id": "q0", "score": 1}, {"query_id": "q0", "score": 0}], "has a score already"),
+        ([{"query_id": "", "score": 1}], "the query id is empty"),
+        ([{"query_id": "q0", "k": -1, "score": 1}], "k is -1"),
+        ([{"query_id": "q0", "score": 7}], "off its scale of 0 to 1"),
+        ([{"query_id": "q0", "grade": 1}], "no column for the score"),
+        (
+            [{"query_id": "q0", "score": 1, "model": "a"}, {"query_id": "q1", "score": 1, "model": "b"}],
+            "answers are of several models: 'a'",
+        ),
+        ([{"query_id": "other", "score": 1}], "no scored query is in the report"),
+        ([{"query_id": "q0", "score": None}], "no answer from passages has a score"),
+        ([], "there are no rows"),
+        ([1.0, 2.0], "2 numbers for 4 queries"),
+        ({"r": {"q0": 1.0}, "q1": 2.0}, "some values are mappings"),
+        (3, "expected a path"),
+    ],
+)
+def test_wrong_scores_are_named(given_scores, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        answer_scores(given_scores, ["r"], QUERIES, score_range=(0, 1))
+
+
+def test_scores_without_a_run_are_refused_for_several() -> None:
+    with pytest.raises(rs.InputError, match="do not say of which of the 2 runs"):
+        answer_scores([{"query_id": "q0", "score": 1}], ["a", "b"], QUERIES)
+
+
+def test_answers_of_another_set_are_refused(world) -> None:
+    report, rows = world
+    with pytest.raises(rs.InputError, match="answers from K = 4 passages, and the figures are at 3, 6"):
+        rs.validate(report, [*rows, {**rows[0], "k": 4}])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"borders": [0]}, "numbers above 0"),
+        ({"borders": ["x"]}, "numbers above 0"),
+        ({"folds": 1}, "folds must be a whole number ≥ 2"),
+        ({"score_range": (1, 0)}, "the lower one first"),
+        ({"column": "scor"}, "no column 'scor'; did you mean"),
+    ],
+)
+def test_wrong_arguments_are_named(world, arguments, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        rs.validate(*world, **arguments)
+
+
+def test_weighted_queries_are_refused() -> None:
+    qrels = {f"q{i}": {"a": 1} for i in range(6)}
+    weights = {query: i + 1.0 for i, query in enumerate(qrels)}
+    run = {query: ["a"] for query in qrels}
+    report = rs.evaluate(qrels, {"r": run}, measures=["P"], depths=[1], weights=weights)
+    with pytest.raises(rs.InputError, match="correlation with scores of answers cannot be weighted"):
+        rs.validate(report, dict.fromkeys(qrels, 1.0))
+
+
+def test_a_report_without_figures_of_queries_is_refused() -> None:
+    report = rs.evaluate({"q": {"a": 1}}, {"r": {"q": ["a"]}}, corpus_size=9, measures=["BoR"], depths=[1])
+    with pytest.raises(rs.InputError, match="no measure of the report has figures of single queries"):
+        rs.validate(report, {"q": 1.0})
+    with pytest.raises(rs.InputError, match="needs the Report"):
+        rs.validate({"q": {"a": 1}}, {"q": 1.0})
+
+
+def test_ceilings_constants_and_gaps_are_said() -> None:
+    qrels = {f"q{i}": {"a": i % 2, "b": 1} for i in range(20)}
+    report = rs.evaluate(qrels, {"r": {q: ["a", "c"] for q in qrels}}, measures=["P", "Success"], depths=[2])
+    mostly = {f"q{i}": float(i != 3) for i in range(18)} | {"q18": None}
+    found = rs.validate(report, mostly, bootstrap=rs.Bootstrap(50))
+    text = " ".join(found.notes)
+    assert "94.4% of the answers have the score 1; a ceiling: only the other 1" in text
+    assert "2 queries have no score" in text
+    assert "1 answer without a score left out" in text
+    constant = rs.validate(report, dict.fromkeys(qrels, 1.0), bootstrap=rs.Bootstrap(50))
+    assert "all scores are the same" in " ".join(constant.notes)
+    assert all(row.spearman.reason and row.verdict == "not shown" for row in constant.main_rows)
+    assert "No measure is shown" in constant.summary[0]
+
+
+# -- signatures -----------------------------------------------------------------------------------
+
+
+def notes_of(measures: list[str], qrels: dict, run: dict, **options) -> dict[str, tuple[str, ...]]:
+    report = rs.evaluate(qrels, {"r": run}, measures=measures, bootstrap=None, **options)
+    scores = {q: i % 3 for i, q in enumerate(qrels)}
+    rows = [{"query_id": q, "k": options["depths"][0], "score": s} for q, s in scores.items()]
+    found = rs.validate(report, rows, bootstrap=rs.Bootstrap(20))
+    return {row.measure: row.notes for row in found.rows}
+
+
+def test_what_is_known_to_go_wrong_stands_beside_the_figure() -> None:
+    queries = [f"q{i}" for i in range(9)]
+    qrels = {q: {"a": 1, "b": 0, "z": 1} for q in queries}
+    run = {q: ["a", "b", "c", "d", "e", "f", *"ghijkl"] for q in queries}
+    notes = notes_of(["T", "nDCG", "Fe", "Success"], qrels, run, depths=[6], corpus_size=12)
+    assert "K is 3.0 times N_p" in notes["T@6"][0]
+    assert "no penalty" in notes["nDCG@6"][0]
+    assert notes["Fe@6"] == ()
+    # Both relevant ones of 12, 6 drawn: a draw succeeds in more than 95 % or not: see the exact figure.
+    missed = math.comb(10, 6) / math.comb(12, 6)
+    assert bool(notes["Success@6"]) == (1 - missed >= 1 - math.exp(-3))
+    poor = {q: {**{f"p{j}": 1 for j in range(8)}, "a": 1} for q in queries}
+    assert "too high" in notes_of(["Fe"], poor, run, depths=[3])["Fe@3"][0]
+    grades = {q: {"a": 5 if i else 4, "b": 1} for i, q in enumerate(queries)}
+    shown = notes_of(["RA-nWG"], grades, run, depths=[2], scale="utility")["RA-nWG@2"][0]
+    assert shown.startswith("11.1% of the queries have no passage of grade 5")
+    few = {q: {"a": 1} for q in queries}
+    assert "collapse zone" in notes_of(["Success"], few, run, depths=[12], corpus_size=12)["Success@12"][0]
+
+
+# -- sweep --scores -------------------------------------------------------------------------------
+
+
+def swept(scores, **options):
+    qrels = {f"q{i}": ["d"] for i in range(300)}
+    run = {q: [*["x"] * 1, "d", *[f"y{j}" for j in range(18)]] for q in qrels}
+    return rs.sweep(qrels, {"r": run}, corpus_size=1000, scores=scores, **options)["r"]
+
+
+def rows_at(score_of) -> list[dict]:
+    return [{"query_id": f"q{i}", "k": k, "score": score_of(i, k)} for i in range(300) for k in (2, 5, 10, 20)]
+
+
+def test_success_stayed_and_answers_fell_only_if_both_are_shown() -> None:
+    falls = swept(rows_at(lambda i, k: float(i % 10 < {2: 8, 5: 8, 10: 6, 20: 5}[k])))
+    assert falls.recommendation.K == 2
+    assert falls.recommendation.measure == "answers"
+    assert falls.recommendation.shown
+    assert falls.answers.finding.startswith("Success stayed and answers fell: from K = 2 to K = 20 success rose by at")
+    assert "lost 30.0 points" in falls.answers.finding
+    assert [row.score for row in falls.answers.rows] == pytest.approx([0.8, 0.8, 0.6, 0.5])
+    stays = swept(rows_at(lambda i, k: float(i % 10 < 8)))
+    assert stays.answers.finding is None
+    # At K = 1 the relevant passage, at rank 2, is not there: success rose, whatever the answers did.
+    rose = [{"query_id": f"q{i}", "k": k, "score": float(i % 10 < 8 - k // 4)} for i in range(300) for k in (1, 20)]
+    assert swept(rose).answers.finding is None
+
+
+def test_answers_that_need_k_are_given_it() -> None:
+    found = swept(rows_at(lambda i, k: float(i % 10 < {2: 3, 5: 5, 10: 8, 20: 8}[k])))
+    assert found.recommendation.K == 10
+    assert found.recommendation.loss == pytest.approx(0.0)
+    assert swept(rows_at(lambda i, k: float(i % 20 < k))).recommendation.K == 20
+
+
+def test_losses_are_shares_of_the_range_of_the_scores() -> None:
+    def grade(i: int, k: int) -> float:
+        return 5.0 if i % 10 < {2: 5, 5: 7, 10: 8, 20: 8}[k] else 1.0
+
+    with pytest.raises(rs.InputError, match="the scores are from 1 to 5"):
+        swept(rows_at(grade))
+    found = swept(rows_at(grade), score_range=(1, 5))
+    right = swept(rows_at(lambda i, k: (grade(i, k) - 1) / 4))
+    assert [row.loss for row in found.answers.rows] == pytest.approx([row.loss for row in right.answers.rows])
+    assert found.recommendation.K == right.recommendation.K == 10
+
+
+def test_answers_of_some_k_only_are_left_out_and_counted() -> None:
+    rows = rows_at(lambda i, k: float(i % 10 < 8))
+    found = swept(rows[:-3]).answers
+    assert (found.queries, found.left_out) == (299, 1)
+    few = swept([row for row in rows if int(row["query_id"][1:]) < 6])
+    assert few.recommendation.K is None
+    assert "are too few" in few.recommendation.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scores": {"q0": 1.0}}, "do not say from how many passages"),
+        ({"scores": rows_at(lambda i, k: 1.0), "max_k": 4}, "two or more K up to max_k"),
+        ({"scores": rows_at(lambda i, k: 1.0), "min_success": 0.5}, "leave one of the two out"),
+        ({"scores": None, "score_range": (0, 1)}, "give scores, or leave them out"),
+    ],
+)
+def test_wrong_scores_of_a_sweep_are_named(options, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        swept(**options)
+
+
+@pytest.mark.slow
+def test_the_finding_is_rare_where_answers_do_not_fall() -> None:
+    rng = np.random.default_rng(4)
+    said = 0
+    for _ in range(60):
+        right = rng.random((300, 4)) < 0.6
+        at = {2: 0, 5: 1, 10: 2, 20: 3}
+        said += swept(rows_at(lambda i, k, right=right, at=at: float(right[i, at[k]]))).answers.finding is not None
+    assert said <= 3
+
+
+# -- the commands ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(world, tmp_path):
+    report, rows = world
+    run = report.runs["a"]
+    grades = run.judged
+    assert grades is not None
+    pandas.DataFrame(rows).to_csv(tmp_path / "scores.csv", index=False)
+    labels = {f"q{i}": {f"d{j}": 1 + (i * j) % 5 for j in range(8)} for i in range(30)}
+    (tmp_path / "qrels.trec").write_text(
+        "".join(f"{q} 0 {d} {g}\n" for q, of_q in labels.items() for d, g in of_q.items()), encoding="utf-8"
+    )
+    lists = {q: [f"d{(j * 3 + i) % 8}" for j in range(8)] for i, q in enumerate(labels)}
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.trec").write_text(
+            "".join(f"{q} Q0 {d} {r} {-r} {name}\n" for q, ds in lists.items() for r, d in enumerate(ds, 1)),
+            encoding="utf-8",
+        )
+    return tmp_path
+
+
+def run_command(capsys, *arguments: str) -> tuple[int, str, str]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("sys.argv", ["rag-selectivity", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    heard = capsys.readouterr()
+    return ended.value.code or 0, heard.out, heard.err
+
+
+def test_the_command_prints_what_python_gives(files, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(files)
+    common = ["--qrels", "qrels.trec", "--scale", "utility", "--run", "a.trec", "--run", "b.trec"]
+    code, out, _ = run_command(
+        capsys, "validate", *common, "--scores", "scores.csv", "--measure", "P", "--resamples", "60", "--format", "json"
+    )
+    assert code == 0
+    data = json.loads(out)
+    report = rs.evaluate(
+        "qrels.trec", {"a": "a.trec", "b": "b.trec"}, scale="utility", measures=["P"], depths=[3, 6], bootstrap=None
+    )
+    expected = rs.validate(report, "scores.csv", bootstrap=rs.Bootstrap(60))
+    assert data["rows"] == json.loads(expected.to_json())["rows"]
+    first = data["rows"][0]
+    assert {"measure", "run", "n", "spearman", "pearson", "kendall"} <= first.keys()
+    assert first["spearman"]["low"] <= first["spearman"]["value"] <= first["spearman"]["high"]
+    code, out, _ = run_command(capsys, "validate", *common, "--scores", "scores.csv", "--resamples", "60")
+    assert "Correlation with the scores of the answers" in out
+    assert "K/N_p" in out
+
+
+def test_alpha_by_a_command(files, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(files)
+    arguments = ["--qrels", "qrels.trec", "--grade-map", "1:0,2:0,3:0,4:1,5:1", "--run", "a.trec", "--measure", "F@3"]
+    code, out, err = run_command(
+        capsys, "calibrate-alpha", *arguments, "--scores", "scores.csv", "--resamples", "50", "--format", "json"
+    )
+    assert code == 0, err
+    data = json.loads(out)
+    assert data["n"] == 30
+    code, _, err = run_command(
+        capsys, "calibrate-alpha", *arguments[:-1], "F@4", "--scores", "scores.csv", "--resamples", "50"
+    )
+    assert code == 2
+    assert "has no scores of answers from K = 4 passages" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--borders", "x"], "is not a list of numbers"),
+        (["--score-range", "1"], "list of two numbers"),
+        (["--score-column", "nope"], "no column 'nope'"),
+        (["--depths", "4"], "answers from K = 3, 6 passages"),
+        (["--format", "latex"], "there is no LaTeX view"),
+    ],
+)
+def test_mistakes_of_the_command_are_named(files, capsys, monkeypatch, more, message) -> None:
+    monkeypatch.chdir(files)
+    code, _, err = run_command(
+        capsys, "validate", "--qrels", "qrels.trec", "--scale", "utility", "--run", "a.trec", "--run", "b.trec",
+        "--scores", "scores.csv", "--resamples", "20", *more,
+    )  # fmt: skip
+    assert code == 2
+    assert message in err
