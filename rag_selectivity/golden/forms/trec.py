@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from rag_selectivity.io.opening import text_lines
 
 QUERIES, QRELS = "queries.tsv", "qrels.trec"
 _SPACES = frozenset(" \t\n\v\f\r")
+_BETWEEN = re.compile(r"[ \t\n\v\f\r]+")
 _NO_BEGINNINGS = ("#", "\ufeff")
 
 
@@ -54,7 +56,8 @@ class Trec(Form):
             add_query(held, id_of({"id": id_}, "id", where, "query"), text, where)
         for number, line in text_lines(folder / QRELS):
             where = f"{folder / QRELS}:{number}"
-            fields = line.split()
+            # White space of ASCII alone: other characters may be an id.
+            fields = [field for field in _BETWEEN.split(line) if field]
             if len(fields) != 4:
                 raise InputError(f"{where}: expected `query 0 passage grade`, got {len(fields)} fields")
             add_grade(held, fields[0], fields[2], fields[3], where)
