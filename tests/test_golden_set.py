@@ -146,7 +146,7 @@ def test_labels_of_an_older_text_are_counted(tmp_path) -> None:
     ("change", "message"),
     [
         ({"labels": {"q1": {"d1": 7}}}, "7"),
-        ({"labels": {"q2": {"d1": 5}}}, "none of the 1 labels belongs to one of the 1 queries"),
+        ({"labels": {"q2": {"d1": 5}}}, "no label \\(there are 1\\) belongs to a query of the set"),
         ({"queries": [{"text": "no id"}]}, "row 1: no column for the id"),
         ({"queries": [{"query_id": "", "text": "x"}]}, "row 1: the id of the query is empty"),
         ({"queries": [{"query_id": "q1", "text": 3}]}, "no text, but 3"),
@@ -322,11 +322,13 @@ def test_a_difference_names_what_changed(tmp_path) -> None:
         "queries added": 1,
         "queries removed": 1,
         "queries with another text": 1,
+        "queries with other columns": 0,
         "weights changed": 1,
         "passages with another text": 1,
         "pairs with a grade now": 2,
         "pairs without a grade now": 2,
         "grades changed": 1,
+        "pairs with other draws": 0,
     }
     assert not found.is_empty
     same = diff(tmp_path / "set" / "v1", tmp_path / "set" / "v1")

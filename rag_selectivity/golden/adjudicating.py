@@ -77,6 +77,8 @@ class AnnotatorAgreement:
         are no random sample, and do not count in any coefficient.
     disagreements : sequence of Disagreement
         The largest distance first. They include those of the pairs that were left out.
+    at_least : int
+        The least difference between two grades that makes a disagreement.
     """
 
     annotators: Mapping[str, int]
@@ -85,6 +87,7 @@ class AnnotatorAgreement:
     shared: int
     left_out: int
     disagreements: tuple[Disagreement, ...]
+    at_least: int = 1
 
     @property
     def waiting(self) -> tuple[Disagreement, ...]:
@@ -127,8 +130,9 @@ class AnnotatorAgreement:
         reasons = {found.kappa_quadratic.reason for found in self.pairs.values()} | {self.alpha.reason}
         lines += sorted(reasons - {""})
         done = len(self.disagreements) - len(self.waiting)
+        apart = "different grades" if self.at_least == 1 else f"grades that are {self.at_least} or more apart"
         lines.append(
-            f"{counted(len(self.disagreements), 'pair')} with different grades, {done:,} of them adjudicated; "
+            f"{counted(len(self.disagreements), 'pair')} with {apart}, {done:,} of them adjudicated; "
             f"{len(self.waiting):,} left"
         )
         return lines
@@ -213,6 +217,7 @@ def annotator_agreement(
         shared=len(sample),
         left_out=len(several) - len(sample),
         disagreements=tuple(sorted(differing, key=lambda each: (-each.distance, each.query, each.passage))),
+        at_least=at_least,
     )
 
 
@@ -240,7 +245,8 @@ def adjudication_task(
     waiting = found.waiting
     if not waiting:
         return None
-    own = [each for each in waiting if adjudicator in _graders(store, each)]
+    graded = _graded_by(store, adjudicator)
+    own = [each for each in waiting if (each.query, each.passage) in graded]
     if own:
         raise InputError(
             f"{adjudicator} graded {counted(len(own), 'of these pairs', 'of these pairs')} as an annotator (query "
@@ -265,12 +271,12 @@ def adjudication_task(
     return task
 
 
-def _graders(store: Store, of: Disagreement) -> set[str]:
+def _graded_by(store: Store, annotator: str) -> set[Pair]:
+    """The pairs that somebody graded as an annotator."""
     return {
-        label.annotator
+        (label.query, label.passage)
         for label in store.human_labels()
-        if (label.query, label.passage) == (of.query, of.passage)
-        and (label.draw is None or not is_adjudication(label.draw))
+        if label.annotator == annotator and (label.draw is None or not is_adjudication(label.draw))
     }
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.contents import SetContents
 from rag_selectivity.golden.corpus_print import CorpusPrint
@@ -99,8 +100,7 @@ def build(
     """
     place = Path(folder)
     labels, queries = _of_set(labels, LABELS), _of_set(queries, QUERIES)
-    former = _newest(place)
-    before = None if former is None else former.manifest
+    former = newest_of(place)
     refuse_unwritable_folder(place)
     rows = query_rows(queries)
     asked = {row["query_id"] for row in rows}
@@ -108,8 +108,8 @@ def build(
     kept = [row for row in all_labels if row["query_id"] in asked]
     if not kept:
         raise InputError(
-            f"{place}: none of the {len(all_labels):,} labels belongs to one of the {len(rows):,} queries: do they use "
-            f"the same ids?"
+            f"{place}: no label (there are {len(all_labels):,}) belongs to a query of the set (there are "
+            f"{len(rows):,}): do they use the same ids?"
         )
     labelled = {row["passage_id"] for row in kept}
     found = None if corpus is None else CorpusPrint.of(corpus, labelled)
@@ -118,15 +118,15 @@ def build(
         {} if found is None else found.texts,
         kept,
         None if found is None else found.to_dict(),
-        _rubric(rubric, former),
+        rubric_of(former) if rubric is None else _rubric(rubric),
     )
     golden, is_new = put_version(
         place,
         contents,
         former=former,
-        name=name if name is not None or before is None else before.name,
-        licence=licence if licence is not None or before is None else before.licence,
-        description=description if description is not None or before is None else before.description,
+        name=name,
+        licence=licence,
+        description=description,
         date=date,
     )
     return Built(golden, is_new, len(all_labels) - len(kept))
@@ -143,9 +143,16 @@ def put_version(
     date: str | None = None,
     exactly: Manifest | None = None,
 ) -> tuple[GoldenSet, bool]:
-    """Write the next version, or give the newest one where it is the same; `exactly` is a manifest to keep as it is."""
+    """Write the next version, or give the newest one where it is the same; `exactly` is a manifest to keep as it is.
+
+    Name, licence and description are those of the version before, where none are given.
+    """
     files = contents.files()
     before = None if former is None else former.manifest
+    if before is not None:
+        name = before.name if name is None else name
+        licence = before.licence if licence is None else licence
+        description = before.description if description is None else description
     manifest = exactly or contents.manifest(
         files,
         name=name or place.resolve().name,
@@ -167,8 +174,12 @@ def put_version(
         try:
             os.rename(made, target)
         except OSError as error:
-            if target.exists():
+            if (target / MANIFEST).is_file():
                 raise InputError(f"{target}: another process has made this version meanwhile; build again") from None
+            if target.exists():
+                raise InputError(
+                    f"{target}: there is something else in the place of the next version: move it away, and build again"
+                ) from None
             raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
     return GoldenSet.read(target), True
 
@@ -182,7 +193,8 @@ def _means_the_same(one: Manifest, other: Manifest) -> bool:
     return all(getattr(one, key) == getattr(other, key) for key in ("fingerprint", "name", "licence", "description"))
 
 
-def _newest(place: Path) -> GoldenSet | None:
+def newest_of(place: Path) -> GoldenSet | None:
+    """The newest version in the folder of a set, None if there is none; an InputError for what is no such folder."""
     if (place / MANIFEST).is_file():
         raise InputError(f"{place}: this is a version of a set, which never changes; give the folder of the set")
     if place.exists() and not place.is_dir():
@@ -199,10 +211,13 @@ def _make_folder(place: Path) -> None:
         ) from None
 
 
-def _rubric(given: str | Path | None, former: GoldenSet | None) -> bytes | None:
-    if given is not None:
-        Rubric.read(given)
-        return Path(given).read_bytes()
+def _rubric(given: str | Path) -> bytes:
+    Rubric.read(given)
+    return Path(given).read_bytes()
+
+
+def rubric_of(former: GoldenSet | None) -> bytes | None:
+    """The file of the rubric of a version, None if it has none."""
     if former is not None and RUBRIC in former.manifest.files:
         return (former.folder / RUBRIC).read_bytes()
     return None
@@ -210,5 +225,13 @@ def _rubric(given: str | Path | None, former: GoldenSet | None) -> bytes | None:
 
 def _now() -> str:
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    at = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
+    try:
+        if epoch and not (epoch.isascii() and epoch.isdecimal()):
+            raise ValueError
+        at = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InputError(
+            f"SOURCE_DATE_EPOCH must be a time in seconds since 1970, got {shown(epoch)}; set it right, or give the "
+            f"date (--date)"
+        ) from None
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")

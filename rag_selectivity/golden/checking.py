@@ -107,15 +107,15 @@ def check(
     warning near-duplicate-queries (('q1', 'q2'),)
     warning no-relevant-passage ('q2',)
     """
-    _check_arguments(runs, measures, min_judged, max_shift, min_tau, threshold)
+    _check_arguments(runs, measures, pool_depth, min_judged, max_shift, min_tau, threshold)
     checked = GoldenSet.read(golden)
     labels = checked.qrels(judges=judges, rule=rule)
     texts = {row["query_id"]: row["text"] for row in checked.queries}
     now = _Now(checked, queries, corpus)
-    relabel, by_judge = _changed(checked, now)
+    relabel, of_judges = _changed(checked, now)
     findings = [
         *_without_text(labels, now),
-        *_texts_changed(relabel, by_judge),
+        *_texts_changed(relabel, of_judges),
         *_corpus_changed(checked, now),
         *_near_duplicates(texts, THRESHOLDS[NGRAMS] if threshold is None else threshold),
         *_without_labels(labels, list(texts)),
@@ -125,7 +125,7 @@ def check(
     if runs is not None:
         named = {name: run_of(run) for name, run in named_runs(runs).items()}
         at = sorted(set(depths or (DEFAULT_DEPTH,)))
-        judged = _judged(labels, named, at)
+        judged = _judged(labels, list(texts), named, at)
         chosen = _with_depths(measures, at)
         needs_size = any(parse_measure(each).needs_corpus_size for each in chosen)
         stated = checked.manifest.corpus if needs_size else None
@@ -144,7 +144,9 @@ def check(
     return Check(manifest.name, manifest.version, manifest.fingerprint, tuple(ordered), judged, reusable, relabel)
 
 
-def _check_arguments(runs: Any, measures: Any, *limits: float | None) -> None:
+def _check_arguments(runs: Any, measures: Any, pool_depth: int | None, *limits: float | None) -> None:
+    if pool_depth is not None and (isinstance(pool_depth, bool) or not isinstance(pool_depth, int) or pool_depth < 1):
+        raise InputError(f"pool_depth (--pool-depth) must be a whole number ≥ 1, got {pool_depth!r}")
     min_judged, max_shift, min_tau, threshold = limits
     for name, value, low, high in (
         ("min_judged (--min-judged)", min_judged, 0.0, 1.0),
@@ -208,24 +210,24 @@ def _without_text(labels: Qrels, now: _Now) -> Iterator[Finding]:
         )
 
 
-def _changed(golden: GoldenSet, now: _Now) -> tuple[tuple[ChangedLabel, ...], int]:
-    """What people should label again, and how many pairs of a judge's labels have another text."""
+def _changed(golden: GoldenSet, now: _Now) -> tuple[tuple[ChangedLabel, ...], tuple[tuple[str, str], ...]]:
+    """What people should label again, and the pairs of judges' labels that have another text."""
     # A second grade of the same person never counts as a label, nor does one that was skipped or failed.
     counts = [row for row in golden.label_rows if row["grade"] is not None and not row.get("sample")]
     rows = list(map(_with_texts_of_the_set(golden), counts))
     changed = list(changed_labels(rows, now.queries, now.passages))
     of_people: dict[tuple[str, str], list[Row]] = {}
-    by_judge = set()
+    of_judges: dict[tuple[str, str], None] = {}
     for row in changed:
         if row["source"] == "human":
             of_people.setdefault((row["query_id"], row["passage_id"]), []).append(row)
         else:
-            by_judge.add((row["query_id"], row["passage_id"]))
+            of_judges[row["query_id"], row["passage_id"]] = None
     relabel = [
         ChangedLabel(*pair, _what(of_pair, now), tuple(sorted({str(row["judge"]) for row in of_pair})))
         for pair, of_pair in of_people.items()
     ]
-    return tuple(relabel), len(by_judge)
+    return tuple(relabel), tuple(of_judges)
 
 
 def _with_texts_of_the_set(golden: GoldenSet) -> Callable[[Row], Row]:
@@ -252,7 +254,7 @@ def _what(rows: Sequence[Row], now: _Now) -> str:
     return "both" if len(changed) == 2 else changed.pop()
 
 
-def _texts_changed(relabel: Sequence[ChangedLabel], by_judge: int) -> Iterator[Finding]:
+def _texts_changed(relabel: Sequence[ChangedLabel], of_judges: tuple[tuple[str, str], ...]) -> Iterator[Finding]:
     if relabel:
         pairs = tuple((each.query, each.passage) for each in relabel)
         first = pairs[0]
@@ -264,12 +266,13 @@ def _texts_changed(relabel: Sequence[ChangedLabel], by_judge: int) -> Iterator[F
             f"people label these pairs again (--relabel FILE lists them for annotate --draw file:FILE)",
             pairs,
         )
-    if by_judge:
+    if of_judges:
         yield Finding(
             "text-changed",
             PROBLEM,
-            f"a judge labelled {counted(by_judge, 'pair')} whose text has changed since: run `grade` with the texts of "
-            f"now, which grades these pairs alone, and make a new version",
+            f"a judge labelled {counted(len(of_judges), 'pair')} whose text has changed since: run `grade` with the "
+            f"texts of now, which grades these pairs alone, and make a new version",
+            of_judges,
         )
 
 
@@ -335,9 +338,12 @@ def _without_labels(labels: Qrels, queries: Sequence[str]) -> Iterator[Finding]:
 # -- runs ---------------------------------------------------------------------------------------------
 
 
-def _judged(labels: Qrels, runs: Mapping[str, Run], depths: Sequence[int]) -> dict[str, dict[int, float]]:
+def _judged(
+    labels: Qrels, queries: Sequence[str], runs: Mapping[str, Run], depths: Sequence[int]
+) -> dict[str, dict[int, float]]:
+    # A query without a label is one of which nothing is judged.
     report = evaluate(
-        {query: labels[query] for query in labels},
+        {query: labels[query] if query in labels else {} for query in queries},
         dict(runs),
         measures=["Judged"],
         depths=list(depths),

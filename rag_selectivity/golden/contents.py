@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import rag_selectivity
-from rag_selectivity.golden.golden_set import content_hash
+from rag_selectivity.golden.golden_set import content_hash, fingerprint
 from rag_selectivity.golden.label_source import Row, sources_of
 from rag_selectivity.golden.manifest import LABELS, PASSAGES, QUERIES, RUBRIC, Manifest
 from rag_selectivity.grading.store import digest
@@ -112,12 +111,6 @@ def changed_labels(
             if stated and now is not None and stated != now:
                 yield row
                 break
-
-
-def fingerprint(hashes: Mapping[str, str], corpus: Mapping[str, Any] | None) -> str:
-    """The fingerprint of a version by the hashes of its files and the print of its corpus."""
-    content = json_line([dict(sorted(hashes.items())), None if corpus is None else dict(sorted(corpus.items()))])
-    return blake2b(content.encode(), digest_size=8).hexdigest()
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:

@@ -9,7 +9,9 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.golden_set import GoldenSet
-from rag_selectivity.golden.label_source import Row
+from rag_selectivity.golden.label_source import Row, sources_of
+from rag_selectivity.golden.manifest import RUBRIC
+from rag_selectivity.io.writing import json_line
 
 SCHEMA = "rag-selectivity/golden-diff/1"
 Pair = tuple[str, str]
@@ -49,9 +51,9 @@ class Difference:
     Attributes
     ----------
     old, new : mapping
-        `name`, `version`, `fingerprint`, `date` and `licence` of each.
-    queries_added, queries_removed, queries_reworded : tuple of str
-        Query ids; reworded: another text.
+        `name`, `version`, `fingerprint`, `date`, `licence` and `description` of each; `corpus`: whether it has one.
+    queries_added, queries_removed, queries_reworded, queries_with_other_columns : tuple of str
+        Query ids; reworded: another text; other columns: strata or whatever else a query has beside its weight.
     weights : tuple of WeightChange
     passages_reworded : tuple of str
         Labelled passages of both versions whose text is another one.
@@ -60,6 +62,9 @@ class Difference:
         queries that only one version has are among them.
     labels_added, labels_removed : {judge or annotator: labels}
         Labels of a judge or person that only one version has, whatever grade a pair ends up with.
+    origins_changed : int
+        Pairs of both versions of which another draw is known: estimates and reusability rest on it.
+    rubric_changed : bool
     corpus_changed : bool or None
         None if one of the versions has no corpus.
     """
@@ -69,17 +74,20 @@ class Difference:
     queries_added: tuple[str, ...]
     queries_removed: tuple[str, ...]
     queries_reworded: tuple[str, ...]
+    queries_with_other_columns: tuple[str, ...]
     weights: tuple[WeightChange, ...]
     passages_reworded: tuple[str, ...]
     grades: tuple[GradeChange, ...]
     labels_added: Mapping[str, int]
     labels_removed: Mapping[str, int]
+    origins_changed: int
+    rubric_changed: bool
     corpus_changed: bool | None
 
     @property
     def is_empty(self) -> bool:
-        """Whether the versions hold the same."""
-        return all(self.old[name] == self.new[name] for name in ("fingerprint", "licence"))
+        """Whether the versions hold the same, and say the same of themselves."""
+        return all(self.old[name] == self.new[name] for name in ("fingerprint", "name", "licence", "description"))
 
     def counts(self) -> dict[str, int]:
         """How many of each, by name."""
@@ -87,11 +95,13 @@ class Difference:
             "queries added": len(self.queries_added),
             "queries removed": len(self.queries_removed),
             "queries with another text": len(self.queries_reworded),
+            "queries with other columns": len(self.queries_with_other_columns),
             "weights changed": len(self.weights),
             "passages with another text": len(self.passages_reworded),
             "pairs with a grade now": sum(each.old is None for each in self.grades),
             "pairs without a grade now": sum(each.new is None for each in self.grades),
             "grades changed": sum(None not in (each.old, each.new) for each in self.grades),
+            "pairs with other draws": self.origins_changed,
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,11 +115,14 @@ class Difference:
                 "added": list(self.queries_added),
                 "removed": list(self.queries_removed),
                 "reworded": list(self.queries_reworded),
+                "other_columns": list(self.queries_with_other_columns),
                 "weights": [each.to_dict() for each in self.weights],
             },
             "passages": {"reworded": list(self.passages_reworded)},
             "grades": [each.to_dict() for each in self.grades],
             "labels": {"added": dict(self.labels_added), "removed": dict(self.labels_removed)},
+            "origins_changed": self.origins_changed,
+            "rubric_changed": self.rubric_changed,
             "corpus_changed": self.corpus_changed,
         }
 
@@ -159,6 +172,8 @@ def diff(
     both = [query for query in texts if query in texts_now]
     grades, grades_now = (_grades(each, judges, rule) for each in (one, other))
     given, given_now = _labels(one.label_rows), _labels(other.label_rows)
+    columns, columns_now = _columns(one), _columns(other)
+    origins, origins_now = _origins(one.label_rows), _origins(other.label_rows)
     prints = one.manifest.corpus, other.manifest.corpus
     return Difference(
         old=_named(one),
@@ -166,6 +181,7 @@ def diff(
         queries_added=tuple(query for query in texts_now if query not in texts),
         queries_removed=tuple(query for query in texts if query not in texts_now),
         queries_reworded=tuple(query for query in both if texts[query] != texts_now[query]),
+        queries_with_other_columns=tuple(query for query in both if columns[query] != columns_now[query]),
         weights=tuple(
             WeightChange(query, weights.get(query), weights_now.get(query))
             for query in both
@@ -181,13 +197,31 @@ def diff(
         ),
         labels_added=_counted(given_now, given),
         labels_removed=_counted(given, given_now),
+        origins_changed=sum(pair in origins_now and origins_now[pair] != of for pair, of in origins.items()),
+        rubric_changed=one.manifest.files.get(RUBRIC) != other.manifest.files.get(RUBRIC),
         corpus_changed=None if None in prints else prints[0] != prints[1],
     )
 
 
 def _named(golden: GoldenSet) -> dict[str, Any]:
     manifest = golden.manifest
-    return {name: getattr(manifest, name) for name in ("name", "version", "fingerprint", "date", "licence")}
+    names = ("name", "version", "fingerprint", "date", "licence", "description")
+    return {**{name: getattr(manifest, name) for name in names}, "corpus": manifest.corpus is not None}
+
+
+def _columns(golden: GoldenSet) -> dict[str, dict[str, Any]]:
+    """{query: its columns beside id, text and weight}."""
+    known = ("query_id", "text", "weight")
+    return {row["query_id"]: {name: row[name] for name in row if name not in known} for row in golden.queries}
+
+
+def _origins(rows: Sequence[Row]) -> dict[Pair, set[str]]:
+    """{pair: the draws that chose it}."""
+    origins: dict[Pair, set[str]] = {}
+    for row in rows:
+        of_pair = origins.setdefault((row["query_id"], row["passage_id"]), set())
+        of_pair |= {json_line(origin) for origin in sources_of(row)}
+    return origins
 
 
 def _grades(golden: GoldenSet, judges: Sequence[str] | None, rule: str | None) -> dict[Pair, int]:

@@ -13,7 +13,7 @@ from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.golden.forms import FORMS
 from rag_selectivity.golden.forms.form import Form, View
 from rag_selectivity.golden.forms.side import SIDE, side_text
-from rag_selectivity.golden.golden_set import GoldenSet
+from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set
 from rag_selectivity.io.replacing import refuse_unwritable_folder, write_files
 from rag_selectivity.io.texts import read_texts
 
@@ -95,6 +95,8 @@ def export(
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target}: this is a file; an export is a folder")
+    if is_golden_set(target):
+        raise InputError(f"{target}: this is a golden set, whose files an export would replace: name another folder")
     refuse_unwritable_folder(target)
     view = view_of(given, judges, rule, _texts(given, chosen, corpus))
     without = [row["query_id"] for row in view.queries if not (row["text"] or "").strip()]

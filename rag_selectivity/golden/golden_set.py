@@ -13,8 +13,9 @@ from typing import Any
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.label_source import Row, qrels_of_export
-from rag_selectivity.golden.manifest import FILES, LABELS, MANIFEST, PASSAGES, QUERIES, Manifest
+from rag_selectivity.golden.manifest import FILES, LABELS, MANIFEST, PASSAGES, QUERIES, RUBRIC, Manifest
 from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.io.writing import json_line
 
 _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
 
@@ -24,11 +25,19 @@ def content_hash(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
+def fingerprint(hashes: Mapping[str, str], corpus: Mapping[str, Any] | None) -> str:
+    """The fingerprint of a version by the hashes of its files and the print of its corpus."""
+    content = json_line([dict(sorted(hashes.items())), None if corpus is None else dict(sorted(corpus.items()))])
+    return blake2b(content.encode(), digest_size=8).hexdigest()
+
+
 def versions_of(folder: Path) -> list[int]:
-    """The numbers of the versions of a set, in their order."""
+    """The numbers of the versions of a set, in their order; one that lost its manifest is among them."""
     if not folder.is_dir():
         return []
-    found = (_VERSION.fullmatch(each.name) for each in folder.iterdir() if (each / MANIFEST).is_file())
+    # A version is put in its place whole: without a manifest it is damaged, and the one before it is not the newest.
+    places = (each for each in folder.iterdir() if (each / MANIFEST).is_file() or (each / LABELS).is_file())
+    found = (_VERSION.fullmatch(place.name) for place in places)
     return sorted(int(number[1]) for number in found if number is not None)
 
 
@@ -78,6 +87,7 @@ class GoldenSet:
             return path
         place = _version_folder(Path(path), version)
         manifest = Manifest.read(place / MANIFEST)
+        _check_number(place, manifest)
         _check_files(place, manifest)
         rows = [(line, row) for line, row in _rows(place / QUERIES, manifest)]
         for line, row in rows:
@@ -88,6 +98,7 @@ class GoldenSet:
             if not isinstance(row.get("passage_id"), str) or not isinstance(row.get("text"), str):
                 raise InputError(f"{place / PASSAGES}:{line}: a passage has passage_id and text; make the set again")
             passages[row["passage_id"]] = row["text"]
+        _check_counts(place, manifest, [row for _, row in rows])
         return cls(place, manifest, tuple(row for _, row in rows), passages)
 
     @property
@@ -136,6 +147,26 @@ def _version_folder(path: Path, version: int | None) -> Path:
     return path / f"v{known[-1] if version is None else version}"
 
 
+def _check_number(place: Path, manifest: Manifest) -> None:
+    """Refuse a version in the place of another one, such as a copy that was made by hand."""
+    number = _VERSION.fullmatch(place.resolve().name)
+    if number is not None and int(number[1]) != manifest.version:
+        raise InputError(
+            f"{place / MANIFEST}: this is version {manifest.version}, and the folder is called {number[0]}: put it "
+            f"back as v{manifest.version}, or remove it"
+        )
+
+
+def _check_counts(place: Path, manifest: Manifest, queries: Sequence[Row]) -> None:
+    stated = manifest.queries["count"], manifest.queries["weighted"], manifest.labels["rows"]
+    weighted = any("weight" in row for row in queries)
+    if stated != (len(queries), weighted, manifest.files[LABELS]["rows"]):
+        raise InputError(
+            f"{place / MANIFEST}: the manifest is damaged: its counts of queries, weights or labels are not those of "
+            f"the files; make the set again"
+        )
+
+
 def _check_files(place: Path, manifest: Manifest) -> None:
     for name in (QUERIES, PASSAGES, LABELS):
         if name not in manifest.files:
@@ -156,6 +187,18 @@ def _check_files(place: Path, manifest: Manifest) -> None:
                 f"{place / name}: the file has changed since version {manifest.version} was made. Versions stay as "
                 f"they are: put the old file back, or make a new version from it with `golden build`"
             )
+        lines = content.count(b"\n")
+        if name != RUBRIC and stated["rows"] != lines:
+            raise InputError(
+                f"{place / MANIFEST}: the manifest is damaged: files.{name}.rows is {stated['rows']}, and the file has "
+                f"{lines}; make the set again"
+            )
+    hashes = {name: str(stated["hash"]) for name, stated in manifest.files.items()}
+    if fingerprint(hashes, manifest.corpus) != manifest.fingerprint:
+        raise InputError(
+            f"{place / MANIFEST}: the manifest is damaged: the fingerprint is not that of its files and its corpus; "
+            f"make the set again"
+        )
 
 
 def _rows(file: Path, manifest: Manifest) -> Iterator[tuple[int, Row]]:

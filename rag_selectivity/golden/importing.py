@@ -10,15 +10,16 @@ from typing import Any
 
 from rag_selectivity.data.grades import SCALES, parse_grade_map
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden.building import put_version
-from rag_selectivity.golden.contents import SetContents, fingerprint
+from rag_selectivity.golden.building import newest_of, put_version, rubric_of
+from rag_selectivity.golden.contents import SetContents
 from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.golden.exporting import form_of
 from rag_selectivity.golden.forms.form import RELEVANT, Form, Held, View
 from rag_selectivity.golden.forms.side import SIDE, Side, read_side
-from rag_selectivity.golden.golden_set import GoldenSet, content_hash, versions_of
+from rag_selectivity.golden.golden_set import GoldenSet, content_hash, fingerprint, versions_of
 from rag_selectivity.golden.label_source import label_rows_of, qrels_of_export
 from rag_selectivity.golden.manifest import LABELS
+from rag_selectivity.golden.query_rows import query_rows
 from rag_selectivity.grading.store import digest
 from rag_selectivity.io.replacing import refuse_unwritable_folder
 from rag_selectivity.io.writing import json_line
@@ -98,10 +99,11 @@ def import_set(
         raise InputError(f"{place}: there is no {SIDE} that names the form: give form (--form)")
     if side is not None and form not in (None, side.form):
         raise InputError(f"{place / SIDE}: it belongs to the form {side.form}, and {form} was asked for")
+    former = newest_of(target)
     refuse_unwritable_folder(target)
     chosen = form_of(side.form if side is not None else str(form))
     if side is None:
-        return _of_form_alone(place, target, chosen, annotator, grade_map, name, licence, date)
+        return _of_form_alone(place, target, chosen, former, annotator, grade_map, name, licence, date)
     given = {"annotator": annotator, "grade_map": grade_map, "name": name, "licence": licence, "date": date}
     if any(value is not None for value in given.values()):
         names = ", ".join(name for name, value in given.items() if value is not None)
@@ -116,6 +118,7 @@ def _of_form_alone(
     place: Path,
     target: Path,
     form: Form,
+    former: GoldenSet | None,
     annotator: str | None,
     grade_map: Any,
     name: str | None,
@@ -137,11 +140,15 @@ def _of_form_alone(
         )
     labels = label_rows_of(grades, annotator=annotator or form.name)
     queries = [{"query_id": id_, "text": text, **held.columns.get(id_, {})} for id_, (text, _) in held.queries.items()]
+    try:
+        rows = query_rows(queries)
+    except InputError as error:
+        raise InputError(f"{place}: {str(error).removeprefix('queries: ')}") from None
     labelled = {row["passage_id"] for row in labels}
     texts = {id_: text for id_, (text, _) in held.passages.items()}
     print_ = CorpusPrint.of_rows(texts.items(), labelled).to_dict() if form.holds_corpus else None
-    contents = SetContents(queries, {id_: text for id_, text in texts.items() if id_ in labelled}, labels, print_)
-    former = GoldenSet.read(target) if versions_of(target) else None
+    kept = {id_: text for id_, text in texts.items() if id_ in labelled}
+    contents = SetContents(rows, kept, labels, print_, rubric_of(former))
     golden, is_new = put_version(target, contents, former=former, name=name, licence=licence, date=date)
     return ImportedSet(golden, is_new, is_lossless=False)
 

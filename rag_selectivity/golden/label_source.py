@@ -83,7 +83,11 @@ def store_of_export(path: Path) -> Iterator[Store]:
 def qrels_of_export(path: Path, judges: Sequence[str] | None, rule: str | None, *, humans: bool = True) -> Qrels:
     """One grade for each pair of an export, as a label store gives it."""
     with store_of_export(path) as store:
-        labels = LabelStore().read_labels(store.path, judges, rule, humans)
+        try:
+            labels = LabelStore().read_labels(store.path, judges, rule, humans)
+        except InputError as error:
+            # The store is a temporary one, of which the user knows nothing.
+            raise InputError(str(error).replace(str(store.path), str(path))) from None
     labels.source = str(path)
     return labels
 

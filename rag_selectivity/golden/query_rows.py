@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, shown
+from rag_selectivity.data.cells import checked_id, holds_half, shown
 from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, is_frame, optional_column
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
@@ -16,6 +16,8 @@ from rag_selectivity.io.texts import TEXT_NAMES, read_texts
 from rag_selectivity.io.writing import json_line
 
 _IDS = ("_id", "id", *QUERY_NAMES)
+#: The columns that can only be the id of a row. The others, as `query`, may be a text beside it.
+_ID_COLUMNS = ("_id", "id", "query_id")
 
 
 def query_rows(source: Any) -> list[dict[str, Any]]:
@@ -33,11 +35,18 @@ def query_rows(source: Any) -> list[dict[str, Any]]:
         none, a value cannot be written as JSON, or there is no query.
     """
     rows: dict[str, dict[str, Any]] = {}
+    places: dict[str, str] = {}
     for where, given in _rows(source):
         row = _row(given, where)
         first = rows.setdefault(row["query_id"], row)
         if first is not row and first["text"] != row["text"]:
             raise InputError(f"{where}: query {row['query_id']!r} has two texts; give each query an id of its own")
+        at = places.setdefault(row["query_id"], where)
+        for name in ("weight", "stratum"):
+            if first.get(name) != row.get(name):
+                raise InputError(
+                    f"{where}: query {row['query_id']!r} has another {name} than in {at}; keep one row for each query"
+                )
     if not rows:
         raise InputError(f"{source if is_path(source) else 'queries'}: there are no queries")
     without = [id_ for id_, row in rows.items() if "weight" not in row]
@@ -91,11 +100,20 @@ def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     text = None if of_text is None or given[of_text] in (None, "") else given[of_text]
     if text is not None and not isinstance(text, str):
         raise InputError(f"{where}: the query is no text, but {shown(text)}")
+    if text is not None and not text.isascii() and holds_half(text):
+        raise InputError(f"{where}: the query holds half of a surrogate pair, which is no character")
+    for name in others:
+        if str(name).lower() in _ID_COLUMNS and given[name] not in (None, "") and str(given[name]) != str(given[of_id]):
+            raise InputError(
+                f"{where}: the columns {of_id} and {name} hold two ids of the query ({shown(given[of_id])} and "
+                f"{shown(given[name])}); remove one of them"
+            )
     row: dict[str, Any] = {"query_id": checked_id(str(given[of_id]), where, "query's"), "text": text}
     of_weight = optional_column([name for name in others if name != of_text], ("weight",))
     if of_weight is not None and given[of_weight] not in (None, ""):
-        row["weight"] = _weight(given[of_weight], where)
-    row |= {str(name): given[name] for name in others if name not in (of_text, of_weight)}
+        row["weight"] = checked_weight(given[of_weight], where)
+    known = {*_ID_COLUMNS, "text", "weight"}
+    row |= {str(name): given[name] for name in others if name != of_text and str(name).lower() not in known}
     try:
         json_line(row)
     except (TypeError, ValueError) as error:
@@ -103,7 +121,8 @@ def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     return row
 
 
-def _weight(value: Any, where: str) -> float:
+def checked_weight(value: Any, where: str) -> float:
+    """A number above 0."""
     try:
         weight = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):

@@ -134,9 +134,14 @@ def _difference_blocks(found: Difference) -> Iterator[Block]:
     lines += [f"{counted(count, 'label')} of {who} removed" for who, count in found.labels_removed.items()]
     if found.corpus_changed:
         lines.append("the corpus is another one")
-    if found.old["licence"] != found.new["licence"]:
-        lines.append(f"licence: {found.old['licence'] or 'not stated'} → {found.new['licence'] or 'not stated'}")
-    yield Lines("\n".join(lines) or "nothing that figures rest on: reasons, times or costs of labels")
+    if found.old["corpus"] != found.new["corpus"]:
+        lines.append(f"the corpus is {'given now' if found.new['corpus'] else 'no longer given'}")
+    if found.rubric_changed:
+        lines.append("the rubric is another one")
+    for name in ("name", "licence", "description"):
+        if found.old[name] != found.new[name]:
+            lines.append(f"{name}: {found.old[name] or 'not stated'} → {found.new[name] or 'not stated'}")
+    yield Lines("\n".join(lines) or "what is not listed here, such as reasons, times or costs of labels")
     changed = [each for each in found.grades if None not in (each.old, each.new)]
     if changed:
         yield Heading(f"Grades changed{_of_first(len(changed))}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.forms.form import Form, Held, View
-from rag_selectivity.golden.forms.reading import add_grade, add_passage, add_query, id_of, rows_of, text_of
+from rag_selectivity.golden.forms.reading import add_grade, add_passage, add_query, content_of, id_of, rows_of, text_of
 from rag_selectivity.io.texts import passage_text
 from rag_selectivity.io.writing import json_line
 
@@ -49,7 +49,8 @@ class Beir(Form):
             add_query(held, id_of(row, "_id", where, "query"), text_of(row, "text", where), where)
         for where, row in rows_of(folder / CORPUS):
             text = passage_text(row)
-            add_passage(held, id_of(row, "_id", where, "passage"), text if isinstance(text, str) else "", where)
+            content = content_of(text if isinstance(text, str) else "", where)
+            add_passage(held, id_of(row, "_id", where, "passage"), content, where)
         for where, row in rows_of(folder / QRELS):
             query, passage = id_of(row, _HEADER[0], where, "query"), id_of(row, _HEADER[1], where, "passage")
             add_grade(held, query, passage, row.get(_HEADER[2], ""), where)

@@ -12,6 +12,7 @@ from rag_selectivity.data.ids import text_id
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.forms.form import Form, Held, View
 from rag_selectivity.golden.forms.reading import add_grade, add_query, id_of, rows_of, text_of
+from rag_selectivity.golden.query_rows import checked_weight
 from rag_selectivity.io.writing import json_line
 
 EXAMPLES = "examples.jsonl"
@@ -42,6 +43,8 @@ class LangSmith(Form):
             )
             add_query(held, query, text, where)
             columns = {name: metadata[name] for name in ("weight", "stratum") if metadata.get(name) not in (None, "")}
+            if "weight" in columns:
+                columns["weight"] = checked_weight(columns["weight"], f"{where}: metadata")
             if isinstance(outputs.get(REFERENCE), str):
                 columns["reference"] = outputs[REFERENCE]
             held.columns[query] = columns

@@ -9,7 +9,7 @@ from typing import Any
 from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.forms.form import Form, Held, View
-from rag_selectivity.golden.forms.reading import add_grade, add_passage, add_query, id_of, text_of
+from rag_selectivity.golden.forms.reading import add_grade, add_passage, add_query, content_of, id_of, text_of
 from rag_selectivity.io.opening import json_document
 from rag_selectivity.io.writing import json_text
 
@@ -59,9 +59,7 @@ class LlamaIndex(Form):
             add_query(held, id_of({"id": id_}, "id", where, "query"), text_of({"text": text}, "text", where), where)
         for id_, text in parts["corpus"].items():
             where = f"{file}: corpus.{id_}"
-            if not isinstance(text, str):
-                raise InputError(f"{where}: must be a text, got {shown(text)}")
-            add_passage(held, id_of({"id": id_}, "id", where, "passage"), text, where)
+            add_passage(held, id_of({"id": id_}, "id", where, "passage"), content_of(text, where), where)
         for query, passages in parts["relevant_docs"].items():
             where = f"{file}: relevant_docs.{query}"
             if not isinstance(passages, list):

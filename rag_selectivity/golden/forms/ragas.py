@@ -10,7 +10,7 @@ from rag_selectivity.data.cells import shown
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.forms.form import Form, Held, View
-from rag_selectivity.golden.forms.reading import add_grade, add_passage, add_query, id_of, rows_of, text_of
+from rag_selectivity.golden.forms.reading import add_grade, add_passage, add_query, content_of, id_of, rows_of, text_of
 from rag_selectivity.grading.store import digest
 from rag_selectivity.io.writing import json_line
 
@@ -69,9 +69,7 @@ class Ragas(Form):
                 name = id_of({"id": passage}, "id", f"{where}: reference_context_ids", "passage")
                 add_grade(held, query, name, None, where)
                 if texts is not None:
-                    add_passage(
-                        held, name, text_of({"text": texts[place]}, "text", f"{where}: reference_contexts"), where
-                    )
+                    add_passage(held, name, content_of(texts[place], f"{where}: reference_contexts"), where)
         return held
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, shown, whole_grade
+from rag_selectivity.data.cells import checked_id, holds_half, shown, whole_grade
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.forms.form import Held
 from rag_selectivity.io.reading import read_records
@@ -25,6 +25,15 @@ def text_of(row: Mapping[str, Any], name: str, where: str) -> str:
     value = row.get(name)
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{where}: {name} must be a text, got {shown(value)}")
+    return content_of(value, where)
+
+
+def content_of(value: Any, where: str) -> str:
+    """The text of a passage, which may be empty."""
+    if not isinstance(value, str):
+        raise InputError(f"{where}: must be a text, got {shown(value)}")
+    if not value.isascii() and holds_half(value):
+        raise InputError(f"{where}: the text holds half of a surrogate pair, which is no character")
     return value
 
 

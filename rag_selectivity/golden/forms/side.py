@@ -72,7 +72,8 @@ def side_text(
     """The content of a side file; `held_queries` and `held_passages` are the texts that the form holds."""
     rubric = None
     if RUBRIC in golden.manifest.files:
-        rubric = (golden.folder / RUBRIC).read_text(encoding="utf-8")
+        # As bytes: reading text would replace the line ends of Windows.
+        rubric = (golden.folder / RUBRIC).read_bytes().decode()
     first = {
         "schema": SCHEMA,
         "form": form,
