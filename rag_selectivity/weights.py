@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.columns import QUERY_NAMES, WEIGHT_NAMES, find_column
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.query_weights import QueryWeights
@@ -55,6 +56,8 @@ def weighted(judged: Mapping[str, JudgedRun], weights: Any, *, ids: str | None =
         )
     if not any(given[query] > 0 for query in measured):
         raise InputError(f"{source}: all measured queries have the weight 0: give some of them a weight above 0")
+    if not math.isfinite(_sum(given.values())):
+        raise InputError(f"{source}: the sum of the weights is more than a number can hold: divide all by the largest")
     others = [weight for query, weight in given.items() if query not in measured and weight > 0]
     result = {}
     for name, run in judged.items():
@@ -64,6 +67,13 @@ def weighted(judged: Mapping[str, JudgedRun], weights: Any, *, ids: str | None =
         known = QueryWeights(source, values[counts], int((~counts).sum()), len(others), math.fsum(others))
         result[name] = replace(some, weights=known)
     return result
+
+
+def _sum(values: Iterable[float]) -> float:
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.inf
 
 
 def _read(weights: Any, form: IdForm) -> tuple[str, dict[str, float]]:
@@ -123,7 +133,7 @@ def _number(value: Any, where: str, query: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 <= number < math.inf:
-        raise InputError(f"{where}: the weight of query {query!r} is {value!r}; give a finite number ≥ 0")
+        raise InputError(f"{where}: the weight of query {query!r} is {shown(value)}; give a finite number ≥ 0")
     return number
 
 

@@ -99,6 +99,16 @@ def test_the_sentence_says_what_is_shown_and_no_more() -> None:
     assert "No difference is shown after Holm's correction in RA-nWG@2" in few.exact[0].text
 
 
+def test_empty_lists_are_not_said_to_lose_nothing() -> None:
+    grades, empty = {"q1": {"a": 5}, "q2": {"a": 5}}, {"q1": [], "q2": []}
+    comparison = rs.compare(
+        grades, {"ann": empty}, exact=empty, scale="utility", measures=["RA-nWG"], depths=[1], bootstrap=FAST
+    )
+    assert comparison.exact[0].text == (
+        "exact has no passage of any query up to K = 1, so that nothing can be kept or lost."
+    )
+
+
 def test_copies_count_once_and_other_scales_have_no_decisive_passages() -> None:
     grades = {"q": {"a": 1}, "r": {"a": 1}}
     exact = {"q": ["a", "a", "b"], "r": ["a", "b", "c"]}

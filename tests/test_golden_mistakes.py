@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.decision.measured_costs import measured_costs
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden import GoldenSet, build, check, diff, export, import_set
 from rag_selectivity.golden.adjudicating import annotator_agreement
@@ -81,6 +83,15 @@ def test_a_version_that_lost_its_manifest_is_not_passed_over(home) -> None:
     assert GoldenSet.read("s/v1").version == 1
 
 
+def test_what_a_killed_process_left_in_the_folder_goes_away(home) -> None:
+    from rag_selectivity.io import replacing
+
+    left = Path("s") / f".{replacing._PROBE}.0123456789ab.partial"
+    left.touch()
+    build("s", labels=OTHERS, queries=QUERIES, corpus=CORPUS)
+    assert sorted(each.name for each in Path("s").iterdir()) == ["v1", "v2"]
+
+
 def test_a_folder_in_the_place_of_a_version_is_named(home) -> None:
     Path("s/v2").mkdir()
     Path("s/v2/notes.txt").write_text("mine")
@@ -146,7 +157,7 @@ def test_a_query_that_stands_twice_with_other_values_is_an_error(home, name) -> 
 
 @pytest.mark.parametrize("row", [{"_id": "q1", "query_id": 7, "text": "a"}, {"query_id": "q1", "id": 5, "text": "a"}])
 def test_two_ids_of_a_query_are_an_error(home, row) -> None:
-    with pytest.raises(InputError, match="queries, row 1: the columns .* hold two ids of the query"):
+    with pytest.raises(InputError, match=r"queries, row 1: the columns .* hold two ids of the query"):
         build("t", labels=LABELS, queries=[row])
 
 
@@ -291,3 +302,21 @@ def test_disagreements_below_the_asked_distance_are_not_denied(tmp_path) -> None
             store.put_human([("q1", f"d{i}", grade, None) for i, grade in enumerate(grades)], name)
     found = annotator_agreement(tmp_path / "two.db", at_least=2)
     assert found.lines()[-1] == "0 pairs with grades that are 2 or more apart, 0 of them adjudicated; 0 left"
+
+
+# -- weights and costs ------------------------------------------------------------------------------------
+
+
+def test_weights_whose_sum_no_number_holds_are_refused() -> None:
+    runs = {"mine": {"q1": ["d1"], "q2": ["d1"]}}
+    options = {"scale": "utility", "measures": ["RA-nWG"], "depths": [1], "bootstrap": None}
+    with pytest.raises(InputError, match="the sum of the weights is more than a number can hold"):
+        rs.evaluate(LABELS, runs, weights={"q1": 1e308, "q2": 1e308}, **options)
+    with pytest.raises(InputError, match="weights: expected a table of query_id and columns, got 5"):
+        rs.evaluate(LABELS, runs, weights=5, **options)
+
+
+@pytest.mark.parametrize("price", [10**400, np.True_, True, -1, float("inf"), "dear"])
+def test_a_cost_that_is_no_number_is_an_error(price) -> None:
+    with pytest.raises(InputError, match=r"costs, row 1: price is .*; give a number ≥ 0"):
+        measured_costs([{"query_id": "q1", "price": price}], ["mine"])

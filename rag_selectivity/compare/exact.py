@@ -235,6 +235,8 @@ def _judged_passages(run: Hits, exact: Hits, K: int) -> _Judged:
 
 def _sentence(loss: ExactLoss, rows: Sequence[RunDifference]) -> str:
     share = loss.overlap
+    if not share.n:
+        return f"{loss.exact} has no passage of any query up to K = {loss.K}, so that nothing can be kept or lost."
     interval = "" if np.isnan(share.low) else f" [{number(share.low)}, {number(share.high)}]"
     text = f"{loss.run} keeps {number(share.value)}{interval} of the top {loss.K} of {loss.exact}"
     if not loss.passages.lost:

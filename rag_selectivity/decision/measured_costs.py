@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.columns import (
     MILLISECOND_NAMES,
     PRICE_NAMES,
@@ -155,8 +158,8 @@ def _cost(value: Any, kind: str, where: str) -> float | None:
         return None
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if isinstance(value, bool) or not 0 <= number < math.inf:
-        raise InputError(f"{where}: {kind} is {value!r}; give a number ≥ 0, or leave the cell empty")
+    if isinstance(value, (bool, np.bool_)) or not 0 <= number < math.inf:
+        raise InputError(f"{where}: {kind} is {shown(value)}; give a number ≥ 0, or leave the cell empty")
     return number

@@ -343,7 +343,7 @@ def _judged(
 ) -> dict[str, dict[int, float]]:
     # A query without a label is one of which nothing is judged.
     report = evaluate(
-        {query: labels[query] if query in labels else {} for query in queries},
+        {query: dict(labels[query]) if query in labels else {} for query in queries},
         dict(runs),
         measures=["Judged"],
         depths=list(depths),

@@ -21,6 +21,7 @@ Content = str | bytes | Callable[[BinaryIO], object]
 #: The mode of files with users' texts that nobody asked for by name or shares: label stores and traces.
 PRIVATE = 0o600
 _PUBLIC = 0o666
+_PROBE = ".rag-selectivity-probe"
 #: So many characters of a name stand in that of its partial file, since the length of names is limited.
 _NAMED = 40
 #: Folders whose files are the open files of a process.
@@ -94,9 +95,11 @@ def refuse_unwritable_folder(path: str | Path) -> None:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         while not place.exists():
             place = place.parent
-    # A name that no file has: one that is there would be tried out instead.
-    target = _Target.of(place / f".rag-selectivity-{os.getpid()}")
+    # A name that no file has: one that is there would be tried out instead. It is always the same, so that the next
+    # process finds what one that was killed left behind.
+    target = _Target.of(place / _PROBE)
     target.path = path
+    target.remove_left_behind()
     _try_out(target)
 
 

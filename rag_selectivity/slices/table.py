@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import iterated
 from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, find_column, is_frame
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, examples
@@ -109,7 +110,7 @@ def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str
 
 def _records(by: Any, name: str) -> Iterable[Any]:
     if not is_frame(by):
-        return list(by)
+        return iterated(by, f"{name}: expected a table of query_id and columns")
     by = as_frame(by, f"{name} frame")
     columns = {name: column_values(by, name) for name in column_names(by)}
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
