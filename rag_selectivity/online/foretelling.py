@@ -81,8 +81,8 @@ def foretold(experiments: Iterable[Mapping[str, Any]], *, level: float = 0.95) -
     notes = []
     if unshown:
         notes.append(
-            f"{counted(unshown, 'experiment')} with no `winner` field: the sign of the difference counts, and whether it "
-            "was shown is not known."
+            f"{counted(unshown, 'experiment')} with no `winner` field: the sign of the difference counts, and whether "
+            "it was shown is not known."
         )
     if undecided:
         notes.append(
