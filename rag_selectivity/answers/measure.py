@@ -320,10 +320,7 @@ def _controls(given: Sequence[str] | None, *, labels: bool, alone: bool) -> Sequ
     if given is None:
         return [name for name in CONTROLS if (name != IDEAL or labels) and (name != CLOSED_BOOK or alone)]
     if CLOSED_BOOK in given and not alone:
-        raise InputError(
-            f"this pipeline gives no answer without passages, so that there is nothing to know from: leave the control "
-            f"{CLOSED_BOOK!r} out"
-        )
+        raise InputError(f"this pipeline gives no answer without passages: leave the control {CLOSED_BOOK!r} out")
     return given
 
 

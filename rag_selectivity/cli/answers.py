@@ -32,7 +32,7 @@ def answers(
     ] = None,
     qrels: Annotated[
         Path | None,
-        o.input_file("Labels, for ideal sets, junk, the decisive passage and citations."),
+        o.input_file("Labels, for ideal sets, junk, the order `middle` and citations."),
     ] = None,
     given: Annotated[
         Path | None,
@@ -61,7 +61,11 @@ def answers(
     max_answer_tokens: j.MaxAnswerTokensOption = 1000,
     served: Annotated[
         str | None,
-        o.option(o.JUDGE, "NAME", "Count only answers of the model that the server calls so; ask the others again."),
+        o.option(
+            o.JUDGE,
+            "NAME",
+            "Name that the server gives the model: only its answers count, and the others are asked for again.",
+        ),
     ] = None,
     instructions: Annotated[
         Path | None, o.input_file("Text that the model is told first, in place of the default.", o.JUDGE)
@@ -163,8 +167,8 @@ def answers(
     """Have an LLM answer from what was retrieved, and score its answers.
 
     It is shown exactly the passages of each list. The controls are answers without passages, with random passages, and
-    with the relevant passages alone. So the result is the lift over no passages, the share of the possible lift, and
-    bits over random of right answers. The store keeps every answer. If the run stops, the same command continues it.
+    with the relevant passages alone. The results are the lift over no passages, the share of the possible lift, and
+    bits over random of right answers. The store keeps every answer. If the command stops, run it again to continue.
 
     The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """

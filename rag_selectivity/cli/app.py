@@ -103,11 +103,11 @@ def _of_online(name: str, purpose: str) -> Listed:
 class _Online(Group):
     listed = (
         _of_online("interleave", "Interleave two runs: a draft for each query."),
-        _of_online("join", "Join drafts and late credit to one record for each impression."),
+        _of_online("join", "Join drafts and late credit into one record for each impression."),
         _of_online("preference", "Say which of two interleaved systems got more credit."),
         _of_online("compare", "Compare the arms of an A/B test, with guardrails."),
         _of_online("positions", "Show how often the passage at each position of the prompt is cited."),
-        _of_online("foretold", "Show which offline measures had foretold online outcomes."),
+        _of_online("foretold", "Show how often offline measures predicted online results."),
     )
 
 
@@ -122,7 +122,9 @@ _store = typer.Typer(cls=_Store, rich_markup_mode=None, help="Show, export and i
 app.add_typer(_store, name="store", rich_help_panel=_LABELS)
 _golden = typer.Typer(cls=_Golden, rich_markup_mode=None, help="Make, check, compare and export golden sets.")
 app.add_typer(_golden, name="golden", rich_help_panel=_LABELS)
-_online = typer.Typer(cls=_Online, rich_markup_mode=None, help="Interleaving and A/B tests: what users showed.")
+_online = typer.Typer(
+    cls=_Online, rich_markup_mode=None, help="Interleave retrievers, and analyse A/B tests on live traffic."
+)
 app.add_typer(_online, name="online", rich_help_panel=_RUNS)
 
 

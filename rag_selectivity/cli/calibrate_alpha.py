@@ -31,7 +31,9 @@ def calibrate_alpha(
     measure: Annotated[
         str, o.option(o.MEASURES, "NAME", "F@K, Fe@K or T(form=code)@K; answers from the same K count.")
     ] = "F@10",
-    folds: Annotated[int, o.option(o.TESTS, "COUNT", "Folds: alpha is chosen on the others.")] = 5,
+    folds: Annotated[
+        int, o.option(o.TESTS, "COUNT", "Folds of the queries; alpha is chosen on the others and judged on each.")
+    ] = 5,
     scale: o.ScaleOption = None,
     resamples: o.ResamplesOption = 1000,
     seed: o.SeedOption = 7,
@@ -42,7 +44,8 @@ def calibrate_alpha(
 ) -> None:
     """Choose the alpha of F, Fe or T by the scores of the answers.
 
-    The correlation out of fold is the one to rely on. `validate` does the same for all measures.
+    Rely on the correlation out of fold, since alpha was chosen on other queries there. `validate` does the same for all
+    measures.
     """
     from rag_selectivity.data.forms import IdForm
     from rag_selectivity.io.scores import answer_scores

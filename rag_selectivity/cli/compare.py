@@ -72,7 +72,7 @@ def compare(
         o.option(
             o.MEASURES,
             "SHARE",
-            "Largest loss against the best run that the cheapest one may have (--costs), and of the advised depth.",
+            "Largest loss: of the cheapest run against the best one (--costs), and of the advised depth.",
         ),
     ] = o.DEFAULT_MAX_LOSS,
     by: ByOption = None,

@@ -27,7 +27,7 @@ def golden_adjudicate(
         list[str] | None, o.option(o.INPUT, "NAME", "People to compare (default: all). Repeat for more.")
     ] = None,
     at_least: Annotated[
-        int, o.option(o.INPUT, "GRADES", "Least difference between two grades that makes a disagreement.")
+        int, o.option(o.INPUT, "GRADES", "Least difference between two grades that counts as a disagreement.")
     ] = 1,
     queries: o.QueryTextsOption = None,
     corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
@@ -52,7 +52,8 @@ def golden_adjudicate(
     """Compare annotators, and have their disagreements decided.
 
     Prints kappa and Krippendorff's alpha with intervals. With --task, the pairs with different grades become a task of
-    their own; after `store import` of its answers, the adjudicated grade is the label of the pair. The others stay.
+    their own; after `store import` of its answers, the adjudicated grade is the label of the pair. The store keeps the
+    others.
     """
     from rag_selectivity.golden.adjudicating import adjudication_task, annotator_agreement
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC

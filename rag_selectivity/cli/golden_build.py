@@ -20,16 +20,18 @@ SetArgument = Annotated[Path, typer.Argument(metavar="SET", help="Folder of the 
 
 
 def golden_build(
-    folder: Annotated[Path, typer.Argument(metavar="SET", help="Folder of the set, made if need be.")],
+    folder: Annotated[Path, typer.Argument(metavar="SET", help="Folder of the set; created if it does not exist.")],
     qrels: Annotated[
         Path, o.input_file("Labels: label store, its export, qrels with grades 1 to 5, or another golden set.")
     ],
-    queries: Annotated[Path, o.input_file("Queries with texts, and weights if there are any, as `golden queries`.")],
+    queries: Annotated[
+        Path, o.input_file("Queries with texts, and weights if there are any, as `golden queries` writes them.")
+    ],
     corpus: Annotated[Path | None, o.input_file("Corpus with texts: JSONL, TSV, CSV or Parquet.")] = None,
     name: Annotated[str | None, o.option(o.INPUT, "NAME", "Name of the set (default: that of the folder).")] = None,
     licence: Annotated[str | None, o.option(o.INPUT, "TEXT", "Licence of the texts and labels.")] = None,
     description: Annotated[str | None, o.option(o.INPUT, "TEXT", "What the set is for.")] = None,
-    rubric: Annotated[Path | None, o.input_file("Rubric by which was labelled, in TOML; a file of the set.")] = None,
+    rubric: Annotated[Path | None, o.input_file("Rubric that the labels follow, in TOML; the set keeps it.")] = None,
     annotator: Annotated[
         str | None, o.option(o.INPUT, "NAME", "Person who gave the grades of qrels (default: the file's name).")
     ] = None,
@@ -39,7 +41,7 @@ def golden_build(
     """Make the next version of a golden set.
 
     SET/v1, SET/v2 and so on hold queries, labels, the texts of labelled passages and a manifest. A version never
-    changes; the same content makes no new one.
+    changes, and the same content makes no new version.
     """
     from rag_selectivity.golden import build
     from rag_selectivity.golden.render import manifest_lines

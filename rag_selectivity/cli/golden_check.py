@@ -29,12 +29,18 @@ def golden_check(
     run: o.OptionalRunOption = None,
     measure: Annotated[
         list[str] | None,
-        o.option(o.MEASURES, "NAME", "Measure of reusability (default: RA-nWG, Success, AP). Repeat for more."),
+        o.option(
+            o.MEASURES, "NAME", "Measure for the check of reusability (default: RA-nWG, Success, AP). Repeat for more."
+        ),
     ] = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "LIST", "Depths K of runs, as in 5,10 (default: 10).")] = None,
     pool_depth: Annotated[
         int | None,
-        o.option(o.MEASURES, "K", "Ranks of a run that brought labels, if origins do not say it (default: largest K)."),
+        o.option(
+            o.MEASURES,
+            "K",
+            "Ranks of a run that count as labelled for it, if origins name no run (default: largest K).",
+        ),
     ] = None,
     threshold: Annotated[
         float | None, o.option(o.INPUT, "SHARE", "Least similarity of near-duplicate queries (default: .6).")
@@ -42,15 +48,21 @@ def golden_check(
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
     min_judged: Annotated[
-        float | None, o.option(o.GATES, "SHARE", "Exit with 1 if less of a run's top K is judged.")
+        float | None, o.option(o.GATES, "SHARE", "Least judged share of a run's top K; below it, exit with 1.")
     ] = None,
     max_shift: Annotated[
         float | None,
-        o.option(o.GATES, "AMOUNT", "Exit with 1 if a run's figure shifts more without the labels it alone brought."),
+        o.option(
+            o.GATES,
+            "AMOUNT",
+            "Largest shift of a run's figure without the labels it alone brought; above it, exit with 1.",
+        ),
     ] = None,
     min_tau: Annotated[
         float | None,
-        o.option(o.GATES, "TAU", "Exit with 1 if the order of the runs then agrees less (Kendall's tau)."),
+        o.option(
+            o.GATES, "TAU", "Least Kendall's tau of the order of the runs without these labels; below it, exit with 1."
+        ),
     ] = None,
     strict: Annotated[bool, o.flag(o.GATES, "--strict", "Exit with 1 for warnings too.")] = False,
     relabel: Annotated[

@@ -21,7 +21,10 @@ def golden_diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Set, or version of one.")],
     new: Annotated[
         Path | None,
-        typer.Argument(metavar="NEW", help="The other one. Without it: the newest of OLD, and the one before."),
+        typer.Argument(
+            metavar="NEW",
+            help="Set or version to compare with. Default: compare the newest version of OLD with the one before.",
+        ),
     ] = None,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,

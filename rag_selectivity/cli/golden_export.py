@@ -21,7 +21,7 @@ FormOption = Annotated[str, o.option(o.OUTPUT, "NAME", "Form: trec, beir, ragas,
 
 def golden_export(
     golden: SetArgument,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to write, made if need be.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to write; created if it does not exist.")],
     form: FormOption,
     corpus: Annotated[
         Path | None,

@@ -19,7 +19,7 @@ IMPORT_EXAMPLES = (
 
 def golden_import(
     source: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder with the files of the form.")],
-    golden: Annotated[Path, typer.Argument(metavar="SET", help="Folder of the set, made if need be.")],
+    golden: Annotated[Path, typer.Argument(metavar="SET", help="Folder of the set; created if it does not exist.")],
     form: Annotated[
         str | None,
         o.option(o.INPUT, "NAME", "Form: trec, beir, ragas, langsmith or llama-index (default: the side file's)."),

@@ -28,50 +28,62 @@ def online_compare(
             help="Table of an arm and metrics, a row for each impression; or a monitor's trace.",
         ),
     ],
-    metric: Annotated[list[str], o.option(o.MEASURES, "NAME", "Column that shall be better in arm b. Repeatable.")],
+    metric: Annotated[list[str], o.option(o.MEASURES, "NAME", "Column of a metric to improve in arm b. Repeatable.")],
     guardrail: Annotated[
-        _Named, o.option(o.MEASURES, "NAME=MARGIN", "Column that may be worse by the margin at most. Repeatable.")
+        _Named, o.option(o.MEASURES, "NAME=MARGIN", "Column that may get worse by less than the margin. Repeatable.")
     ] = None,
     mean: Annotated[
         _Named,
-        o.option(o.MEASURES, "NAME=LOW:HIGH", "Column of numbers within bounds; others are rates (0, 1). Repeatable."),
+        o.option(
+            o.MEASURES,
+            "NAME=LOW:HIGH",
+            "Column of numbers with their bounds; the other columns hold 0 and 1. Repeatable.",
+        ),
     ] = None,
     lower: Annotated[_Named, o.option(o.MEASURES, "NAME", "Column in which lower is better. Repeatable.")] = None,
     clip: Annotated[
-        bool, o.flag(o.MEASURES, "--clip", "Count values outside the bounds as the bound; otherwise an error.")
+        bool, o.flag(o.MEASURES, "--clip", "Count values outside the bounds as the bound; else they are an error.")
     ] = False,
     covariate: Annotated[
         _Named,
         o.option(
-            o.MEASURES, "NAME=COLUMN:LOW:HIGH", "Column from before the experiment, for CUPED of a metric. Repeatable."
+            o.MEASURES,
+            "NAME=COLUMN:LOW:HIGH",
+            "Column of values from before the experiment, for CUPED of a metric. Repeatable.",
         ),
     ] = None,
     arms: Annotated[
         str, o.option(o.INPUT, "NAMES", "Names of the arms in the column `arm`, the baseline first.")
     ] = "a,b",
-    planned: Annotated[str, o.option(o.INPUT, "SHARES", "Planned traffic of the arms, as in 90,10; or none.")] = "1,1",
+    planned: Annotated[
+        str, o.option(o.INPUT, "SHARES", "Planned shares of the arms in the traffic, as in 90,10, or none (no check).")
+    ] = "1,1",
     unit: Annotated[
         str | None,
-        o.option(o.INPUT, "NAME", "Column of what was assigned to the arms, as in user; only with --once."),
+        o.option(o.INPUT, "NAME", "Column of the units that were assigned to the arms, as in user; only with --once."),
     ] = None,
     once: Annotated[
-        bool, o.flag(o.TESTS, "--once", "Tests for one look at a number fixed beforehand; otherwise valid at any look.")
+        bool,
+        o.flag(o.TESTS, "--once", "Use tests for one look at a number fixed beforehand (default: valid at any look)."),
     ] = False,
     margin: Annotated[
-        _Named, o.option(o.TESTS, "NAME=VALUE", "Difference of a metric that does not matter. Repeatable.")
+        _Named, o.option(o.TESTS, "NAME=VALUE", "Largest difference of a metric that does not matter. Repeatable.")
     ] = None,
     detect: Annotated[
         _Named,
-        o.option(o.TESTS, "NAME=VALUE", "Difference to find: says how many impressions it still needs. Repeatable."),
+        o.option(
+            o.TESTS, "NAME=VALUE", "Difference of a metric to detect: prints how many more values it needs. Repeatable."
+        ),
     ] = None,
-    power: Annotated[float, o.option(o.TESTS, "SHARE", "Power of --detect.")] = 0.8,
+    power: Annotated[float, o.option(o.TESTS, "SHARE", "Probability with which --detect shows the difference.")] = 0.8,
     level: o.LevelOption = 0.95,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
     """Compare the arms of an A/B test, with guardrails.
 
-    Looking every day is allowed, unless --once is given. Verdicts on several metrics are corrected by Holm.
+    The verdicts are valid at any number of looks, unless --once is given. Those on several metrics are corrected by
+    Holm.
     """
     from rag_selectivity.online import Experiment, Metric
 

@@ -31,7 +31,7 @@ def online_foretold(
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
-    """Show which offline measures had foretold online outcomes.
+    """Show how often offline measures predicted online results.
 
     All figures are differences between the systems, b minus a, signed so that higher is better.
     """

@@ -22,7 +22,12 @@ def online_interleave(
         str, o.option(o.INPUT, "NAME", "How to merge: team-draft, balanced or probabilistic.")
     ] = "team-draft",
     seed: Annotated[
-        str, o.option(o.INPUT, "TEXT", "Part of each impression's id: another one gives other coins.")
+        str,
+        o.option(
+            o.INPUT,
+            "TEXT",
+            "Text put before each query id to make the id of the impression; another one gives other drafts.",
+        ),
     ] = "1",
     output: o.OutputOption = None,
 ) -> None:
@@ -50,4 +55,4 @@ def online_interleave(
         put_rows(rows, output)
     alone = sum(1 for query in queries if not all(query in of_run for of_run in lists.values()))
     if alone:
-        note(f"{alone:,} of {len(queries):,} queries are in one run alone: all their passages are of its team")
+        note(f"{alone:,} of {len(queries):,} queries are in one run alone, which drafted all their passages")

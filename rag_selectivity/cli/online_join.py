@@ -18,17 +18,19 @@ EXAMPLES = (
 )
 
 MaxFaultsOption = Annotated[
-    float, o.option(o.INPUT, "SHARE", "Most credits that may be of no draft, or for passages that were not shown.")
+    float, o.option(o.INPUT, "SHARE", "Largest share of credits without a draft, or for passages that were not shown.")
 ]
 
 
 def online_join(
     logs: Annotated[list[Path], typer.Argument(metavar=Readable("FILE"), help="Logs of drafts and credits (JSONL).")],
     max_faults: MaxFaultsOption = 0.01,
-    remember: Annotated[int, o.option(o.INPUT, "COUNT", "Impressions that wait for late credit.")] = 200_000,
+    remember: Annotated[
+        int, o.option(o.INPUT, "COUNT", "Largest number of impressions kept in memory to wait for late credit.")
+    ] = 200_000,
     output: o.OutputOption = None,
 ) -> None:
-    """Join drafts and late credit to one record for each impression."""
+    """Join drafts and late credit into one record for each impression."""
     from rag_selectivity.io.replacing import write_whole
     from rag_selectivity.io.writing import json_line
     from rag_selectivity.online import join_records

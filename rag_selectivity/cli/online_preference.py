@@ -27,24 +27,31 @@ def online_preference(
         str | None, o.option(o.TESTS, "NAME", "System that the other is compared with (default: the first).")
     ] = None,
     unit: Annotated[
-        str, o.option(o.TESTS, "NAME", "What casts a vote: user, session, impression, or auto (the widest named).")
+        str,
+        o.option(
+            o.TESTS,
+            "NAME",
+            "What has one vote: user, session, impression, or auto (the first of these in the records).",
+        ),
     ] = "auto",
     any_time: Annotated[
-        bool, o.flag(o.TESTS, "--any-time", "Valid however often one looks; otherwise for one look.")
+        bool,
+        o.flag(o.TESTS, "--any-time", "Make p and the interval valid at any number of looks (default: for one look)."),
     ] = False,
     margin: Annotated[
-        float | None, o.option(o.TESTS, "SHARE", "Shares of wins within 1/2 ± this do not matter.")
+        float | None,
+        o.option(o.TESTS, "SHARE", "Largest distance of the share of wins from 1/2 that does not matter, as in .05."),
     ] = None,
     detect: Annotated[
         float | None,
-        o.option(o.TESTS, "SHARE", "Share of wins to find, as in .55: says how many units it still needs."),
+        o.option(o.TESTS, "SHARE", "Share of wins to detect, as in .55: prints how many more units it needs."),
     ] = None,
-    power: Annotated[float, o.option(o.TESTS, "SHARE", "Power of --detect.")] = 0.8,
+    power: Annotated[float, o.option(o.TESTS, "SHARE", "Probability with which --detect shows the share.")] = 0.8,
     weigh_positions: Annotated[
         Path | None,
-        o.input_file("Records of shuffled orders: credit is weighted by the inverse of its position's rate."),
+        o.input_file("Records of shuffled orders, to weight credit by the inverse citation rate of its position."),
     ] = None,
-    clip: Annotated[float, o.option(o.TESTS, "WEIGHT", "Largest weight of a position.")] = 10.0,
+    clip: Annotated[float, o.option(o.TESTS, "WEIGHT", "Largest weight of a position (--weigh-positions).")] = 10.0,
     max_faults: MaxFaultsOption = 0.01,
     level: o.LevelOption = 0.95,
     format: o.TableFormatOption = None,

@@ -94,7 +94,9 @@ CostsOption = Annotated[
 CostMeasureOption = Annotated[
     str | None,
     option(
-        MEASURES, "NAME", "Quality that costs are compared with, as in Precision4+ (default: RA-nWG, else Success)."
+        MEASURES,
+        "NAME",
+        "Measure to compare costs with, as in Precision4+ (default: RA-nWG if measured, else Success).",
     ),
 ]
 CostDepthsOption = Annotated[

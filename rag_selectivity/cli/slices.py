@@ -21,8 +21,8 @@ TextsForLengthOption = Annotated[
 WeightsOption = Annotated[
     str | None,
     input_file(
-        "How much each query counts in every figure: table of query_id and weight, as `golden queries` writes "
-        "(FILE, or FILE:COLUMN).",
+        "Weight of each query in every figure: table of query_id and weight, as `golden queries` writes it (FILE, or "
+        "FILE:COLUMN).",
         MEASURES,
     ),
 ]

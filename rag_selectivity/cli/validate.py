@@ -56,7 +56,7 @@ def validate(
         str, o.option(o.MEASURES, "X,X", "Borders of K/N_p (relevant passages of the query) between segments.")
     ] = "1",
     folds: Annotated[
-        int, o.option(o.TESTS, "COUNT", "Folds for figures whose parameters are chosen by answers of other queries.")
+        int, o.option(o.TESTS, "COUNT", "Folds of the queries; parameters are chosen on the others and judged on each.")
     ] = 5,
     scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
@@ -67,7 +67,9 @@ def validate(
     duplicates: o.DuplicatesOption = None,
     unjudged: o.UnjudgedOption = None,
     short_lists: o.ShortListsOption = None,
-    resamples: Annotated[int, o.option(o.INTERVALS, "COUNT", "Random weights of the queries.")] = 2000,
+    resamples: Annotated[
+        int, o.option(o.INTERVALS, "COUNT", "Bootstrap resamples: random weights of the queries.")
+    ] = 2000,
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
     clusters: o.ClustersOption = None,
@@ -77,7 +79,7 @@ def validate(
 ) -> None:
     """Show which measure at which K follows the scores of the answers.
 
-    Correlations with intervals, paired differences between measures, and parameters chosen by the answers.
+    Prints correlations with intervals, paired differences between measures, and parameters chosen by the answers.
     """
     from rag_selectivity.io.scores import ScoreTable
     from rag_selectivity.joined import settled_labels

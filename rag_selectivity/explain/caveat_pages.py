@@ -267,9 +267,9 @@ CAVEAT_PAGES = (
         "self-preference",
         "The judge of the answers is the model that gave them.",
         "Models tend to prefer what they wrote themselves. The grades may be too high, and more so for some sets of "
-        "passages than for others, so that differences between them may be wrong too.",
+        "passages than for others. Then differences between the sets are wrong, too.",
         "`answers` with a judge whose name is that of the answering model, or the name that the server gives it.",
-        "Have another model judge, best of another maker, or use scores that need no judge, such as `exact_match`.",
+        "Use a judge of another model, preferably of another maker, or scores without a judge, such as `exact_match`.",
         """
         import rag_selectivity as rs
         from rag_selectivity.grading.judge import CallableJudge

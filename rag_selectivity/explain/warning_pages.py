@@ -227,12 +227,12 @@ with Store("graded.db") as store:
     Code(
         "targeted-labels",
         "Labels by people are left out, since their pairs were chosen by what was known of their labels.",
-        "Pairs on which judges differ, or that could decide between two runs, are harder than others. An agreement, or "
-        "a calibrated figure, that counted them would be wrong.",
+        "Pairs on which judges differ, or that could decide between two runs, are harder than others. An agreement or "
+        "a calibrated figure that counted them would be biased.",
         "`agree` with labels of people from `golden draw --draw disagree:N`, `disagree-sampled:N` or `decide:N`, or "
         "from an adjudication.",
-        "Have people label pairs of `annotate --draw agree:N` or `calibrate:N`. The labels still count where people's "
-        "labels take the place of a judge's, and in `golden adjudicate`.",
+        "Have people label pairs of `annotate --draw agree:N` or `calibrate:N`. The labels that were left out still "
+        "replace the judge's grades in figures that are not calibrated, and are in the task of `golden adjudicate`.",
         heard(
             _CHOSEN,
             'rs.agree("people.db", {"q1": {"a": 4, "b": 5}})',
@@ -243,8 +243,8 @@ with Store("graded.db") as store:
     Code(
         "outside-by-people",
         "Labels that people alone gave to random passages outside the lists are left out.",
-        "A random baseline, and the tail of a pool, compare with the lists. A judge's notion of relevance in the lists "
-        "and people's outside would not be the same measure.",
+        "A random baseline, and an estimate from the tail of a pool, compare passages outside the lists with passages "
+        "in them. If a judge graded the ones and people the others, the comparison would mix two notions of relevance.",
         "A label store in which a judge graded the lists, and only people graded passages of `golden draw --draw "
         "random:N` or `tail:LAST:N`.",
         "Have the judge grade random passages (`grade --controls`, `--tail`), or measure with people's labels alone "

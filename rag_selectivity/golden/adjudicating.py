@@ -124,8 +124,8 @@ class AnnotatorAgreement:
         ]
         if self.left_out:
             lines.append(
-                f"{counted(self.left_out, 'more pair')} do not count in these figures, since somebody graded them "
-                f"because of what was known of their labels: they are no random sample"
+                f"{counted(self.left_out, 'more pair')} left out of these figures: they were chosen by what "
+                f"was known of their labels, and are no random sample"
             )
         reasons = {found.kappa_quadratic.reason for found in self.pairs.values()} | {self.alpha.reason}
         lines += sorted(reasons - {""})

@@ -17,7 +17,7 @@ _ORIGINS = {
     "tail": "drawn from the ranks below",
     "control": "random controls",
     "person": "drawn for people",
-    "unknown": "chosen nobody wrote down how",
+    "unknown": "chosen in a way that is not known",
 }
 
 
@@ -101,7 +101,10 @@ def _about(found: Reusability) -> Iterator[str]:
     if found.attributed_by == BY_ORIGINS:
         yield "The origins of the labels say which run brought them."
     else:
-        yield f"Origins name none of these runs: a run brought what its top {found.depth} alone lists."
+        yield (
+            f"Origins name none of these runs, so a label counts as brought by the run that alone lists its "
+            f"passage in the top {found.depth}."
+        )
     yield "A passage that loses its label counts as unjudged."
     idle = [left.run for left in found.runs if not left.pairs]
     if idle:

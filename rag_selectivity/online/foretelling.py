@@ -81,11 +81,14 @@ def foretold(experiments: Iterable[Mapping[str, Any]], *, level: float = 0.95) -
     notes = []
     if unshown:
         notes.append(
-            f"In {counted(unshown, 'experiment')}, the winner is the sign of the difference: nobody said whether it "
-            "was shown."
+            f"{counted(unshown, 'experiment')} with no `winner` field: the sign of the difference counts, and whether "
+            "it was shown is not known."
         )
     if undecided:
-        notes.append(f"{counted(undecided, 'experiment')} without a winner online: in tau, and not in the agreement.")
+        notes.append(
+            f"{counted(undecided, 'experiment')} without a winner online: counted in tau, and not in the share of the "
+            "same sign."
+        )
     if len(rows) > 1:
         notes.append(
             f"The best of {counted(len(rows), 'measure')} looks better than it is: choose a measure on some "

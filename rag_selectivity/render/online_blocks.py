@@ -33,23 +33,25 @@ def preference_blocks(found: Preference) -> Iterable[Block]:
     )
     yield Paragraph(_of_preference(found))
     if found.needed is not None and found.still_needed is not None:
-        missing = f"{found.still_needed:,} more." if found.still_needed else "they are there."
         yield Paragraph(
-            f"A share of {percent(found.detect or 0)} is shown in {level_text(found.power)} of cases by "
-            f"{counted(found.needed, found.unit)}, if as many differ as so far: {missing}"
+            f"A true share of {percent(found.detect or 0)} is shown in {level_text(found.power)} of such tests with "
+            f"{counted(found.needed, found.unit)}, if ties stay as frequent: {_more(found.still_needed)}."
         )
     yield from (Note(note, "note") for note in found.notes)
 
 
 def _of_preference(found: Preference) -> str:
-    a, b = found.baseline, found.candidate
+    b = found.candidate
     units = {"impression": "impressions", "session": "sessions", "user": "users"}[found.unit]
     if found.verdict == BETTER:
-        return f"better: {b} wins more of the {units} that differ than {a} does."
+        return f"better: without ties, {b} is shown to win more than half of the {units}."
     if found.verdict == WORSE:
-        return f"worse: {b} wins fewer of the {units} that differ than {a} does."
+        return f"worse: without ties, {b} is shown to win fewer than half of the {units}."
     if found.verdict == EQUAL:
-        return f"equal within the margin: {b} wins a share within 50% ± {percent(found.margin or 0)} of the {units}."
+        return (
+            f"equal within the margin: without ties, {b} is shown to win a share of the {units} within 50% ± "
+            f"{percent(found.margin or 0)}."
+        )
     return f"not yet: the {units} so far do not show which system is better."
 
 
@@ -74,13 +76,13 @@ def experiment_blocks(decided: ExperimentDecision) -> Iterable[Block]:
 
 def _of_experiment(decided: ExperimentDecision) -> str:
     if decided.verdict == BETTER:
-        return "a metric of arm b is better, none is worse, and every guardrail is kept."
+        return "arm b is shown to be better in a metric, it is shown to be worse in none, and every guardrail is kept."
     if decided.verdict == WORSE:
         bad = [row.metric for row in (*decided.metrics, *decided.guardrails) if row.verdict in (WORSE, BROKEN)]
-        return f"arm b is worse in {', '.join(bad)}."
+        return f"arm b is shown to be worse in {', '.join(bad)}."
     if decided.verdict == EQUAL:
-        return "no metric differs by as much as its margin, and every guardrail is kept."
-    return "the values so far do not decide it."
+        return "every metric is shown to differ by less than its margin, and every guardrail is kept."
+    return "the values so far do not show which arm is better."
 
 
 def _arm_table(rows: Iterable[ArmComparison], adjusted: list[float] | None = None) -> Table:
@@ -107,11 +109,11 @@ def _verdict_words(row: ArmComparison) -> str:
     margin = number(row.margin) if row.margin is not None else ""
     looks = "valid at any look" if row.sequential else "for this one look"
     words = {
-        BETTER: f"arm b is better ({looks}).",
-        WORSE: f"arm b is worse ({looks}).",
-        EQUAL: f"the difference is smaller than {margin} ({looks}).",
-        KEPT: f"arm b is worse by less than {margin}, or not worse ({looks}).",
-        BROKEN: f"arm b is worse by more than {margin} ({looks}).",
+        BETTER: f"arm b is shown to be better ({looks}).",
+        WORSE: f"arm b is shown to be worse ({looks}).",
+        EQUAL: f"the difference is shown to be smaller than {margin} ({looks}).",
+        KEPT: f"it is shown that arm b is not worse by {margin} or more ({looks}).",
+        BROKEN: f"arm b is shown to be worse by more than {margin} ({looks}).",
     }
     return words.get(row.verdict, "not decided yet.")
 
@@ -120,8 +122,14 @@ def _needed(row: ArmComparison) -> str:
     if row.needed is None or row.still_needed is None:
         return ""
     power = level_text(row.power)
-    needed = f" A difference of {number(row.detect or 0)} is shown in {power} of cases by {row.needed:,} values in all"
-    return needed + (f": {row.still_needed:,} more." if row.still_needed else ", which are there.")
+    return (
+        f" A true difference of {number(row.detect or 0)} is shown in {power} of such tests with {row.needed:,} values "
+        f"of both arms together: {_more(row.still_needed)}."
+    )
+
+
+def _more(count: int) -> str:
+    return f"{count:,} more are needed" if count else "no more are needed"
 
 
 def position_blocks(rates: PositionRates) -> Iterable[Block]:

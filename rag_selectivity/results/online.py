@@ -319,7 +319,7 @@ class ForetoldMeasure:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Foretold(Result):
-    """Which offline measure at which K had foretold online outcomes: a row for each measure.
+    """How often each offline measure had the sign of the online winner: a row for each measure.
 
     Attributes
     ----------

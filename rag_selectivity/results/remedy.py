@@ -19,7 +19,8 @@ _SELECTION = "the selection from the pool: a cross-encoder as reranker, filters,
 def side_of(estimate: Estimate, threshold: float = THRESHOLD, *, of_pool: bool = False) -> str:
     """On which side of the threshold a factor is shown to be: `low`, `high`, or `unknown` if neither is shown.
 
-    Low and high need the whole interval on that side. Nothing is shown by a figure that shuffled grades would give too.
+    Low and high need the whole interval on that side. A figure shows nothing if it is not shown to differ from what
+    shuffled grades give.
     A pool (`of_pool`) is not shown to be high by closed labels, which lack what no run retrieved.
     """
     codes = {caveat.code for caveat in estimate.caveats}
@@ -92,7 +93,7 @@ def _open(name: str, estimate: Estimate, named: str, threshold: float) -> str:
     if math.isnan(estimate.low):
         return f"Without an interval it is not shown on which side of {threshold:g} {named} is."
     if EQUALS_PLACEBO in codes:
-        return f"Nothing is shown by {named}, which shuffled grades would give too."
+        return f"{named} shows nothing, since it is not shown to differ from what shuffled grades give."
     if CLOSED in codes and estimate.low >= threshold:
         return f"Whether {named} is so high is not known: the labels lack what no run retrieved."
     return f"It is not shown on which side of {threshold:g} {named} is."

@@ -20,7 +20,7 @@ class Beir(Form):
     """A folder as BEIR's loader reads it."""
 
     name = "beir"
-    lacks = "weights, nobody's name at a label, and no second label of a pair"
+    lacks = "weights, no names of judges, and no second label of a pair"
     holds_grades = True
     holds_corpus = True
 

@@ -24,7 +24,7 @@ class LangSmith(Form):
     """Examples as `Client.create_examples(examples=…)` takes them."""
 
     name = "langsmith"
-    lacks = "texts of passages, nobody's name at a label, and no second label of a pair"
+    lacks = "texts of passages, no names of judges, and no second label of a pair"
     holds_grades = True
     holds_corpus = False
 

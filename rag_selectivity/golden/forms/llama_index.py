@@ -21,7 +21,7 @@ class LlamaIndex(Form):
     """A dataset for the evaluation of retrievers."""
 
     name = "llama-index"
-    lacks = "grades, no passages that are labelled and not relevant, no weights, and nobody's name at a label"
+    lacks = "grades, no passages that are labelled and not relevant, no weights, and no names of judges"
     holds_grades = False
     holds_corpus = True
 

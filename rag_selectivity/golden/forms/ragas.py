@@ -21,7 +21,7 @@ class Ragas(Form):
     """Samples with the relevant passages as reference contexts; `EvaluationDataset.from_jsonl` reads the file."""
 
     name = "ragas"
-    lacks = "ids of queries, no grades, no passages that are not relevant, no weights, and nobody's name at a label"
+    lacks = "ids of queries, no grades, no passages that are not relevant, no weights, and no names of judges"
     holds_grades = False
     holds_corpus = False
 

@@ -21,7 +21,7 @@ class Trec(Form):
     """Queries and qrels as TREC's tools read them."""
 
     name = "trec"
-    lacks = "texts of passages, no white space in texts but blanks, no weights, and nobody's name at a label"
+    lacks = "texts of passages, no white space in texts other than blanks, no weights, and no names of judges"
     holds_grades = True
     holds_corpus = False
 
