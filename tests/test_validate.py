@@ -16,6 +16,7 @@ from scipy.stats import kendalltau, pearsonr, rankdata, spearmanr
 import rag_selectivity as rs
 from rag_selectivity.cli import main
 from rag_selectivity.io.scores import answer_scores
+from rag_selectivity.render.report_table import grid
 from rag_selectivity.statistics.choosing import folds_of, out_of_fold, rank_correlations
 from rag_selectivity.statistics.correlation import (
     KENDALL,
@@ -352,6 +353,36 @@ def test_a_report_knows_its_slots_per_relevant_passage(world) -> None:
     mean = relevant[relevant > 0].mean()
     assert report.slots_per_relevant("a") == pytest.approx({3: 3 / mean, 6: 6 / mean})
     assert report.to_dict()["runs"]["a"]["slots_per_relevant"] == pytest.approx({"3": 3 / mean, "6": 6 / mean})
+
+
+def test_slots_per_relevant_passage_stand_beside_lambda() -> None:
+    """In every form of the report, with the rel of lambda, and with the weights of the queries."""
+    qrels = {"q1": {"a": 5, "b": 4}, "q2": {"a": 5}, "q3": {"a": 1}}
+    run = {query: ["a", "b", "c", "d"] for query in qrels}
+    options = {"scale": "utility", "corpus_size": 50, "depths": [2, 4], "measures": ["lambda", "lambda(rel=5)"]}
+    report = rs.evaluate(qrels, {"run": run}, bootstrap=None, **options)
+    assert report.slots_per_relevant("run") == pytest.approx({2: 2 / 1.5, 4: 4 / 1.5})
+    header, rows = grid(report, "run", report.runs["run"])
+    assert header == ["K", "lambda", "K/N_p", "lambda(rel=5)", "K/N_p"]
+    assert [(row[2], row[4]) for row in rows] == [("1.333", "2.000"), ("2.667", "4.000")]
+    assert "K/N_p" in report.to_text() and "K/N_p" in report.to_html() and r"K/N\_p" in report.to_latex()
+    weighted = rs.evaluate(qrels, {"run": run}, bootstrap=None, weights={"q1": 3, "q2": 1, "q3": 9}, **options)
+    assert weighted.slots_per_relevant("run")[2] == pytest.approx(2 / 1.75)
+
+
+def test_documents_with_chunks_have_no_slots_per_relevant_passage() -> None:
+    qrels = {"q1": {"a": 1}}
+    report = rs.evaluate(
+        qrels,
+        {"run": {"q1": ["a#1", "a#2"]}},
+        ids="name",
+        passages_of={"a": 9},
+        corpus_size=90,
+        depths=[2],
+        measures=["lambda"],
+        bootstrap=None,
+    )
+    assert report.slots_per_relevant("run") == {}
 
 
 def test_what_the_model_knows_by_itself_is_taken_out() -> None:
