@@ -365,7 +365,9 @@ def test_slots_per_relevant_passage_stand_beside_lambda() -> None:
     header, rows = grid(report, "run", report.runs["run"])
     assert header == ["K", "lambda", "K/N_p", "lambda(rel=5)", "K/N_p"]
     assert [(row[2], row[4]) for row in rows] == [("1.333", "2.000"), ("2.667", "4.000")]
-    assert "K/N_p" in report.to_text() and "K/N_p" in report.to_html() and r"K/N\_p" in report.to_latex()
+    assert "K/N_p" in report.to_text()
+    assert "K/N_p" in report.to_html()
+    assert r"K/N\_p" in report.to_latex()
     weighted = rs.evaluate(qrels, {"run": run}, bootstrap=None, weights={"q1": 3, "q2": 1, "q3": 9}, **options)
     assert weighted.slots_per_relevant("run")[2] == pytest.approx(2 / 1.75)
 
@@ -476,7 +478,10 @@ def test_truth_values_and_another_column() -> None:
         ([{"query_id": "", "score": 1}], "the query id is empty"),
         ([{"query_id": "q0", "k": -1, "score": 1}], "k is -1"),
         ([{"query_id": "q0", "score": 7}], "off its scale of 0 to 1"),
-        ([{"query_id": "q0", "grade": 1}], "no column for the score"),
+        ([{"query_id": "q0", "grade": 1}], "no column 'score'.*--score-column"),
+        ([{"query_id": "q0", "score": 1, "k": 0}, {"query_id": "q0", "score": 0, "k": 0}], "for K = 0 already"),
+        ([{"query_id": "q0", "score": 1, "k": 3}, {"query_id": "q1", "score": 0, "k": None}], "in every row of a run"),
+        ([{"query_id": "q0", "score": 1e300}], "too large to calculate with"),
         (
             [{"query_id": "q0", "score": 1, "model": "a"}, {"query_id": "q1", "score": 1, "model": "b"}],
             "answers are of several models: 'a'",

@@ -66,7 +66,7 @@ def weights_text(report: Report) -> str:
 
 
 def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
-    """The header and the rows: one row for each depth, one column for each measure, ΔBoR between depths, and K/N_p beside lambda."""
+    """The header and the rows: one row for each depth, one column for each measure, ΔBoR, and K/N_p beside lambda."""
     bases = [
         base
         for base in without_depth(report.measures)
