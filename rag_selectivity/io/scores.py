@@ -258,7 +258,7 @@ class _Read:
             found = optional_column(names, SCORE_NAMES)
             if found is None:
                 raise InputError(
-                    f"{where}: no column {SCORE_NAMES[0]!r} (it has {', '.join(names)}): name the column that holds the "
+                    f"{where}: no column {SCORE_NAMES[0]!r} (it has {', '.join(names)}): name the column of the "
                     f"scores, column=… (--score-column NAME)"
                 )
             return found
