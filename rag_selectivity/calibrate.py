@@ -63,6 +63,8 @@ def calibrate_alpha(
     if chosen.name not in ("F", "Fe", "T"):
         raise InputError(f"alpha is a parameter of F, Fe and T, not of {chosen.name}")
     alphas = _checked_grid(grid)
+    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
+        raise InputError(f"folds must be a whole number ≥ 2, got {folds!r}")
     judged = _judged(source, run)
     values, scores, regime = (
         _values_of_run(judged, quality, chosen, alphas)

@@ -485,3 +485,9 @@ def test_kendalls_interval_covers() -> None:
             held += low <= tau <= high
             assert found == pytest.approx(stats.kendalltau(x, y).statistic)
         assert held >= 90, (n, tau, held)
+
+
+def test_the_two_systems_of_a_record_must_differ() -> None:
+    record = {"query": "q", "systems": ["a", "a"], "team": {"d1": "a", "d2": "b"}, "credit": {"d2": 1}}
+    with pytest.raises(InputError, match="systems must be two different names"):
+        preference([record])

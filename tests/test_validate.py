@@ -16,6 +16,7 @@ from scipy.stats import kendalltau, pearsonr, rankdata, spearmanr
 import rag_selectivity as rs
 from rag_selectivity.cli import main
 from rag_selectivity.io.scores import answer_scores
+from rag_selectivity.render.report_table import grid
 from rag_selectivity.statistics.choosing import folds_of, out_of_fold, rank_correlations
 from rag_selectivity.statistics.correlation import (
     KENDALL,
@@ -354,6 +355,38 @@ def test_a_report_knows_its_slots_per_relevant_passage(world) -> None:
     assert report.to_dict()["runs"]["a"]["slots_per_relevant"] == pytest.approx({"3": 3 / mean, "6": 6 / mean})
 
 
+def test_slots_per_relevant_passage_stand_beside_lambda() -> None:
+    """In every form of the report, with the rel of lambda, and with the weights of the queries."""
+    qrels = {"q1": {"a": 5, "b": 4}, "q2": {"a": 5}, "q3": {"a": 1}}
+    run = {query: ["a", "b", "c", "d"] for query in qrels}
+    options = {"scale": "utility", "corpus_size": 50, "depths": [2, 4], "measures": ["lambda", "lambda(rel=5)"]}
+    report = rs.evaluate(qrels, {"run": run}, bootstrap=None, **options)
+    assert report.slots_per_relevant("run") == pytest.approx({2: 2 / 1.5, 4: 4 / 1.5})
+    header, rows = grid(report, "run", report.runs["run"])
+    assert header == ["K", "lambda", "K/N_p", "lambda(rel=5)", "K/N_p"]
+    assert [(row[2], row[4]) for row in rows] == [("1.333", "2.000"), ("2.667", "4.000")]
+    assert "K/N_p" in report.to_text()
+    assert "K/N_p" in report.to_html()
+    assert r"K/N\_p" in report.to_latex()
+    weighted = rs.evaluate(qrels, {"run": run}, bootstrap=None, weights={"q1": 3, "q2": 1, "q3": 9}, **options)
+    assert weighted.slots_per_relevant("run")[2] == pytest.approx(2 / 1.75)
+
+
+def test_documents_with_chunks_have_no_slots_per_relevant_passage() -> None:
+    qrels = {"q1": {"a": 1}}
+    report = rs.evaluate(
+        qrels,
+        {"run": {"q1": ["a#1", "a#2"]}},
+        ids="name",
+        passages_of={"a": 9},
+        corpus_size=90,
+        depths=[2],
+        measures=["lambda"],
+        bootstrap=None,
+    )
+    assert report.slots_per_relevant("run") == {}
+
+
 def test_what_the_model_knows_by_itself_is_taken_out() -> None:
     """Queries that are easy to retrieve for are those that the model knows: the partial correlation is about 0."""
     rng = np.random.default_rng(1)
@@ -445,7 +478,10 @@ def test_truth_values_and_another_column() -> None:
         ([{"query_id": "", "score": 1}], "the query id is empty"),
         ([{"query_id": "q0", "k": -1, "score": 1}], "k is -1"),
         ([{"query_id": "q0", "score": 7}], "off its scale of 0 to 1"),
-        ([{"query_id": "q0", "grade": 1}], "no column for the score"),
+        ([{"query_id": "q0", "grade": 1}], "no column 'score'.*--score-column"),
+        ([{"query_id": "q0", "score": 1, "k": 0}, {"query_id": "q0", "score": 0, "k": 0}], "for K = 0 already"),
+        ([{"query_id": "q0", "score": 1, "k": 3}, {"query_id": "q1", "score": 0, "k": None}], "in every row of a run"),
+        ([{"query_id": "q0", "score": 1e300}], "too large to calculate with"),
         (
             [{"query_id": "q0", "score": 1, "model": "a"}, {"query_id": "q1", "score": 1, "model": "b"}],
             "answers are of several models: 'a'",

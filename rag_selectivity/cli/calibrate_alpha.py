@@ -8,6 +8,7 @@ import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import labels_of, named_files, pools_of, score_range_of
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
+from rag_selectivity.errors import InputError
 
 EXAMPLES = (
     "rag-selectivity calibrate-alpha --qrels qrels.trec --run bm25.trec --scores scores.csv --measure F@10",
@@ -52,12 +53,14 @@ def calibrate_alpha(
 
     chosen_format(format, output, TABLE_FORMATS)
     parsed = rs.parse_measure(measure)
+    if parsed.at is None:
+        raise InputError(f"--measure {measure!r}: name the depth, as in {parsed.name}@10")
     report = rs.evaluate(
         labels_of(qrels, qrels_format, judge, judge_rule),
         named_files([run]),
         pool=pools_of(pool, [run]),
         measures=[measure],
-        depths=[] if parsed.at is not None else None,
+        depths=[],
         scale=scale,
         grade_map=grade_map,
         bootstrap=None,
@@ -74,7 +77,7 @@ def calibrate_alpha(
     )
     result = rs.calibrate_alpha(
         report,
-        read.of(name, None if parsed.at is None else int(parsed.at)),
+        read.of(name, int(parsed.at)),
         measure=parsed,
         folds=folds,
         bootstrap=rs.Bootstrap(resamples, seed, level),

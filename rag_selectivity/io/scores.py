@@ -29,6 +29,8 @@ K_NAMES = ("k", "depth", "top_k")
 SCORE_NAMES = ("score",)
 MODEL_NAMES = ("model", "model_name")
 _TRUTH = {"true": 1.0, "false": 0.0}
+#: Squares of larger scores are infinite.
+_LARGEST = 1e100
 
 #: {query: score} of one set of answers.
 QueryScores = dict[str, float]
@@ -229,29 +231,47 @@ class _Read:
             self.further.append(query)
             return
         if k == 0:
+            self._refuse_second(run or self._named_run(row, names), k, query, where)
             self.without_passages.setdefault(query, []).append(score)
             return
         run = run or self._run(row, names, where)
         if run not in self.runs:
             self.other_runs.append(run)
             return
-        before = self.places.setdefault((run, k, query), where)
-        if before != where or query in self.found.get(run, {}).get(k, {}):
+        self._refuse_second(run, k, query, where)
+        self.found.setdefault(run, {}).setdefault(k, {})[query] = score
+
+    def _refuse_second(self, run: str, k: int | None, query: str, where: str) -> None:
+        """An InputError if there is a score of this answer already."""
+        key = run, k, query
+        if key in self.places:
+            of_run = f" of run {run!r}" if run else ""
             of_k = "" if k is None else f" for K = {k}"
             raise InputError(
-                f"{where}: query {query!r} of run {run!r} has a score{of_k} already ({before}); give one score for "
+                f"{where}: query {query!r}{of_run} has a score{of_k} already ({self.places[key]}); give one score for "
                 f"each answer, such as the mean of several judges"
             )
-        self.found.setdefault(run, {}).setdefault(k, {})[query] = score
+        self.places[key] = where
 
     def _score_column(self, names: list[str], where: str) -> str:
         if self.column is None:
-            return find_column(names, SCORE_NAMES, "score", where)
+            found = optional_column(names, SCORE_NAMES)
+            if found is None:
+                raise InputError(
+                    f"{where}: no column {SCORE_NAMES[0]!r} (it has {', '.join(names)}): name the column of the "
+                    f"scores, column=… (--score-column NAME)"
+                )
+            return found
         if self.column not in names:
             raise InputError(
                 f"{where}: no column {self.column!r}{did_you_mean(self.column, names)} (it has {', '.join(names)})"
             )
         return self.column
+
+    def _named_run(self, row: Mapping[str, Any], names: list[str]) -> str:
+        """The run that a row names; empty if it names none."""
+        column = optional_column(names, RUN_NAMES)
+        return "" if column is None or _is_unknown(row[column]) else _text(row[column])
 
     def _run(self, row: Mapping[str, Any], names: list[str], where: str) -> str:
         column = optional_column(names, RUN_NAMES)
@@ -282,6 +302,11 @@ class _Read:
             raise InputError(
                 f"{where}: the score of query {query!r} is {shown(value)}; give a number, or leave the cell empty"
             )
+        if abs(number) > _LARGEST:
+            raise InputError(
+                f"{where}: the score of query {query!r} is {number:g}, which is too large to calculate with; give "
+                f"scores on another scale"
+            )
         if self.ends is not None and not self.ends[0] <= number <= self.ends[1]:
             raise InputError(
                 f"{where}: the score of query {query!r} is {number:g}, off its scale of {self.ends[0]:g} to "
@@ -301,6 +326,18 @@ class _Read:
                 f"one model, since a figure of both would mix them"
             )
 
+    def _refuse_some_without_k(self) -> None:
+        """An InputError if a run has scores that say K and others that do not: no figure may mix them."""
+        for run, by_k in self.found.items():
+            if None in by_k and len(by_k) > 1:
+                query, known = next(iter(by_k[None])), next(k for k in by_k if k is not None)
+                other = next(iter(by_k[known]))
+                raise InputError(
+                    f"{self.places[run, None, query]}: the score of run {run!r} does not say from how many passages "
+                    f"the answer was made, and others do (K = {known}, {self.places[run, known, other]}): give k in "
+                    f"every row of a run, or in none"
+                )
+
     def result(self, queries: Sequence[str]) -> AnswerScores:
         """All that was read."""
         if not self.rows:
@@ -318,6 +355,7 @@ class _Read:
                     f"{examples(queries)}); give the ids of the runs, or bring both into one form with ids"
                 )
             raise InputError("scores: no answer from passages has a score; give at least four")
+        self._refuse_some_without_k()
         remarks = []
         if self.further:
             several = counted(len(self.further), "score")

@@ -188,8 +188,9 @@ class _Votes:
                 not isinstance(order, (list, tuple))
                 or len(order) != 2
                 or not all(isinstance(name, str) for name in order)
+                or order[0] == order[1]
             ):
-                raise InputError(f"{where}: systems must be the two names, the baseline first, got {shown(order)}")
+                raise InputError(f"{where}: systems must be two different names, baseline first, got {shown(order)}")
             self._named = list(order)
 
     def _difference(

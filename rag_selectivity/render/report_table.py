@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity.data.token_budget import is_budget
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
-from rag_selectivity.measures.chance import BoR, regime
+from rag_selectivity.measures.chance import BoR, Lambda, regime
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
@@ -66,7 +66,7 @@ def weights_text(report: Report) -> str:
 
 
 def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
-    """The header and the rows: one row for each depth, one column for each measure, and ΔBoR between depths."""
+    """The header and the rows: one row for each depth, one column for each measure, ΔBoR, and K/N_p beside lambda."""
     bases = [
         base
         for base in without_depth(report.measures)
@@ -85,6 +85,9 @@ def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[lis
         if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
             header.append("who lost it")
             columns.append([_verdict(report, name, depth) for depth in report.cutoffs])
+        if isinstance(base, Lambda) and (ratios := report.slots_per_relevant(name, rel=base.rel)):
+            header.append("K/N_p")
+            columns.append([number(ratios[k]) if k in ratios else BLANK for k in report.cutoffs])
         if isinstance(base, BoR):
             changes = _changes(report, name, base, cells)
             if changes:

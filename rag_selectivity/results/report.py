@@ -164,16 +164,29 @@ class Report(Result):
         counts = dict(Counter(filter(None, verdicts.values())))
         return Diagnosis(overall, counts, verdicts, remedy(pool, share, depth))
 
-    def slots_per_relevant(self, run: str) -> dict[int, float]:
+    def slots_per_relevant(self, run: str, *, rel: int | None = None) -> dict[int, float]:
         """K/N_p of a run at each depth: K divided by the mean number of relevant passages of a query that has one.
 
         Below 1 there are fewer slots than relevant passages, so no set can hold them all; far above 1 most of the K
-        passages cannot be relevant. Empty if no query has a relevant passage, or if the report was made from sums.
+        passages cannot be relevant. Empty if no query has a relevant passage, if the report was made from sums, or if
+        labels name documents and runs their chunks: K then counts chunks, and N_p documents.
+
+        Parameters
+        ----------
+        run : str
+        rel : int, optional
+            The lowest grade that counts as relevant. Default: that of the scale.
         """
         judged = self._run(run).judged
-        relevant = np.empty(0) if judged is None else judged.relevant()
-        known = relevant[relevant > 0]
-        return {depth: depth / float(known.mean()) for depth in self.depths} if len(known) else {}
+        if judged is None or judged.documents is not None:
+            return {}
+        relevant = judged.relevant(rel)
+        has_one = relevant > 0
+        if not has_one.any():
+            return {}
+        weights = None if judged.weights is None else judged.weights.values[has_one]
+        mean = float(np.average(relevant[has_one], weights=weights))
+        return {depth: depth / mean for depth in self.depths}
 
     def per_query(self, run: str | None = None) -> list[dict[str, Any]]:
         """A row for each run and query: {"run", "query", measure: value or None}.

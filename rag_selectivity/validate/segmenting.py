@@ -139,7 +139,7 @@ class _Segment:
             at = outside.stop
             chosen.append(chosen_of(str(base), None, choice, own, outside, found, level))
         advised = BELOW_ONE if self.high <= 1 else FROM_ONE if self.low >= 1 else ""
-        summary = self._summary(oriented, advised)
+        summary = self._summary(oriented, {row.measure: row.spearman.value for row in rows}, advised)
         return Segment(self.low, self.high, self.sets, self.queries, tuple(rows), tuple(chosen), advised, summary)
 
     def _series(self, base: Measure) -> list[Series]:
@@ -150,8 +150,11 @@ class _Segment:
             found.append(joined(columns))
         return found
 
-    def _summary(self, oriented: dict[str, Distribution], advised: str) -> str:
-        """Which measure has the highest correlation here, and what it is shown to be better than."""
+    def _summary(self, oriented: dict[str, Distribution], values: dict[str, float], advised: str) -> str:
+        """Which measure has the highest correlation here, and what it is shown to be better than.
+
+        `oriented` has the correlations with the sign turned where less of a measure is better, `values` as they are.
+        """
         known = {name: each for name, each in oriented.items() if not each.reason}
         published = f" The recall-free paper advises {advised} for such sets." if advised else ""
         if not known:
@@ -167,7 +170,10 @@ class _Segment:
         of_sets = f"{counted(self.sets, 'set')} of {counted(self.queries, 'query', 'queries')}"
         if self.queries < FEW:
             published = f" Fewer than {FEW} queries say little.{published}"
-        first = f"{best} has the highest correlation in these {of_sets} ({number(known[best].value)})"
+        if len(oriented) == 1:
+            return f"{best} has a correlation of {number(values[best])} in these {of_sets}.{published}"
+        strongest = "strongest" if values[best] * known[best].value < 0 else "highest"
+        first = f"{best} has the {strongest} correlation in these {of_sets} ({number(values[best])})"
         if beaten:
             return f"{first}, and it is shown to follow the answers better than {enumeration(beaten)}.{published}"
         return f"{first}, but it is not shown to follow the answers better than another measure.{published}"

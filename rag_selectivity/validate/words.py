@@ -28,7 +28,12 @@ def summary_of(result: Validation) -> Iterator[str]:
     if not rows:
         yield "No measure could be compared with the answers."
         return
-    over = f"Holm over {counted(len(rows), 'correlation')}"
+    reasons = list(dict.fromkeys(row.spearman.reason for row in rows))
+    if all(reasons):
+        yield f"No measure has a correlation with the scores of the answers: {enumeration(reasons)}."
+        return
+    tested = counted(result.settings["tested"], "correlation")
+    over = f"Holm over {tested}"
     for verdict, (many, one) in _WORDS.items():
         some = [_name(row) for row in rows if row.verdict == verdict]
         if some:
@@ -39,12 +44,12 @@ def summary_of(result: Validation) -> Iterator[str]:
     n = counted(max(row.n for row in rows), "query", "queries")
     if result.detectable < 1:
         yield (
-            f"With {n} and {counted(len(rows), 'correlation')}, a true correlation of about "
+            f"With {n} and {tested}, a true correlation of about "
             f"{number(result.detectable)} is shown in {level_text(result.settings['power'])} of such samples; a "
             f"smaller one can be missed."
         )
     else:
-        yield f"{n} are too few to show any correlation among {counted(len(rows), 'correlation')}."
+        yield f"{n} are too few to show any correlation among {tested}."
 
 
 def _name(row: Following) -> str:
@@ -87,6 +92,7 @@ def notes_of(
             "are compared with the same answers"
         )
     yield from _of_unscored(runs)
+    yield from _of_short_lists(runs)
     yield from _of_ceiling(runs)
     reasons: dict[str, list[str]] = {}
     for row in result.rows:
@@ -130,6 +136,18 @@ def _of_unscored(runs: Sequence[AnsweredRun]) -> Iterator[str]:
             if missing:
                 of_k = "" if k is None else f" at K = {k}"
                 yield f"{run.name}{of_k}: {counted(missing, 'query has', 'queries have')} no score, and are left out"
+
+
+def _of_short_lists(runs: Sequence[AnsweredRun]) -> Iterator[str]:
+    """Answers from more passages than any list of the run has: were they made from other lists?"""
+    for run in runs:
+        longest = int(run.judged.returned.max(initial=0))
+        deeper = [str(k) for k in run.scores if k is not None and k > longest]
+        if deeper:
+            yield (
+                f"{run.name}: no list has more than {counted(longest, 'passage')}, and there are answers from K = "
+                f"{enumeration(deeper)}: if they were made from longer lists, give those"
+            )
 
 
 def _of_ceiling(runs: Sequence[AnsweredRun]) -> Iterator[str]:
