@@ -176,7 +176,7 @@ def test_grade_and_claims_read_standard_input(folder) -> None:
             "evaluate --qrels qrels.trec --run run.trec --corpus-size - --clusters -",
             "for --corpus-size and --clusters:",
         ),
-        ("agree --human - --labels -", "for --human and --labels:"),
+        ("agree --human - --labels -", "for --labels and --human:"),
         ("report --qrels - --run run.trec --queries - -o r.html", "for --qrels and --queries:"),
     ],
 )
