@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 import rag_selectivity as rs
+from rag_selectivity.answers.given import _ids
 from rag_selectivity.answers.references import read_references
 from rag_selectivity.answers.sets import Judged, Sets
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.judge import CallableJudge, Reply
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.measures.answers import exact_match, normalised, token_f1
-from rag_selectivity.results.answers import Shown
+from rag_selectivity.results.answers import Shown, ids_in_cell
 from tests.answer_world import ScriptedModel, World, world
 from tests.judge_server import JudgeServer, texts
 from tests.schemas import problems, written
@@ -507,6 +508,11 @@ def test_a_reply_may_name_no_model(small: World, tmp_path: Path) -> None:
     report = rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, depths=[2]))
     assert {row.served_model for row in report.answers} == {None}
     assert report.score_rows()[0]["model"] == "model"
+
+
+@pytest.mark.parametrize("ids", [["d1", "d2"], ["a b", "d2"], ["[1]", "d2"], ["d 1"], [], ["d\u00a01"], ["ü\n"]])
+def test_ids_in_a_cell_are_read_again(ids: list[str]) -> None:
+    assert _ids(ids_in_cell(ids), "scores.csv:2") == ids
 
 
 def test_score_rows_are_what_validate_reads(small: World, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 
 from rag_selectivity.errors import InputError
 
@@ -64,6 +65,8 @@ class Faults:
 
         Credit that is lost is not lost at random: a client that sends no ids, say, is used by certain users.
         """
+        if isinstance(most, bool) or not isinstance(most, Real) or not 0 <= most <= 1:
+            raise InputError(f"max_faults must be a share from 0 to 1, got {most!r}")
         for kind, (words, mend) in _WORDS.items():
             count = self.counts.get(kind, 0)
             if count > most * self.credits:

@@ -151,6 +151,8 @@ def join_records(source: Any, *, remember: int = REMEMBERED, max_faults: float =
     for name, value in (("remember", remember), ("max_faults", max_faults)):
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
             raise InputError(f"{name} must be a number ≥ 0, got {shown(value)}")
+    if max_faults > 1:
+        raise InputError(f"max_faults must be a share from 0 to 1, got {shown(max_faults)}")
     if isinstance(source, Mapping):
         raise InputError("join_records takes many rows or a file, got one row: give a list")
     if isinstance(source, (list, tuple)):

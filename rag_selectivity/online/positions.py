@@ -7,7 +7,7 @@ from typing import Any
 from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.faults import MAX_FAULTS, Faults
-from rag_selectivity.online.records import credit_of, finite, numbered, team_of
+from rag_selectivity.online.records import credit_of, finite, named, numbered, passages_of
 from rag_selectivity.results.online import PositionRate, PositionRates
 from rag_selectivity.statistics import sign_share
 from rag_selectivity.wording import counted
@@ -31,7 +31,8 @@ def citation_rates(records: Any, *, level: float = 0.95, max_faults: float = MAX
     Raises
     ------
     InputError
-        If there are no records, one lacks its order, a number is not finite, or too many credits are wrong.
+        If there are no records, one lacks its order, an impression has two, a number is not finite, or too many credits
+        are wrong.
 
     Examples
     --------
@@ -42,16 +43,21 @@ def citation_rates(records: Any, *, level: float = 0.95, max_faults: float = MAX
     ([(1, 1.0), (2, 0.0)], True)
     """
     counts: dict[bool, list[list[int]]] = {False: [], True: []}
+    seen: set[str] = set()
     impressions, faults = {False: 0, True: 0}, {False: Faults(), True: Faults()}
     for where, row in numbered(records):
         if "credit_of" in row:
             raise InputError(f"{where}: credit that came late, without its draft: join the log first (join_records)")
         is_shuffled = row.get("shuffled") is True
-        passages = row.get("passages")
-        if passages is None:
-            passages = list(team_of(row, where))
-        if not isinstance(passages, (list, tuple)):
-            raise InputError(f"{where}: passages must be the order in the prompt, got {shown(passages)}")
+        passages = passages_of(row, where)
+        impression = named(row, "impression", where)
+        if impression is not None:
+            if impression in seen:
+                raise InputError(
+                    f"{where}: impression {shown(impression)} has another record before this one, and would count "
+                    "twice. join_records makes one of each"
+                )
+            seen.add(impression)
         impressions[is_shuffled] += 1
         credit = credit_of(row, where)
         faults[is_shuffled].credits += len(credit)

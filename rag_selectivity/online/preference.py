@@ -14,7 +14,7 @@ from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.faults import MAX_FAULTS, Faults
 from rag_selectivity.online.joining import JoinedRecords
-from rag_selectivity.online.records import Record, credit_of, finite, named, numbered, team_of
+from rag_selectivity.online.records import Record, credit_of, finite, named, numbered, passages_of, team_of
 from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, PositionRates, Preference
 from rag_selectivity.statistics import sign_share
 from rag_selectivity.wording import counted
@@ -209,7 +209,7 @@ class _Votes:
                 value = finite(number, where, f"the credit of {passage!r}")
             if self._weights:
                 if places is None:
-                    places = {each: place for place, each in enumerate(row.get("passages") or team, 1)}
+                    places = {each: place for place, each in enumerate(passages_of(row, where), 1)}
                 value *= self._weight(places.get(passage), passage, where)
             sums[system != self._systems[0]] += value
         return sums[1] - sums[0]

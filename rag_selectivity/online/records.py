@@ -42,6 +42,19 @@ def numbered(source: Any) -> Iterator[tuple[str, Record]]:
             raise InputError(f"record {number}: must be an object such as {{query, team, credit}}, got {shown(row)}")
 
 
+def passages_of(row: Record, where: str) -> list[str]:
+    """The order in the prompt; that of the team where the record does not say it."""
+    passages = row.get("passages")
+    if passages is None:
+        return list(team_of(row, where))
+    if not isinstance(passages, (list, tuple)) or not all(isinstance(each, str) for each in passages):
+        raise InputError(f"{where}: passages must be the ids in the order of the prompt, got {shown(passages)}")
+    if len(set(passages)) < len(passages):
+        twice = next(each for place, each in enumerate(passages) if each in passages[:place])
+        raise InputError(f"{where}: passages holds {shown(twice)} twice; a draft shows a passage once")
+    return list(passages)
+
+
 def team_of(row: Record, where: str) -> Mapping[str, str]:
     """The team of a record; empty where nothing was drafted."""
     team = row.get("team")

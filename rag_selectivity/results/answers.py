@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,17 @@ RESERVED = (*CONTROLS, JUNK)
 
 BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE = "best-first", "worst-first", "shuffled", "middle"
 ORDERS = (BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE)
+
+
+def ids_in_cell(ids: Sequence[str]) -> str:
+    """Ids as one cell of a table: with spaces between them, or a list in JSON where that would be read as other ids.
+
+    >>> ids_in_cell(["d1", "d2"]), ids_in_cell(["a b", "d2"])
+    ('d1 d2', '["a b", "d2"]')
+    """
+    text = " ".join(ids)
+    return text if text.split() == list(ids) and not text.startswith("[") else json.dumps(list(ids), ensure_ascii=False)
+
 
 #: Kinds of contrasts, in the order of tables.
 LIFT, SHARE, BITS, DEPTH, RUN, ORDER, SLOPE = "lift", "share", "bits", "depth", "run", "order", "slope"
@@ -113,10 +125,10 @@ class AnswerRow:
         }
 
     def to_row(self) -> dict[str, Any]:
-        """As a flat row: each score in a column of its own, and lists of ids as texts with spaces between the ids."""
+        """As a flat row: each score in a column of its own, and lists of ids as texts (`ids_in_cell`)."""
         row = self.to_dict()
         scores = row.pop("scores")
-        texts = {name: " ".join(row[name]) for name in ("passages", "cited")}
+        texts = {name: ids_in_cell(row[name]) for name in ("passages", "cited")}
         # The passages that an answer cites, and the score that says whether a relevant one is among them.
         renamed = {"cited_passages" if name == "cited" else name: value for name, value in (row | texts).items()}
         return {**renamed, **scores}
@@ -303,7 +315,8 @@ class AnswerReport(Result):
     def score_rows(self, score: str | None = None) -> list[dict[str, Any]]:
         """Rows of query_id, run, k, score and model, as `validate` and `sweep` read them: the runs, best passage first.
 
-        Rows of k = 0 are the answers without passages. `passages` are the ids that were shown, separated by spaces.
+        Rows of k = 0 are the answers without passages. `passages` are the ids that were shown, separated by spaces,
+        or a list in JSON if an id holds a space.
         Answers whose score is undefined are left out.
 
         Parameters
@@ -321,7 +334,7 @@ class AnswerReport(Result):
                 "k": row.shown.k,
                 "score": row.scores[name],
                 "model": row.served_model or self.settings["model"],
-                "passages": " ".join(row.passages),
+                "passages": ids_in_cell(row.passages),
             }
             for row in self.answers
             if (row.shown.is_run and row.shown.order == BEST_FIRST) or row.shown.run == CLOSED_BOOK
