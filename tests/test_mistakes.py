@@ -234,7 +234,7 @@ def test_latex_for_papers(folder) -> None:
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert lines[0] == r"\begin{table}"
-    assert r"K & Success [95\%] & BoR [95\%] & $\Delta$ & $\Delta$ sparse & BoR\_max & lambda \\" in lines
+    assert r"K & Success [95\%] & BoR [95\%] & $\Delta$ & $\Delta$ sparse & BoR\_max & lambda & K/N\_p \\" in lines
     assert sum(line.endswith(r"\\") for line in lines) == 3
     compared = command(folder, "compare", *EVALUATE[1:], "--run", "b=run.trec", "--format", "latex", "--depths", "1")
     assert r"\toprule" in compared.stdout

@@ -554,7 +554,7 @@ def test_ceilings_constants_and_gaps_are_said() -> None:
     constant = rs.validate(report, dict.fromkeys(qrels, 1.0), bootstrap=rs.Bootstrap(50))
     assert "all scores are the same" in " ".join(constant.notes)
     assert all(row.spearman.reason and row.verdict == "not shown" for row in constant.main_rows)
-    assert "No measure is shown" in constant.summary[0]
+    assert "No measure has a correlation with the scores of the answers: all scores are the same" in constant.summary[0]
 
 
 # -- signatures -----------------------------------------------------------------------------------

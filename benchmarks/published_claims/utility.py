@@ -153,7 +153,7 @@ NOT_REBUILT = (
         "T, F and Fe: the recall-free paper",
         "correlations with the quality of the responses",
         "the tables were not found, and the data set (primer-ai/retrieval-response, samples_graded.json) is not at "
-        "hand; its form on other data: Simulations, “The table of the recall-free paper”",
+        "hand; Simulations, “The table of the recall-free paper”, has the same table for other data",
         "`validate` with the grades as scores: its segments are the paper's narrow and wide sets (K/N_p below 1, and "
         "from 1 on); the authors' nDCG divides by the gain of the positives that were found, not of all",
     ),
