@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rag_selectivity.answers.figures import Scored, accuracies, contrasts
-from rag_selectivity.measures.answers import SCORES
+from rag_selectivity.answers.figures import Scored, contrasts
+from rag_selectivity.measures.answers import SCORES, accuracies
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.answers import JUNK, Contrast, Shown
 from rag_selectivity.statistics.bootstrap import Bootstrap

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rag_selectivity.data.ids import IntArray
-from rag_selectivity.measures.answers import ScoreKind
-from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome
+from rag_selectivity.measures.answers import UNDEFINED, ScoreKind, accuracies
+from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.results.answers import (
     BEST_FIRST,
     BITS,
@@ -32,33 +32,8 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import holm, paired_difference
 from rag_selectivity.statistics.share_of_lift import share_of_lift
 
-_UNDEFINED = "there is no answer with this score"
 _AWAY = 2.0
 _ROUNDING = 1e-13
-
-
-def _bits(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log2(top / bottom)
-
-
-def _ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return top / bottom
-
-
-def _log2(value: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log2(value)
-
-
-_BITS = Aggregate(value=_bits, statistic=_ratio, link=_log2, form="bits")
-
-
-def accuracies(right: FloatArray) -> Outcome:
-    """Right (1) and wrong (0) answers, float64[queries, …], for the difference of the log2 of their means."""
-    ones = np.where(np.isnan(right), np.nan, 1.0)
-    return Outcome((right, ones), _UNDEFINED, _BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +54,7 @@ class Scored:
 
     def outcome(self, shown: Shown) -> Outcome:
         """The scores of what was shown, for means and differences."""
-        return Outcome((self.values[shown][:, None],), _UNDEFINED, bounds=(self.kind.low, self.kind.high))
+        return Outcome((self.values[shown][:, None],), UNDEFINED, bounds=(self.kind.low, self.kind.high))
 
     def log_outcome(self, shown: Shown) -> Outcome:
         """The scores of what was shown, for the logarithm of an accuracy."""
@@ -99,7 +74,7 @@ def estimates(scored: Scored, bootstrap: Bootstrap) -> dict[Shown, Estimate]:
     found = {}
     for each, outcome, (low, high) in zip(shown, outcomes, ends, strict=True):
         n = int(outcome.defined.sum())
-        reason = None if n else _UNDEFINED
+        reason = None if n else UNDEFINED
         value = float(outcome.value()[0])
         found[each] = Estimate(value, float(low[0]), float(high[0]), n, len(scored.queries), reason)
     return found
@@ -219,7 +194,7 @@ class _Contrasts:
         # The weights sum to 0, so both sides have the same range, and their difference is the slope. They are moved
         # away from 0 and 1, which would be taken for failures and successes.
         ends = self.scored.kind.low * total + _AWAY, self.scored.kind.high * total + _AWAY
-        sides = [Outcome((side[:, None] + _AWAY,), _UNDEFINED, bounds=ends) for side in (more, fewer)]
+        sides = [Outcome((side[:, None] + _AWAY,), UNDEFINED, bounds=ends) for side in (more, fewer)]
         found = self._of(SLOPE, levels[-1], levels[0], sides[0], sides[1])
         both = ~np.isnan(more)
         means = table[both].mean(axis=0) if both.any() else np.full(len(levels), np.nan)

@@ -1,4 +1,4 @@
-"""Scores of an answer against right answers: exact match and token F1, with SQuAD's normalisation.
+"""Scores of an answer against right answers, by exact match and token F1 as SQuAD has them; bits of right answers.
 
 References
 ----------
@@ -7,12 +7,19 @@ Rajpurkar et al. 2016, SQuAD: 100,000+ Questions for Machine Comprehension of Te
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
+from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome
+
+#: Why a query may have no figure.
+UNDEFINED = "there is no answer with this score"
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -108,3 +115,36 @@ def _f1(answer: str, reference: str) -> float:
         return 0.0
     precision, recall = shared / len(said), shared / len(right)
     return 2 * precision * recall / (precision + recall)
+
+
+def _bits(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log2(top / bottom)
+
+
+def _ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return top / bottom
+
+
+def _log2(value: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log2(value)
+
+
+_BITS = Aggregate(value=_bits, statistic=_ratio, link=_log2, form="bits")
+
+
+def accuracies(right: FloatArray) -> Outcome:
+    """Right (1) and wrong (0) answers, float64[queries, …], for the difference of the log2 of their means."""
+    ones = np.where(np.isnan(right), np.nan, 1.0)
+    return Outcome((right, ones), UNDEFINED, _BITS)
+
+
+def bits_ceiling(rate: float) -> float:
+    """The bits that all right answers have over a rate of right answers; NaN for a rate of 0.
+
+    >>> bits_ceiling(0.25)
+    2.0
+    """
+    return -math.log2(rate) if rate > 0 else math.nan

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.answers import ScoreKind
+from rag_selectivity.measures.answers import ScoreKind, bits_ceiling
 from rag_selectivity.results.estimate import Caveat, Estimate, finite
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
@@ -178,7 +178,7 @@ class Contrast:
     @property
     def ceiling(self) -> float:
         """Of bits: those that all right answers would have; NaN of anything else, and without a right random answer."""
-        return -math.log2(self.second) if self.kind == BITS and self.second > 0 else math.nan
+        return bits_ceiling(self.second) if self.kind == BITS else math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
