@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from rag_selectivity.errors import SelectivityError
-from tests.fuzz.kinds import KINDS, Kind
+from tests.fuzz.kind import Kind
+from tests.fuzz.kinds import KINDS
 from tests.fuzz.running import tried
 
 QUICK = [kind for kind in KINDS if not kind.slow]

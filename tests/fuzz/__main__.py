@@ -1,7 +1,7 @@
 """`python -m tests.fuzz --inputs 1000000 --seed S`: run the fuzzer; what it found is grouped by place.
 
-An input depends on the seed and its number only: `--start N` goes on where a run ended, and `--start N --inputs 1`
-repeats one.
+An input depends on the seed, its number and its kind: `--start N` goes on where a run ended. `--kind NAME` tries one
+kind alone; with `--start N --inputs 1` it repeats one input.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 from collections import Counter
 
 from tests.fuzz.kinds import KINDS
@@ -26,14 +27,24 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7, help="chooses the inputs")
     parser.add_argument("--start", type=int, default=0, help="number of the first input")
     parser.add_argument("--quick", action="store_true", help="without the kinds that import frameworks")
+    names = [kind.name for kind in KINDS]
+    parser.add_argument(
+        "--kind",
+        action="append",
+        choices=names,
+        metavar="NAME",
+        help=f"only this kind; repeat for more: {', '.join(names)}",
+    )
     options = parser.parse_args()
     if os.access(IN_MEMORY, os.W_OK):
         # Stores and reports wait for the disk otherwise, for a fifth of the time.
         tempfile.tempdir = IN_MEMORY
     kinds = [kind for kind in KINDS if not (options.quick and kind.slow)]
+    if options.kind:
+        kinds = [kind for kind in KINDS if kind.name in options.kind]
     first: dict[str, Finding] = {}
     places: Counter[str] = Counter()
-    end = options.start + options.inputs
+    end, started = options.start + options.inputs, time.process_time()
     try:
         for number in range(options.start, end):
             finding = tried(options.seed, number, kinds=kinds, measured=number >= options.start + len(kinds))
@@ -46,6 +57,8 @@ def main() -> int:
     except KeyboardInterrupt:
         end = number
     print(f"seed {options.seed}: {end - options.start:,} inputs, {places.total():,} findings at {len(places)} places")
+    took = 1000 * (time.process_time() - started) / max(1, end - options.start)
+    print(f"{took:.2f} ms of the processor for each input")
     for place, count in places.most_common():
         print(f"{count:6,}  {place}  ({first[place].kind}, --start {first[place].number})")
     return 1 if places else 0

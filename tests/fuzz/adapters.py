@@ -9,6 +9,7 @@ from typing import Any
 
 import rag_selectivity as rs
 from tests.fuzz.changes import JSON_ATOMS, changed_value
+from tests.fuzz.kind import Kind
 from tests.fuzz.seeds import LABELS, RUN, TEXTS
 
 METADATA = {"id": "d1", "source": "s", "page": 3, "more": {"a": ["b"]}}
@@ -147,3 +148,13 @@ def mlflow_row(random: Random, folder: Path) -> object:
         {"question": row[name]} if not isinstance(row[name], dict) else row[name] for name in ("inputs", "expectations")
     )
     return scorer(**row)
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind("Ragas rows", ragas_rows, slow=True),
+    Kind("LangChain documents", langchain_documents, slow=True),
+    Kind("ir_measures", ir_measures_call, slow=True),
+    Kind("LlamaIndex", llama_index, slow=True),
+    Kind("DeepEval", deepeval_case, slow=True),
+    Kind("MLflow", mlflow_row, slow=True),
+)

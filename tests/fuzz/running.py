@@ -17,7 +17,8 @@ from random import Random
 from types import FrameType
 
 from rag_selectivity.errors import SelectivityError
-from tests.fuzz.kinds import KINDS, Kind
+from tests.fuzz.kind import Kind
+from tests.fuzz.kinds import KINDS
 
 #: What an input of some kB may cost, in seconds of the processor and in MB; and when a call is stopped.
 SECONDS, MEGABYTES, HUNG = 2.0, 500.0, 60
@@ -39,7 +40,7 @@ class Finding:
     lines: str
 
     def __str__(self) -> str:
-        return f"{self.kind}: --seed {self.seed} --start {self.number} --inputs 1\n{self.lines}"
+        return f"--kind '{self.kind}' --seed {self.seed} --start {self.number} --inputs 1\n{self.lines}"
 
 
 def kind_of(number: int, kinds: Sequence[Kind]) -> Kind:
