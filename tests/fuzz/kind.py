@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import rag_selectivity as rs
-from tests.fuzz.changes import changed_bytes, changed_json, changed_text
+from tests.fuzz.changes import changed_bytes, changed_json, changed_text, changed_value
 from tests.fuzz.seeds import seeds
 
 #: A few resamples: the fuzzer looks for errors, not for figures.
@@ -55,3 +56,9 @@ def of_file(name: str, *readers: Callable[[Path], object]) -> Callable[[Random, 
         return random.choice(readers)(written(random, folder, name))
 
     return run
+
+
+def changed_one(random: Random, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with one of them changed."""
+    name = random.choice(list(given))
+    return {**given, name: changed_value(random, given[name])}

@@ -22,7 +22,7 @@ from tests.fuzz.kinds import KINDS
 
 #: What an input of some kB may cost, in seconds of the processor and in MB; and when a call is stopped.
 SECONDS, MEGABYTES, HUNG = 2.0, 500.0, 60
-_OUTPUTS = ("out.json",)
+_OUTPUTS = ("out.json", "out.jsonl")
 
 
 class Hung(BaseException):
@@ -93,7 +93,8 @@ def _wrong_files(folder: Path) -> str | None:
             return f"left behind: {path.suffix or path.name}"
         if path.name in _OUTPUTS:
             try:
-                json.loads(path.read_text())
+                for document in path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]:
+                    json.loads(document)
             except ValueError:
                 return f"half-written: {path.name}"
     return None

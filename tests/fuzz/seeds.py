@@ -19,6 +19,7 @@ from rag_selectivity.grading.store import Draw, Store
 from rag_selectivity.io.writing import write_rows
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace_writer import TraceWriter
+from rag_selectivity.online import RecordLog, interleave, join_records, shuffle
 from tests.test_store import put
 
 QUERIES = [f"q{number}" for number in range(1, 6)]
@@ -52,6 +53,42 @@ SPANS = [
 
 
 @cache
+def drafts() -> list[dict[str, Any]]:
+    """Records of interleaved lists, each with its credit."""
+    rows = []
+    for number in range(6):
+        draft = interleave({"a": ["d1", "d2", "d3"], "b": ["d2", "d4", "d1"]}, k=3, seed=f"i{number}")
+        rows.append(
+            draft.record(f"q{number % 3}", {draft.passages[0]: 1.0}, session=f"s{number % 4}", user=f"u{number}")
+        )
+    return rows
+
+
+@cache
+def arm_rows() -> list[dict[str, Any]]:
+    """Rows of an A/B test: the arm, a rate, a mean, a value from before and the user."""
+    return [
+        {
+            "arm": "ab"[i % 2],
+            "cited": int(i % 7 < 2 + 3 * (i % 2)),
+            "harm": i % 5 / 5,
+            "before": i % 3 / 3,
+            "user": f"u{i}",
+        }
+        for i in range(40)
+    ]
+
+
+@cache
+def past_experiments() -> list[dict[str, Any]]:
+    """What offline measures had said of experiments, and what these found."""
+    return [
+        {"online": (i - 2) / 100, "winner": "b" if i > 2 else None, "offline": {"RA-nWG@10": i / 50, "nDCG@10": -i / 9}}
+        for i in range(6)
+    ]
+
+
+@cache
 def seeds() -> dict[str, bytes]:
     """The content of a file of every kind, by a name that has the suffix of the kind."""
     with tempfile.TemporaryDirectory() as folder:
@@ -59,6 +96,7 @@ def seeds() -> dict[str, bytes]:
         _labels_and_runs(root)
         _stored(root)
         _grading(root)
+        _online(root)
         return {path.name: path.read_bytes() for path in sorted(root.iterdir())}
 
 
@@ -118,3 +156,24 @@ def _grading(root: Path) -> None:
     write_sheet(root / "sheet.csv", task)
     rubric = 'schema = "rag-selectivity/rubric/1"\nname = "r"\ninstructions = "i"\n[levels]\n'
     (root / "rubric.toml").write_text(rubric + "".join(f'{level} = "words"\n' for level in range(1, 6)))
+
+
+def _online(root: Path) -> None:
+    log = RecordLog(root / "drafts.jsonl")
+    for number in range(6):
+        draft = interleave({"a": ["d1", "d2", "d3"], "b": ["d2", "d4", "d1"]}, k=3, seed=f"i{number}")
+        log.draft(draft, f"q{number % 3}", session=f"s{number % 4}", user=f"u{number}")
+        log.credit(draft.id, {draft.passages[number % 2]: 1.0})
+    log.close()
+    write_rows(root / "joined.jsonl", list(join_records(root / "drafts.jsonl")))
+    orders = [shuffle(["d1", "d2", "d3"], seed=f"i{number}") for number in range(6)]
+    write_rows(root / "shuffled.jsonl", [order.record("q1", {order.passages[0]: 1.0}) for order in orders])
+    write_rows(root / "arms.csv", arm_rows())
+    write_rows(root / "arms.jsonl", arm_rows())
+    writer = TraceWriter(root / "arms-trace.jsonl", texts=False)
+    for number in range(8):
+        writer.write(Retrieval("q", ["d1"], seconds=0.5, tokens=3, id=f"i{number}", arm="ab"[number % 2]), 1e9 + number)
+        writer.write_outcome(f"i{number}", float(number % 3 == 0), 2e9)
+    writer.close()
+    flat = [{"online": row["online"], "winner": row["winner"] or "", **row["offline"]} for row in past_experiments()]
+    write_rows(root / "experiments.csv", flat)
