@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import rag_selectivity as rs
+from rag_selectivity.cli.output import SETTINGS
 from tests.fuzz.changes import changed_bytes, changed_json, changed_text, changed_value
 from tests.fuzz.seeds import seeds
 
@@ -62,3 +65,13 @@ def changed_one(random: Random, given: dict[str, Any]) -> dict[str, Any]:
     """The arguments with one of them changed."""
     name = random.choice(list(given))
     return {**given, name: changed_value(random, given[name])}
+
+
+def quietly(function: Callable[..., Any], *given: Any, **options: Any) -> None:
+    """Run a command; what it prints and notes is dropped."""
+    before, SETTINGS.quiet = SETTINGS.quiet, True
+    try:
+        with redirect_stdout(io.StringIO()):
+            function(*given, **options)
+    finally:
+        SETTINGS.quiet = before

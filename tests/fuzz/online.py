@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,20 +13,9 @@ from rag_selectivity.cli.online_interleave import online_interleave
 from rag_selectivity.cli.online_join import online_join
 from rag_selectivity.cli.online_positions import online_positions
 from rag_selectivity.cli.online_preference import online_preference
-from rag_selectivity.cli.output import SETTINGS
 from tests.fuzz.changes import ATOMS, JSON_ATOMS, changed_text, changed_value
-from tests.fuzz.kind import Kind, changed_one, written
+from tests.fuzz.kind import Kind, changed_one, quietly, written
 from tests.fuzz.seeds import RUN, arm_rows, drafts, past_experiments, seeds
-
-
-def quietly(function: Callable[..., Any], *given: Any, **options: Any) -> None:
-    """Run a command without its notes."""
-    before, SETTINGS.quiet = SETTINGS.quiet, True
-    try:
-        function(*given, **options)
-    finally:
-        SETTINGS.quiet = before
-
 
 # -- files ---------------------------------------------------------------------------------------------------
 

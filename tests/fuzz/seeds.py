@@ -122,6 +122,11 @@ def _labels_and_runs(root: Path) -> None:
     for name in ("labels.trec", "run.csv", "labels.jsonl"):
         (root / f"{name}.gz").write_bytes(gzip.compress((root / name).read_bytes(), mtime=0))
     write_rows(root / "corpus.jsonl", [{"_id": each, "title": "", "text": TEXTS[each]} for each in TEXTS])
+    queries = [{"query_id": query, "text": TEXTS[query], "weight": 1.5, "stratum": "s"} for query in QUERIES]
+    write_rows(root / "queries.jsonl", queries)
+    write_rows(root / "queries.csv", queries)
+    (root / "questions.txt").write_text("".join(f"{TEXTS[query]}\n" for query in QUERIES))
+    write_rows(root / "pairs.csv", [{"query_id": query, "doc_id": "d1"} for query in QUERIES])
     write_rows(root / "passages.csv", [{"document": each, "passages": 2} for each in ("d1", "d2", "d3")])
     write_rows(root / "log.csv", [{"N": 100, "K": 10, "R": 2, "hit": 1}, {"N": 100, "K": 10, "R": 1, "hit": 0}])
     write_rows(root / "log.jsonl", [{"N": 100, "K": 10, "R": 2, "hit": 1}, {"N": 100, "K": 10, "R": 1, "hit": 0}])
