@@ -155,7 +155,7 @@ def parameters_of(measures: Iterable[Measure]) -> tuple[int | None, int | None]:
 def _check_options(max_k: int, max_loss: float, max_tokens: float | None, min_success: float | None) -> None:
     if isinstance(max_k, bool) or not isinstance(max_k, (int, np.integer)) or max_k < 1:
         raise InputError(f"max_k must be a whole number ≥ 1, got {max_k!r}")
-    if not 0 <= max_loss < 1:
+    if not isinstance(max_loss, (int, float, np.number)) or not 0 <= max_loss < 1:
         raise InputError(
             f"max_loss must be at least 0 and less than 1 (.02 is two percentage points), got {max_loss!r}"
         )

@@ -72,13 +72,15 @@ class SelectivityWarning(UserWarning):
         self.code = code
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: object, known: Iterable[object]) -> str:
     """`'; did you mean "BoR"?'` if a known word is similar, otherwise an empty string.
 
     >>> did_you_mean("bro", ["BoR", "EF"])
     '; did you mean "BoR"?'
     """
-    by_folded = {name.casefold(): name for name in known}
+    if not isinstance(word, str):
+        return ""
+    by_folded = {str(name).casefold(): name for name in known}
     close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.5)
     return f'; did you mean "{by_folded[close[0]]}"?' if close else ""
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from rag_selectivity.answers.figures import Scored, contrasts, estimates
 from rag_selectivity.answers.records import records_of
+from rag_selectivity.data.cells import iterated
+from rag_selectivity.data.cells import shown as shown_value
 from rag_selectivity.data.columns import QUERY_NAMES, RUN_NAMES, find_column, optional_column, whole_count
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.io.reading import named_runs, ranked_lists
@@ -71,7 +73,12 @@ def answers_given(
     (1.585, True)
     """
     if not isinstance(scores, str) and not hasattr(scores, "__fspath__") and not hasattr(scores, "columns"):
-        scores = list(scores)
+        scores = list(iterated(scores, "scores: give a file, a frame or a list of dicts"))
+    low, high = _checked_ends(ends)
+    if correct_from is not None and not (isinstance(correct_from, (int, float)) and low < correct_from <= high):
+        raise InputError(
+            f"correct_from (--correct-from) must be above {low:g} and at most {high:g}, got {shown_value(correct_from)}"
+        )
     queries: dict[str, None] = {}
     runs: dict[str, None] = {}
     lists = None if run is None else {name: dict(ranked_lists(each)) for name, each in named_runs(run).items()}
@@ -85,7 +92,7 @@ def answers_given(
             runs[name] = None
         if lists is not None:
             _check_set(row, names, where, query, name, lists)
-    if baseline is not None and baseline not in runs:
+    if baseline is not None and not (isinstance(baseline, str) and baseline in runs):
         raise InputError(
             f"the baseline {baseline!r} is none of the runs {', '.join(runs)}{did_you_mean(baseline, runs)}"
         )
@@ -130,10 +137,6 @@ def _kinds(
     given = [(ScoreKind(name, *ends, "as given", is_correct=binary), None)]
     if correct_from is None:
         return list(given)
-    if not ends[0] < correct_from <= ends[1]:
-        raise InputError(
-            f"correct_from (--correct-from) must be above {ends[0]:g} and at most {ends[1]:g}, got {correct_from!r}"
-        )
     right = ScoreKind(f"{name} ≥ {correct_from:g}", 0, 1, f"1 if {name} is at least {correct_from:g}", is_correct=True)
     return [*given, (right, correct_from)]
 
@@ -187,4 +190,17 @@ def _ids(value: Any, where: str) -> list[str]:
             raise InputError(f"{where}: the passages are no list of ids, got {value!r}") from None
     if isinstance(value, str):
         return value.split()
-    return [] if value is None else [str(each) for each in value]
+    return (
+        [] if value is None else [str(each) for each in iterated(value, f"{where}: the passages must be a list of ids")]
+    )
+
+
+def _checked_ends(ends: Any) -> tuple[float, float]:
+    """The ends of a scale as they are; an InputError for others than two finite numbers, the lower one first."""
+    try:
+        low, high = (float(end) for end in ends)
+    except (TypeError, ValueError, OverflowError):
+        low = high = math.nan
+    if not -math.inf < low < high < math.inf:
+        raise InputError(f"ends must be two numbers, the lowest and the highest score, got {shown_value(ends)}")
+    return low, high

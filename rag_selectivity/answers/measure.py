@@ -18,6 +18,7 @@ from rag_selectivity.answers.prompt import INSTRUCTIONS, Answer, AnswerPrompt
 from rag_selectivity.answers.references import Reference, read_references
 from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores, ruled_scores
 from rag_selectivity.answers.sets import HARD_NEGATIVE, Judged, Sets, controls_of, judged_passages, needs_labels
+from rag_selectivity.data.cells import iterated, names_in
 from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean, examples
@@ -309,7 +310,7 @@ def _refuse_names(runs: Mapping[str, Any], baseline: str | None) -> None:
             f"a run cannot be called {taken[0]!r}, which is a control: name it otherwise (--run NAME=FILE); the names "
             f"{', '.join(RESERVED)} are taken"
         )
-    if baseline is not None and baseline not in runs:
+    if baseline is not None and not (isinstance(baseline, str) and baseline in runs):
         raise InputError(
             f"the baseline {baseline!r} is none of the runs {', '.join(runs)}{did_you_mean(baseline, runs)}"
         )
@@ -319,6 +320,7 @@ def _controls(given: Sequence[str] | None, *, labels: bool, alone: bool) -> Sequ
     """The controls asked for, or all that are possible; `alone`: whether the model answers without passages."""
     if given is None:
         return [name for name in CONTROLS if (name != IDEAL or labels) and (name != CLOSED_BOOK or alone)]
+    given = names_in(given, "controls")
     if CLOSED_BOOK in given and not alone:
         raise InputError(f"this pipeline gives no answer without passages: leave the control {CLOSED_BOOK!r} out")
     return given
@@ -335,13 +337,13 @@ def _shown(
 ) -> list[Shown]:
     """All that the model is shown, checked."""
     for what, numbers, lowest in (("depth", depths, 1), ("number of junk passages", junk, 0)):
-        for number in numbers:
+        for number in iterated(numbers, f"{what}: give a list of whole numbers"):
             if isinstance(number, bool) or not isinstance(number, int) or number < lowest:
                 raise InputError(f"{what} {number!r} is not a whole number ≥ {lowest}")
     if not depths:
         raise InputError("no depth was given: say how many passages are shown, as in depths=[10] (-k 10)")
     for known, names, what in ((CONTROLS, controls, "control"), (ORDERS, orders, "order")):
-        for name in names:
+        for name in names_in(names, f"{what}s"):
             if name not in known:
                 raise InputError(f"{what}s are {', '.join(known)}, got {name!r}{did_you_mean(name, known)}")
     if len(set(junk)) == 1:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.answers.records import records_of
-from rag_selectivity.data.cells import checked_id
+from rag_selectivity.data.cells import checked_id, is_missing
 from rag_selectivity.data.columns import QUERY_NAMES, find_column, optional_column
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.wording import counted
@@ -85,7 +85,7 @@ def _rows(source: Any) -> Iterator[tuple[str, str, Any]]:
         return
     for where, record in records_of(source, "references"):
         column = find_column(list(record), ("_id", "id", *QUERY_NAMES), "query", where)
-        if record[column] in (None, ""):
+        if is_missing(record[column]):
             raise InputError(f"{where}: the query id is empty")
         yield where, str(record[column]), record
 
@@ -95,7 +95,7 @@ def _reference(value: Any, where: str, query: str) -> Reference:
     if isinstance(value, Mapping):
         names = list(value)
         held = optional_column(names, CHOICE_NAMES)
-        choices = () if held is None or _is_nothing(value[held]) else _texts(value[held], where, query, "options")
+        choices = () if held is None or is_missing(value[held]) else _texts(value[held], where, query, "options")
         value = value[find_column(names, NAMES, "reference", where)]
     texts = _texts(value, where, query, "reference")
     return _multiple_choice(texts, choices, where, query) if choices else Reference(texts)
@@ -128,7 +128,7 @@ def _texts(value: Any, where: str, query: str, what: str) -> tuple[str, ...]:
             value = json.loads(value)
         except ValueError:
             value = [value]
-    values = [value] if isinstance(value, str) or _is_nothing(value) else value
+    values = [value] if isinstance(value, str) or is_missing(value) else value
     try:
         texts = list(values)
     except TypeError:
@@ -144,8 +144,3 @@ def _texts(value: Any, where: str, query: str, what: str) -> tuple[str, ...]:
             f"{where}: query {query!r}: the {what} is an empty list; give the right answer, or leave it out"
         )
     return tuple(text.strip() for text in texts)
-
-
-def _is_nothing(value: Any) -> bool:
-    """Whether a cell is empty: None, NaN or an empty text."""
-    return value is None or (isinstance(value, float) and value != value) or value == ""

@@ -10,6 +10,7 @@ from rag_selectivity.answers.asking import Planned
 from rag_selectivity.answers.prompt import Answer
 from rag_selectivity.answers.references import Reference
 from rag_selectivity.answers.sets import Judged
+from rag_selectivity.data.cells import names_in
 from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.claim_questions import (
@@ -71,6 +72,7 @@ def chosen_scores(
     if names is None:
         usual = [name for name in SCORES if lacking[name] is None]
         return {name: SCORES[name] for name in usual if not (multiple_choice and name in JUDGED)}
+    names = names_in(names, "scores")
     for name in names:
         if name not in SCORES:
             raise InputError(f"scores are {', '.join(SCORES)}, got {name!r}{did_you_mean(name, SCORES)}")

@@ -123,6 +123,33 @@ def _is_fraction(value: Any) -> bool:
     return math.isfinite(number) and not number.is_integer()
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a cell holds nothing: None, an empty text, or a missing number, which alone differs from itself.
+
+    >>> is_missing(None), is_missing(math.nan), is_missing(""), is_missing(0), is_missing(np.array([]))
+    (True, True, True, False, False)
+    """
+    if value is None or isinstance(value, str):
+        return not value
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError, ArithmeticError):
+        # An array has no one truth value.
+        return False
+
+
+def names_in(values: Any, what: str) -> list[str]:
+    """A list of names, such as those of judges; an InputError that calls it `what` for anything else.
+
+    >>> names_in(("ada", "ben"), "annotators")
+    ['ada', 'ben']
+    """
+    names = None if isinstance(values, (str, bytes)) else list(iterated(values, f"{what} must be a list of names"))
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{what} must be a list of names, got {shown(values)}")
+    return names
+
+
 def iterated(values: Any, expected: str) -> Iterator[Any]:
     """What a value gives one after the other; an InputError that begins with `expected` for a value that gives nothing.
 

@@ -349,7 +349,8 @@ class Run(Held):
 
     def lists(self, depth: int | None = None) -> Iterator[tuple[str, list[str]]]:
         """(query, passages in the order given) of each list, down to a depth."""
-        lengths = self.lengths if depth is None else np.minimum(self.lengths, depth)
+        # No list is longer than all of them together; a depth may be more than an integer of NumPy holds.
+        lengths = self.lengths if depth is None else np.minimum(self.lengths, min(depth, len(self.passages)))
         step = max(1, _IDS_AT_ONCE * len(self) // max(1, int(lengths.sum())))
         for first in range(0, len(self), step):
             some = slice(first, first + step)

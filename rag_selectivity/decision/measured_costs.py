@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import shown
+from rag_selectivity.data.cells import is_missing, iterated, shown
 from rag_selectivity.data.columns import (
     MILLISECOND_NAMES,
     PRICE_NAMES,
@@ -118,7 +118,7 @@ def _rows(costs: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 raise InputError(f"costs of query {query!r}: expected {{column: value}}, got {row!r}")
             yield f"costs of query {query!r}", {"query_id": query, **row}
     elif isinstance(costs, Iterable):
-        for i, row in enumerate(costs, 1):
+        for i, row in enumerate(iterated(costs, "costs: expected a path, DataFrame, mapping or rows"), 1):
             if not isinstance(row, Mapping):
                 raise InputError(f"costs, row {i}: expected {{column: value}}, got {row!r}")
             yield f"costs, row {i}", row
@@ -127,7 +127,7 @@ def _rows(costs: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _query(value: Any, where: str) -> str:
-    if value is None or str(value) == "":
+    if is_missing(value) or str(value) == "":
         raise InputError(f"{where}: the query id is empty")
     return str(value)
 
@@ -154,7 +154,7 @@ def _check_run(name: str, runs: Sequence[str], where: str) -> None:
 
 def _cost(value: Any, kind: str, where: str) -> float | None:
     """A cost as a float; None for an empty cell."""
-    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+    if is_missing(value):
         return None
     try:
         number = float(value)

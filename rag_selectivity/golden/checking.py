@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.cells import names_in
 from rag_selectivity.data.columns import QUERY_NAMES
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.data.qrels import Qrels
@@ -395,7 +396,8 @@ def _not_reusable(found: Reusability, max_shift: float | None, min_tau: float | 
 def _with_depths(measures: Sequence[str] | None, depths: Sequence[int]) -> list[str]:
     """The measures that are one figure as they are, the others at each depth."""
     found: list[str] = []
-    for given in measures or DEFAULT_MEASURES:
+    asked = () if measures is None else names_in(measures, "measures")
+    for given in asked or DEFAULT_MEASURES:
         measure = parse_measure(given)
         whole = measure.at is not None or measure.takes_whole_lists
         found += [str(measure)] if whole else [str(measure @ depth) for depth in depths]

@@ -14,6 +14,7 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.label_source import Row, qrels_of_export
 from rag_selectivity.golden.manifest import FILES, LABELS, MANIFEST, PASSAGES, QUERIES, RUBRIC, Manifest
+from rag_selectivity.golden.query_rows import checked_weight
 from rag_selectivity.io.reading import is_path, read_records
 from rag_selectivity.io.writing import json_line
 
@@ -160,6 +161,9 @@ def _check_number(place: Path, manifest: Manifest) -> None:
 def _check_counts(place: Path, manifest: Manifest, queries: Sequence[Row]) -> None:
     stated = manifest.queries["count"], manifest.queries["weighted"], manifest.labels["rows"]
     weighted = any("weight" in row for row in queries)
+    if weighted:
+        for line, row in enumerate(queries, 1):
+            checked_weight(row.get("weight"), f"{place / QUERIES}:{line}")
     if stated != (len(queries), weighted, manifest.files[LABELS]["rows"]):
         raise InputError(
             f"{place / MANIFEST}: the manifest is damaged: its counts of queries, weights or labels are not those of "

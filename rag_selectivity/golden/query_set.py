@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.ids import IntArray, text_id
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.golden.grouping import groups_by_ngrams, groups_by_vectors
@@ -259,6 +260,8 @@ def _commonest(values: Iterator[str] | Sequence[str]) -> str:
 def _strata(groups: Sequence[_Group], by: str | None) -> list[str]:
     if by is None:
         return [""] * len(groups)
+    if not isinstance(by, str):
+        raise InputError(f"by (--by) must be the name of a column, {LENGTH} or {FREQUENCY}, got {shown(by)}")
     number: dict[str, Callable[[_Group], int]] = {
         LENGTH: lambda group: len(group.text.split()),
         FREQUENCY: lambda group: group.frequency,

@@ -63,7 +63,9 @@ def _read(path: Path, where: str) -> Any:
             return np.load(path, allow_pickle=False)
         except FileNotFoundError:
             raise InputError(f"{path}: there is no such file") from None
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+        except Exception as error:  # The header is parsed as Python, whose errors are of many kinds.
             raise InputError(f"{where}: not an array of numbers ({error}); save it with numpy.save") from None
     vectors: dict[str, Any] = {}
     for line, row in read_records(path):

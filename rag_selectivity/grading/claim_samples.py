@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import InputError, examples
@@ -38,7 +39,15 @@ def read_samples(source: Any, checks: Sequence[str], k: int | None = None) -> li
     if is_path(source):
         rows: Iterable[tuple[str, Any]] = ((f"{source}:{line}", row) for line, row in read_records(source))
     else:
-        rows = ((f"sample {number}", row) for number, row in enumerate(getattr(source, "samples", source), 1))
+        rows = (
+            (f"sample {number}", row)
+            for number, row in enumerate(
+                iterated(
+                    getattr(source, "samples", source), "samples: give a file, a dataset of Ragas or a list of samples"
+                ),
+                1,
+            )
+        )
     samples = [_sample(row, where, checks, k) for where, row in rows]
     if not samples:
         raise InputError("there are no samples to check")
@@ -64,6 +73,9 @@ def _sample(row: Any, where: str, checks: Sequence[str], k: int | None) -> Sampl
         )
     if GROUNDEDNESS in checks and (not isinstance(response, str) or not response.strip()):
         raise InputError(f"{where}: response (what was answered) is missing; the check `groundedness` needs it")
+    for name in ("id", "query_id"):
+        if not isinstance(value(name), (str, int, float, type(None))):
+            raise InputError(f"{where}: {name} must be a text or a number, got {shown(value(name))}")
     named = isinstance(ids, (list, tuple)) and len(ids) == len(contexts)
     return Sample(
         question,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import iterated, names_in
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.claim_figures import differences_of, estimates_of_checks, settings_of
 from rag_selectivity.grading.claim_questions import PROMPT_VERSION, Asker
@@ -180,7 +181,11 @@ async def acheck_claims(
     progress: bool = True,
 ) -> ClaimReport:
     """`check_claims` for a running event loop."""
-    _whole_numbers("depth", (*(depths or ()), *whole_context))
+    for what, numbers in (("depths", depths), ("whole_context", whole_context)):
+        if numbers is not None:
+            _whole_numbers("depth", list(iterated(numbers, f"{what} must be a list of whole numbers")))
+    names_in(measures, "measures")
+    names_in(used_models, "used_models")
     _whole_numbers("k", () if k is None else (k,))
     of_runs = {"run": run, "corpus": corpus, "queries": queries, "references": references, "responses": responses}
     chosen_checks = _checks(checks, references=samples is not None or references is not None, responses=responses)
@@ -258,6 +263,7 @@ def _checks(checks: Sequence[str] | None, *, references: bool, responses: Any) -
     """The checks in their order; by default those that what was given allows."""
     if checks is None:
         checks = (*(CHECKS if references else ("relevance",)), *(() if responses is None else (GROUNDEDNESS,)))
+    checks = names_in(checks, "checks")
     for name in checks:
         if name not in ALL_CHECKS:
             raise InputError(f"checks are {', '.join(ALL_CHECKS)}, got {name!r}")

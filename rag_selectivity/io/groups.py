@@ -77,7 +77,7 @@ def near_duplicates(corpus: Any, *, threshold: float = THRESHOLD, words: int = W
     MissingExtraError
         Without datasketch (`pip install "rag-selectivity[duplicates]"`).
     """
-    if not 0.3 <= threshold <= 1:
+    if not isinstance(threshold, (int, float)) or not 0.3 <= threshold <= 1:
         raise InputError(f"threshold must be from 0.3 to 1, got {threshold!r}")
     if isinstance(words, bool) or not isinstance(words, int) or words < 1:
         raise InputError(f"words must be a whole number ≥ 1, got {words!r}")

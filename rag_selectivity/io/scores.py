@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.data.cells import shown
+from rag_selectivity.data.cells import is_missing, iterated, shown
 from rag_selectivity.data.columns import (
     QUERY_NAMES,
     RUN_NAMES,
@@ -168,7 +168,7 @@ def _with_queries(scores: Any, runs: Sequence[str], queries: Sequence[str]) -> A
         return scores
     if not isinstance(scores, Sequence) and not hasattr(scores, "__array__"):
         return scores
-    values = list(scores)
+    values = list(iterated(scores, "scores: expected numbers, rows or a table"))
     if not values or any(isinstance(each, (Mapping, str)) for each in values):
         return values
     if len(runs) != 1:
@@ -424,7 +424,7 @@ def _rows_of_mapping(
 
 
 def _is_unknown(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+    return is_missing(value)
 
 
 def _text(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.columns import whole_count
 from rag_selectivity.errors import InputError
 
@@ -20,8 +21,8 @@ def size_of(corpus_size: Any) -> int | None:
     if corpus_size is None:
         return None
     if isinstance(corpus_size, (str, Real)):
-        if isinstance(corpus_size, (bool, str)) or float(corpus_size) < 1:
-            raise InputError(f"corpus_size must be a whole number ≥ 1, got {corpus_size!r}")
+        if isinstance(corpus_size, (bool, str)) or not corpus_size >= 1:
+            raise InputError(f"corpus_size must be a whole number ≥ 1, got {shown(corpus_size)}")
         return whole_count(corpus_size, "corpus_size")
     from rag_selectivity.io.indexes import corpus_size_of_index
 

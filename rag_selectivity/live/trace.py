@@ -262,7 +262,11 @@ def trace_lines(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         yield from read_records(path)
     except InputError as error:
-        line = unfinished_line(path)
+        try:
+            line = unfinished_line(path)
+        except (OSError, ValueError):
+            # There is no such file, or none that can be read: the first error says so.
+            raise error from None
         if not is_cut_off(line):
             raise
         with open(path, "rb") as file:

@@ -68,6 +68,8 @@ class ClaimMeasure:
         InputError
             If there is no such measure, or no depth.
         """
+        if not isinstance(text, str):
+            raise InputError(f"a measure of claims is a text such as ContextRecall@5, got {text!r}")
         found = _PARSED.fullmatch(text.strip())
         name = (found["name"] if found else text.partition("@")[0]).strip()
         by_name = {known.casefold(): known for known in DEFINITIONS}

@@ -23,6 +23,8 @@ FAULT_LEVEL = 0.001
 #: The most values of an arm in a block.
 _LARGEST_BLOCK = 20
 _MOST_IMPRESSIONS = 1 << 50
+#: Squares of larger margins are infinite.
+_LARGEST = 1e100
 
 
 def compare_arms(
@@ -221,8 +223,8 @@ class TwoArms:
         """
         _check_shares(level, power)
         for what, value in (("margin", margin), ("detect", detect)):
-            if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
-                raise InputError(f"{what} must be a number above 0, got {value!r}")
+            if value is not None and not (isinstance(value, (int, float)) and 0 < value <= _LARGEST):
+                raise InputError(f"{what} must be a number above 0 and at most {_LARGEST:g}, got {shown(value)}")
         if guardrail and margin is None:
             raise InputError(f"guardrail {self.name!r} needs a margin: how much worse b may be")
         ratio_p = self._refuse_faults()
@@ -490,7 +492,7 @@ def _numbers(values: Any, what: str) -> FloatArray:
 def _checked_bounds(bounds: Any, what: str) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in bounds)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{what} must be two numbers (low, high), got {shown(bounds)}") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InputError(f"{what} must be two finite numbers, the lower one first, got {shown(bounds)}")
@@ -508,7 +510,7 @@ def _share_of(planned: Any) -> float | None:
         return None
     try:
         first, second = (float(each) for each in planned)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"planned must be the shares of a and b, such as (1, 1), got {shown(planned)}") from None
     if not (0 < first < math.inf and 0 < second < math.inf):
         raise InputError(f"planned shares must be above 0, got {shown(planned)}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from rag_selectivity.data.cells import names_in, shown
 from rag_selectivity.errors import InputError
-from rag_selectivity.online.records import finite
+from rag_selectivity.online.records import finite, mapping_of
 
 _BRACKETS = re.compile(r"[\[【]([^\[\]【】]{1,500})[\]】]")
 _SEPARATORS = re.compile(r"\s*[,;]\s*")
@@ -36,6 +37,9 @@ def citations(answer: str, passages: Sequence[str], *, numbered: bool = False) -
     >>> citations("It is so [2][Source 3] [9].", ["d1", "d2", "d7"], numbered=True)
     ['d2', 'd7']
     """
+    if not isinstance(answer, str):
+        raise InputError(f"citations: the answer must be a text, got {shown(answer)}")
+    passages = names_in(passages, "citations: the passages")
     known = {str(place): passage for place, passage in enumerate(passages, 1)} if numbered else {p: p for p in passages}
     cited: dict[str, None] = {}
     for inside in _BRACKETS.findall(answer):
@@ -76,8 +80,7 @@ def credit(
     each = 1.0 if thumb is None else finite(thumb, "credit", "thumb")
     if not -1 <= each <= 1:
         raise InputError(f"thumb must be from -1 to 1, got {thumb!r}")
-    found = dict.fromkeys(cited, each)
-    found.update(
-        {passage: finite(number, "credit", f"the mark of {passage!r}") for passage, number in (marks or {}).items()}
-    )
+    found = dict.fromkeys(names_in(cited, "credit: the cited passages"), each)
+    given = {} if marks is None else mapping_of(marks, "credit", "marks", "{passage: number}")
+    found.update({passage: finite(number, "credit", f"the mark of {passage!r}") for passage, number in given.items()})
     return found

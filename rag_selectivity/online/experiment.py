@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import shown
+from rag_selectivity.data.cells import is_missing, names_in, shown
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.online.arms import RATE, TwoArms
 from rag_selectivity.online.records import named
@@ -105,6 +105,8 @@ class Experiment:
     ) -> None:
         self.metrics = tuple(metrics)
         names = [metric.name for metric in self.metrics]
+        if not all(isinstance(name, str) for name in names):
+            raise InputError(f"the name of a metric must be a text, got {shown(names)}")
         if all(metric.guardrail for metric in self.metrics):
             raise InputError("an experiment needs a metric that is to be improved, beside its guardrails")
         if len(set(names)) < len(names):
@@ -112,14 +114,14 @@ class Experiment:
         for metric in self.metrics:
             if metric.guardrail and metric.margin is None:
                 raise InputError(f"guardrail {metric.name!r} needs a margin: how much worse the candidate may be")
-        if len(arms) != 2 or arms[0] == arms[1]:
+        if len(names_in(arms, "arms")) != 2 or arms[0] == arms[1]:
             raise InputError(f"arms must be two different names, the baseline first, got {shown(arms)}")
         if unit is not None and sequential:
             raise InputError(
                 "unit is for one look (sequential=False): a user's mean changes while rows come. For daily looks, give "
                 "one row for each user"
             )
-        self._covariates = dict(covariate or {})
+        self._covariates = {name: _column_and_bounds(name, given) for name, given in _mapping(covariate, "covariate")}
         if unknown := [name for name in self._covariates if name not in names]:
             raise InputError(f"covariate of {unknown[0]!r}, which is no metric{did_you_mean(unknown[0], names)}")
         self._arms, self._unit, self._rows = arms, unit, 0
@@ -157,6 +159,8 @@ class Experiment:
         """
         self._rows += 1
         where = where or f"row {self._rows}"
+        if not isinstance(row, Mapping):
+            raise InputError(f"{where}: must be a row such as {{arm, metric: value}}, got {shown(row)}")
         arm = named(row, "arm", where)
         if arm not in self._arms:
             raise InputError(
@@ -243,7 +247,7 @@ class Experiment:
         if self._unit is not None:
             self._take_units()
         self._hand_on()
-        wanted = dict(detect or {})
+        wanted = dict(_mapping(detect, "detect"))
         if unknown := [name for name in wanted if name not in self._compared]:
             raise InputError(
                 f"detect names {unknown[0]!r}, which is no metric{did_you_mean(unknown[0], self._compared)}"
@@ -309,9 +313,21 @@ def _missing_notes(missing: Mapping[str, tuple[int, int]]) -> list[str]:
     return [f"{counted(total, 'value')} missing in the rows of both arms ({enumeration(lacking)}), and left out."]
 
 
+def _mapping(given: Any, what: str) -> list[tuple[Any, Any]]:
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(f"{what} must be a dict by metric, got {shown(given)}")
+    return list((given or {}).items())
+
+
+def _column_and_bounds(metric: Any, given: Any) -> tuple[str, tuple[float, float]]:
+    if not isinstance(given, (list, tuple)) or len(given) != 2 or not isinstance(given[0], str):
+        raise InputError(f"covariate of {shown(metric)} must be (column, (low, high)), got {shown(given)}")
+    return given[0], given[1]
+
+
 def _number(value: Any, name: str, where: str) -> float:
     """A number; NaN for a value that is missing."""
-    if value is None or value == "":
+    if is_missing(value):
         return math.nan
     try:
         number = float(value)

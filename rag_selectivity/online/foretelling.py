@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
-from rag_selectivity.online.records import finite
+from rag_selectivity.online.records import check_level, finite
 from rag_selectivity.results.online import (
     BETTER,
     NOT_YET,
@@ -55,8 +55,7 @@ def foretold(experiments: Iterable[Mapping[str, Any]], *, level: float = 0.95) -
     >>> [(row.measure, row.agreed, row.decided, round(row.tau, 2)) for row in table.measures]
     [('RA-nWG@10', 5, 5, 1.0), ('nDCG@10', 2, 5, -0.32)]
     """
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise InputError(f"level must be more than 0 and less than 1, got {level!r}")
+    check_level(level)
     pairs: dict[str, list[tuple[float, float, int | None]]] = {}
     number, unshown, undecided = 0, 0, 0
     for number, experiment in enumerate(experiments, 1):

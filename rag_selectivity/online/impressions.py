@@ -11,6 +11,8 @@ from pathlib import Path
 from threading import Lock
 from uuid import uuid4
 
+from rag_selectivity.data.cells import shown
+from rag_selectivity.errors import InputError
 from rag_selectivity.live.request import CURRENT, Request, requested
 from rag_selectivity.online.credit import citations, credit
 from rag_selectivity.online.interleaving import Draft, interleave
@@ -45,6 +47,9 @@ def impression(
     ...     current.id
     'i17'
     """
+    for name, value in (("id", id), ("session", session), ("user", user), ("arm", arm)):
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"impression: {name} must be a text, got {shown(value)}")
     named = Impression(id or uuid4().hex, session, user)
     token = _CURRENT.set(named)
     try:

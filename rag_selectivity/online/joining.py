@@ -12,7 +12,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.versions import check_version
 from rag_selectivity.live.trace_writer import SCHEMA as TRACE_SCHEMA
 from rag_selectivity.online.faults import MAX_FAULTS, Faults
-from rag_selectivity.online.records import SCHEMA, Record, credit_of, finite, named, numbered, team_of
+from rag_selectivity.online.records import SCHEMA, Record, credit_of, finite, named, numbered, passages_of, team_of
 
 #: Impressions that wait for credit, and credits that wait for their draft.
 REMEMBERED = 200_000
@@ -76,6 +76,9 @@ class JoinedRecords:
             self._credit(impression, str(passage), finite(number, where, f"the credit of {passage!r}"), at, where)
 
     def _draft(self, impression: _Open, row: Record, id_: str, where: str) -> None:
+        if row.get("passages") is not None:
+            passages_of(row, where)
+        _check_fields(row, where)
         draft = {"impression": id_, **{name: row[name] for name in _DRAFT if name in row}}
         if not team_of(row, where) and not row.get("passages"):
             # Nothing was retrieved, or the record was made without a draft; credit will tell.
@@ -113,6 +116,22 @@ class JoinedRecords:
                 self.faults.add("not_shown", f"{impression.where}: {id_!r}, passage {passage!r}")
         record = {"schema": SCHEMA, **impression.draft, "credit": credit}
         yield record if impression.outcome is None else {**record, "outcome": impression.outcome}
+
+
+def _check_fields(row: Record, where: str) -> None:
+    """Refuse fields of a draft that are not of their type: a record that is written must be readable."""
+    for name in ("query", "session", "user"):
+        value = row.get(name)
+        if isinstance(value, bool) or not isinstance(value, (str, int, type(None))):
+            raise InputError(f"{where}: {name} must be a text or a whole number, got {shown(value)}")
+    systems = row.get("systems", ())
+    if not isinstance(systems, (list, tuple)) or not all(isinstance(each, str) for each in systems):
+        raise InputError(f"{where}: systems must be the names of both systems, got {shown(systems)}")
+    for passage, system in team_of(row, where).items():
+        if not isinstance(system, str):
+            raise InputError(f"{where}: the team of {shown(passage)} must be the name of a system, got {shown(system)}")
+    if not isinstance(row.get("shuffled", False), bool):
+        raise InputError(f"{where}: shuffled must be true or false, got {shown(row['shuffled'])}")
 
 
 def join_records(source: Any, *, remember: int = REMEMBERED, max_faults: float = MAX_FAULTS) -> JoinedRecords:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rag_selectivity.live.trace_writer import LineWriter
 from rag_selectivity.online.interleaving import Draft
-from rag_selectivity.online.records import SCHEMA, finite
+from rag_selectivity.online.records import SCHEMA, finite, mapping_of
 
 
 class RecordLog:
@@ -48,7 +48,10 @@ class RecordLog:
     def credit(self, impression: str, credit: Mapping[str, float]) -> None:
         """Append credit of an impression, {passage: number}; it may come late, and in parts."""
         numbers = {
-            passage: finite(number, "credit", f"the credit of {passage!r}") for passage, number in credit.items()
+            passage: finite(number, "credit", f"the credit of {passage!r}")
+            for passage, number in mapping_of(
+                credit, "credit", "the credit of an impression", "{passage: number}"
+            ).items()
         }
         self._writer.append(
             {"schema": SCHEMA, "time": round(time.time(), 3), "credit_of": str(impression), "credit": numbers}

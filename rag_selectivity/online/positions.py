@@ -7,7 +7,7 @@ from typing import Any
 from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.faults import MAX_FAULTS, Faults
-from rag_selectivity.online.records import credit_of, finite, named, numbered, passages_of
+from rag_selectivity.online.records import check_level, credit_of, finite, named, numbered, passages_of
 from rag_selectivity.results.online import PositionRate, PositionRates
 from rag_selectivity.statistics import sign_share
 from rag_selectivity.wording import counted
@@ -42,6 +42,7 @@ def citation_rates(records: Any, *, level: float = 0.95, max_faults: float = MAX
     >>> [(each.position, each.rate) for each in rates.positions], rates.shuffled
     ([(1, 1.0), (2, 0.0)], True)
     """
+    check_level(level)
     counts: dict[bool, list[list[int]]] = {False: [], True: []}
     seen: set[str] = set()
     impressions, faults = {False: 0, True: 0}, {False: Faults(), True: Faults()}

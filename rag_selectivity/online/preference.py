@@ -14,7 +14,7 @@ from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.faults import MAX_FAULTS, Faults
 from rag_selectivity.online.joining import JoinedRecords
-from rag_selectivity.online.records import Record, credit_of, finite, named, numbered, passages_of, team_of
+from rag_selectivity.online.records import Record, check_level, credit_of, finite, named, numbered, passages_of, team_of
 from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, PositionRates, Preference
 from rag_selectivity.statistics import sign_share
 from rag_selectivity.wording import counted
@@ -101,8 +101,7 @@ def preference(
     """
     if unit not in (AUTO, *UNITS):
         raise InputError(f"unit must be auto, {', '.join(UNITS[:-1])} or {UNITS[-1]}, got {unit!r}")
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise InputError(f"level must be more than 0 and less than 1, got {level!r}")
+    check_level(level)
     if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < 0.5):
         raise InputError(
             f"margin must be above 0 and below 0.5, the distance of a share of wins from 1/2, got {margin!r}"

@@ -75,6 +75,19 @@ def credit_of(row: Record, where: str) -> Mapping[str, Any]:
     return credit
 
 
+def check_level(level: Any) -> None:
+    """An InputError where a level is not between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise InputError(f"level must be more than 0 and less than 1, got {shown(level)}")
+
+
+def mapping_of(value: Any, where: str, what: str, example: str) -> Mapping[Any, Any]:
+    """A mapping as it is; an InputError for another value."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{where}: {what} must be {example}, got {shown(value)}")
+    return value
+
+
 def finite(number: Any, where: str, what: str) -> float:
     """A number as a float; an InputError for another value, NaN or an infinite one."""
     if isinstance(number, Real):

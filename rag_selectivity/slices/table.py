@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import iterated
+from rag_selectivity.data.cells import is_missing, iterated
 from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, find_column, is_frame
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, examples
@@ -121,5 +121,4 @@ def _name(by: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    # A missing number of a frame is NaN, the only value that differs from itself.
-    return "" if value is None or value != value else str(value)
+    return "" if is_missing(value) else str(value)

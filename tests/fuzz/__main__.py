@@ -7,6 +7,7 @@ kind alone; with `--start N --inputs 1` it repeats one input.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 import tempfile
@@ -36,6 +37,8 @@ def main() -> int:
         help=f"only this kind; repeat for more: {', '.join(names)}",
     )
     options = parser.parse_args()
+    # What a monitor or a writer tells of lines that it left out.
+    logging.disable(logging.CRITICAL)
     if os.access(IN_MEMORY, os.W_OK):
         # Stores and reports wait for the disk otherwise, for a fifth of the time.
         tempfile.tempdir = IN_MEMORY

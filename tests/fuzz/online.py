@@ -224,7 +224,7 @@ def experiment(random: Random, folder: Path) -> object:
             past = changed_value(random, past_experiments(), JSON_ATOMS if random.random() < 0.5 else ATOMS)
             return online.foretold(past, **changed_one(random, {"level": 0.9})).to_text()
     test = online.Experiment([online.Metric("cited"), online.Metric(**metric)], sequential=sequential, **options)
-    for row in rows:
+    for row in rows if isinstance(rows, list) else ():
         test.add(row)
     decided = test.decide(**decide)
     decided.to_text(), decided.to_dict()

@@ -26,6 +26,20 @@ QUERIES = [f"q{number}" for number in range(1, 6)]
 LABELS = {query: {"d1": 5, "d2": 1 + number % 5, "d3": 1} for number, query in enumerate(QUERIES)}
 RUN = {query: ["d2", "d1", "d4"] if number % 2 else ["d1", "d3"] for number, query in enumerate(QUERIES)}
 TEXTS = {each: f"the text of {each}" for each in (*QUERIES, "d1", "d2", "d3", "d4")}
+TABLES = (
+    "weights",
+    "slices",
+    "groups",
+    "lengths",
+    "asked",
+    "costs",
+    "clusters",
+    "sizes",
+    "scores",
+    "closed",
+    "answered",
+    "references",
+)
 
 
 def attribute(key: str, **value: Any) -> dict[str, Any]:
@@ -50,6 +64,47 @@ SPANS = [
     }
     for number, query in enumerate(QUERIES, 1)
 ]
+
+
+@cache
+def rows_of(table: str) -> list[dict[str, Any]]:
+    """The rows of a table by its name."""
+    asked = list(enumerate(QUERIES))
+    passages = ("d1", "d2", "d3", "d4")
+    tables: dict[str, list[dict[str, Any]]] = {
+        "weights": [{"query_id": query, "weight": 1.5 + place} for place, query in asked],
+        "slices": [{"query_id": query, "kind": "ab"[place % 2], "language": "de"} for place, query in asked],
+        "groups": [{"passage_id": passage, "group": f"g{place // 2}"} for place, passage in enumerate(passages)],
+        "lengths": [{"passage_id": passage, "tokens": 2 + place} for place, passage in enumerate(passages)],
+        "asked": [{"query_id": query, "text": TEXTS[query]} for query in QUERIES],
+        "costs": [
+            {"run": run, "query_id": query, "tokens": 100 + place, "milliseconds": 9.5, "price": 0.001}
+            for run in ("a", "b")
+            for place, query in asked
+        ],
+        "clusters": [{"query_id": query, "cluster": f"c{place // 2}"} for place, query in asked],
+        "sizes": [{"query_id": query, "corpus_size": 100 + place} for place, query in asked],
+        "scores": [
+            {"query_id": query, "run": run, "k": k, "score": (place + k) % 3 / 2}
+            for run in ("a", "b")
+            for k in (1, 2)
+            for place, query in asked
+        ],
+        "closed": [{"query_id": query, "score": place % 2} for place, query in asked],
+        "answered": [
+            {
+                "query_id": query,
+                "run": run,
+                "k": k,
+                "score": (place + len(run)) % 2,
+                "passages": " ".join(RUN[query][:k]),
+            }
+            for run, k in (("a", 2), ("random", 2), ("ideal", 2), ("closed-book", 0))
+            for place, query in asked
+        ],
+        "references": [{"query_id": query, "reference": "x", "choices": '["x", "y", "z"]'} for query in QUERIES],
+    }
+    return tables[table]
 
 
 @cache
@@ -97,6 +152,7 @@ def seeds() -> dict[str, bytes]:
         _stored(root)
         _grading(root)
         _online(root)
+        _tables(root)
         return {path.name: path.read_bytes() for path in sorted(root.iterdir())}
 
 
@@ -182,3 +238,10 @@ def _online(root: Path) -> None:
     writer.close()
     flat = [{"online": row["online"], "winner": row["winner"] or "", **row["offline"]} for row in past_experiments()]
     write_rows(root / "experiments.csv", flat)
+
+
+def _tables(root: Path) -> None:
+    for name in TABLES:
+        for suffix in (".csv", ".jsonl"):
+            write_rows(root / f"{name}{suffix}", rows_of(name))
+        (root / f"{name}.csv.gz").write_bytes(gzip.compress((root / f"{name}.csv").read_bytes(), mtime=0))

@@ -165,6 +165,7 @@ def number(random: Random, folder: Path) -> object:
     function, given = random.choice(
         (
             (rs.plan, {"corpus_size": 100, "relevant": [1, 2], "depths": [1, 5], "m": 1, "tokens_per_item": 3.0}),
+            (rs.bits, {"rate": 0.7, "N": 100, "K": 5, "R": [1, 2], "m": 1}),
             (rs.queries_needed, {"bits": 1.0, "success": 0.7, "correlation": 0.2, "power": 0.8}),
             (udcg, {"scores": [0.5, 0.25], "relevant": [1, 0], "weight": 0.3}),
             (rs.Bootstrap, {"resamples": 10, "seed": 7, "level": 0.9, "method": "bca", "clusters": {"q1": 1}}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from rag_selectivity.data.cells import names_in
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store.store import Store
 
@@ -58,7 +59,7 @@ class LabelReading:
     ) -> None:
         self._store = store
         self._chosen = judges
-        self._annotators = set(store.annotators_among(judges))
+        self._annotators = set(store.annotators_among(None if judges is None else names_in(judges, "judges")))
         self._rule = rule
         self._combine = _rule(rule)
         self._humans = humans and not self._annotators
@@ -154,7 +155,7 @@ def median_grade(grades: Sequence[int]) -> int:
 def _rule(name: str | None) -> Callable[[list[int]], int] | None:
     rules: dict[str | None, Callable[[list[int]], int] | None]
     rules = {None: None, "median": median_grade, "lowest": min, "highest": max}
-    if name not in rules:
+    if not (name is None or isinstance(name, str)) or name not in rules:
         raise InputError(f"the rule for several judges must be median, lowest or highest, got {name!r}")
     return rules[name]
 

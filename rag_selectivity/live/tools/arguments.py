@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -58,6 +59,8 @@ def misfit(arguments: Any, schema: Mapping[str, Any]) -> str | None:
             return "no JSON object"
     if not isinstance(arguments, Mapping):
         return "no JSON object"
+    if not isinstance(schema, Mapping):
+        return None
     root = _resolved(schema, schema)
     names = root.get("properties")
     if isinstance(names, Mapping) and not root.get("additionalProperties") and not root.get("patternProperties"):
@@ -86,7 +89,7 @@ def _misfit(value: Any, schema: Any, root: Mapping[str, Any], path: str, depth: 
 def _of_type(value: Any, schema: Mapping[str, Any]) -> str | None:
     types = schema.get("type")
     # Google writes types in capitals.
-    named = [str(each).lower() for each in ([types] if isinstance(types, str) else types or ())]
+    named = [str(each).lower() for each in ([types] if isinstance(types, str) else _list(types))]
     if schema.get("nullable"):
         named.append("null")
     known = [each for each in named if each in _OF_TYPE]
@@ -96,27 +99,42 @@ def _of_type(value: Any, schema: Mapping[str, Any]) -> str | None:
 
 def _of_values(value: Any, schema: Mapping[str, Any]) -> str | None:
     allowed = schema.get("enum")
-    if isinstance(allowed, Sequence) and not any(_same(value, each) for each in allowed):
+    if isinstance(allowed, list | tuple) and not any(_same(value, each) for each in allowed):
         return "value"
     return "value" if "const" in schema and not _same(value, schema["const"]) else None
 
 
 def _same(one: Any, other: Any) -> bool:
     """Equal as JSON: true is not 1."""
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    try:
+        return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    except (TypeError, ValueError):
+        # An array, which no JSON holds.
+        return False
+
+
+def _list(value: Any) -> Sequence[Any]:
+    """A list of a schema; a schema that has something else there says nothing."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _bound(schema: Mapping[str, Any], name: str, otherwise: Any) -> Any:
+    """A number of a schema; a schema that has something else there says nothing."""
+    found = schema.get(name)
+    return found if _OF_TYPE["number"](found) else otherwise
 
 
 def _of_size(value: Any, schema: Mapping[str, Any]) -> str | None:
     if _OF_TYPE["number"](value):
         bounds = (
-            value < schema.get("minimum", value),
-            value > schema.get("maximum", value),
-            value <= schema.get("exclusiveMinimum", value - 1),
-            value >= schema.get("exclusiveMaximum", value + 1),
+            value < _bound(schema, "minimum", value),
+            value > _bound(schema, "maximum", value),
+            value <= _bound(schema, "exclusiveMinimum", -math.inf),
+            value >= _bound(schema, "exclusiveMaximum", math.inf),
         )
         return "value" if any(bounds) else None
     for kind, least, most in (("string", "minLength", "maxLength"), ("array", "minItems", "maxItems")):
-        if _OF_TYPE[kind](value) and not schema.get(least, 0) <= len(value) <= schema.get(most, len(value)):
+        if _OF_TYPE[kind](value) and not _bound(schema, least, 0) <= len(value) <= _bound(schema, most, len(value)):
             return "length"
     return None
 
@@ -124,12 +142,12 @@ def _of_size(value: Any, schema: Mapping[str, Any]) -> str | None:
 def _of_alternatives(
     value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], path: str, depth: int
 ) -> str | None:
-    for each in schema.get("allOf") or ():
+    for each in _list(schema.get("allOf")):
         problem = _misfit(value, each, root, path, depth + 1)
         if problem is not None:
             return problem
     for key in ("anyOf", "oneOf"):
-        choices = schema.get(key) or ()
+        choices = _list(schema.get(key))
         problems = [_misfit(value, each, root, path, depth + 1) for each in choices]
         fitting = problems.count(None)
         if choices and (not fitting or (key == "oneOf" and fitting > 1)):
@@ -139,9 +157,10 @@ def _of_alternatives(
 
 def _of_parts(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], path: str, depth: int) -> str | None:
     if isinstance(value, Mapping):
-        properties = schema.get("properties") or {}
-        for name in schema.get("required") or ():
-            if name not in value:
+        properties = schema.get("properties")
+        properties = properties if isinstance(properties, Mapping) else {}
+        for name in _list(schema.get("required")):
+            if isinstance(name, str) and name not in value:
                 return f"missing: {_joined(path, name)}"
         others = schema.get("additionalProperties", True) if not schema.get("patternProperties") else True
         for name, part in value.items():

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rag_selectivity.data.cells import shown as shown_value
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.io.log import LOG
@@ -111,7 +112,7 @@ class ToolMonitor:
     ) -> None:
         if relevant is not None and (isinstance(relevant, bool) or not isinstance(relevant, int) or relevant < 1):
             raise InputError(f"relevant must be a whole number ≥ 1, got {relevant!r}")
-        if not 0 < warn_from <= 1:
+        if not isinstance(warn_from, (int, float)) or not 0 < warn_from <= 1:
             raise InputError(f"warn_from is a probability, more than 0 and at most 1, got {warn_from!r}")
         listed: list[ToolDefinition] = []
         size: int | None
@@ -192,6 +193,13 @@ class ToolMonitor:
         if isinstance(called, (str, bytes)) or not isinstance(called, Iterable):
             raise InputError(f"called must be a list of names or ToolCalls, got {called!r}")
         calls = [each if isinstance(each, ToolCall) else ToolCall(each) for each in called]
+        for each in calls:
+            if not isinstance(each.name, str):
+                raise InputError(
+                    f"called must be a list of names or ToolCalls, got one called {shown_value(each.name)}"
+                )
+        if not isinstance(query, str) or not isinstance(kind, str):
+            raise InputError(f"query and kind must be texts, got {shown_value(query)} and {shown_value(kind)}")
         problems = [_problem(each, offered.get(each.name)) for each in calls]
         tokens = sum(tool.tokens for tool in definitions)
         labelled = self.monitor.labels.of_query(query_id, query)
@@ -412,12 +420,21 @@ class ToolMonitor:
 
 
 def _definition(tool: str | ToolDefinition) -> ToolDefinition:
-    return tool if isinstance(tool, ToolDefinition) else ToolDefinition(str(tool))
+    if not isinstance(tool, ToolDefinition):
+        return ToolDefinition(str(tool))
+    for what, value, kinds in (
+        ("name", tool.name, str),
+        ("description", tool.description, str),
+        ("tokens", tool.tokens, int),
+    ):
+        if not isinstance(value, kinds):
+            raise InputError(f"the {what} of a tool must be a {kinds.__name__}, got {shown_value(value)}")
+    return tool
 
 
 def _definitions(shown: Mapping[str, int] | Iterable[ToolDefinition | str]) -> list[ToolDefinition]:
     if isinstance(shown, Mapping):
-        return [ToolDefinition(name, tokens=tokens) for name, tokens in shown.items()]
+        return [_definition(ToolDefinition(name, tokens=tokens)) for name, tokens in shown.items()]
     if isinstance(shown, (str, bytes)) or not isinstance(shown, Iterable):
         raise InputError(f"shown must be a list of tools or {{name: tokens}}, got {shown!r}")
     return [_definition(tool) for tool in shown]
