@@ -245,6 +245,8 @@ def measure_all(
     judged: Mapping[str, JudgedRun], measures: Sequence[str | Measure] | str | None, depths: Sequence[int] | None
 ) -> Measured:
     """Measure every run with every measure at all its depths."""
+    if not isinstance(judged, Mapping) or not all(isinstance(run, JudgedRun) for run in judged.values()):
+        raise InputError(f"judged must be {{name: JudgedRun}}, as `join` makes them, got {shown(judged)}")
     if not judged:
         raise InputError("there are no runs to evaluate")
     first = next(iter(judged.values()))

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from rag_selectivity.errors import SelectivityError
+from tests.fuzz.cover import FILES, NAMES, NOT_TRIED, files_read, public_names
 from tests.fuzz.kind import Kind
 from tests.fuzz.kinds import KINDS
 from tests.fuzz.running import tried
@@ -37,6 +38,13 @@ def test_the_inputs_of_a_kind_are_not_all_refused(kind, tmp_path_factory) -> Non
             continue
         return
     pytest.fail(f"each of 60 inputs of the kind {kind.name} was refused")
+
+
+def test_every_public_name_and_every_file_of_a_command_has_a_kind() -> None:
+    """What is new gets a kind, or a reason for none, in tests/fuzz/cover.py."""
+    assert public_names() == {*NAMES, *NOT_TRIED}
+    assert files_read() == set(FILES)
+    assert {*NAMES.values(), *FILES.values()} <= {kind.name for kind in KINDS}
 
 
 def test_a_fault_is_found_and_named(tmp_path) -> None:

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.origins import NO_GRADE, Chosen
 from rag_selectivity.data.qrels import Qrels
@@ -29,6 +30,7 @@ from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.session import run_blocking
 from rag_selectivity.grading.store import LabelReading, Store
 from rag_selectivity.io.corpus import corpus_texts
+from rag_selectivity.io.reading import is_path
 from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck, ClaimMeasure
 from rag_selectivity.wording import counted
 
@@ -141,6 +143,8 @@ class SingleQuery:
         gate: Gate | None = None,
     ) -> None:
         self.judge = judge_of(judge)
+        if not is_path(store):
+            raise InputError(f"store must be the path of a label store, got {shown(store)}")
         self.store = Path(store)
         self.rubric = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
         self.stopped: str | None = None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rag_selectivity.data.cells import shown
 from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.grades import Scale, scale_named
+from rag_selectivity.data.grades import SCALES, Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -92,6 +92,8 @@ def join(
     """
     _check_kinds(qrels, run, pool, controls)
     policy, form = resolve_policy(policy), IdForm.of(ids)
+    if not isinstance(scale, (str, Scale, type(None))):
+        raise InputError(f"unknown scale {shown(scale)} (known: {', '.join(SCALES)})")
     qrels = qrels.on_scale(scale or qrels.scale or policy.scale).in_form(form)
     scale = scale_named(qrels.scale or "trec")
     if not len(qrels):

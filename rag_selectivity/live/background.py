@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.gate import Gate, Spending
@@ -76,8 +77,12 @@ class BackgroundGrader:
         waiting: int = 100,
         seed: int = 7,
     ) -> None:
-        if isinstance(share, bool) or not 0 <= share <= 1:
-            raise InputError(f"share must be a number from 0 to 1, got {share!r}")
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
+            raise InputError(f"share must be a number from 0 to 1, got {shown(share)}")
+        if isinstance(waiting, bool) or not isinstance(waiting, int) or waiting < 1:
+            raise InputError(f"waiting must be a whole number ≥ 1, got {shown(waiting)}")
+        if not isinstance(seed, int):
+            raise InputError(f"seed must be a whole number, got {shown(seed)}")
         self._gate = Gate(limits, budget, through=gate)
         self._single = SingleQuery(judge, store, rubric=rubric, gate=self._gate)
         self._share = share

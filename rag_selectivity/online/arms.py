@@ -23,7 +23,7 @@ FAULT_LEVEL = 0.001
 #: The most values of an arm in a block.
 _LARGEST_BLOCK = 20
 _MOST_IMPRESSIONS = 1 << 50
-#: Squares of larger margins are infinite.
+#: Squares of larger values, bounds and margins are infinite.
 _LARGEST = 1e100
 
 
@@ -486,6 +486,12 @@ def _numbers(values: Any, what: str) -> FloatArray:
     if not np.isfinite(array).all():
         place = int(np.argmax(~np.isfinite(array)))
         raise InputError(f"{what}: value {place + 1} is {array[place]}; leave out what is unknown, in both arms alike")
+    large = np.abs(array) > _LARGEST
+    if large.any():
+        place = int(np.argmax(large))
+        raise InputError(
+            f"{what}: value {place + 1} is {array[place]:g}, whose square no number holds; give the metric in another unit"
+        )
     return array
 
 
@@ -494,8 +500,10 @@ def _checked_bounds(bounds: Any, what: str) -> tuple[float, float]:
         low, high = (float(end) for end in bounds)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{what} must be two numbers (low, high), got {shown(bounds)}") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InputError(f"{what} must be two finite numbers, the lower one first, got {shown(bounds)}")
+    if not -_LARGEST <= low < high <= _LARGEST:
+        raise InputError(
+            f"{what} must be two numbers from {-_LARGEST:g} to {_LARGEST:g}, the lower one first, got {shown(bounds)}"
+        )
     return low, high
 
 

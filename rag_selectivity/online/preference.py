@@ -170,7 +170,11 @@ class _Votes:
 
     def _know(self, team: Mapping[str, str], row: Record, where: str) -> None:
         known = self._systems
-        if not self._known.issuperset(team.values()):
+        try:
+            is_known = self._known.issuperset(team.values())
+        except TypeError:  # A value without a hash, which the loop refuses by name.
+            is_known = False
+        if not is_known:
             for system in team.values():
                 if system in known:
                     continue

@@ -43,19 +43,20 @@ class Scripted:
         self._random = random
 
     async def __call__(self, messages: Any, schema: Any) -> Any:
-        answer = {name: _value_of(field) for name, field in schema["properties"].items()}
+        answer = {name: _value_of(field, schema) for name, field in schema["properties"].items()}
         return answer if self._random is None else changed_value(self._random, answer, JSON_ATOMS)
 
 
-def _value_of(field: Any) -> Any:
+def _value_of(field: Any, root: Any) -> Any:
+    if "$ref" in field:
+        field = root["$defs"][field["$ref"].rpartition("/")[2]]
     kind = field.get("type")
     if "enum" in field:
         return field["enum"][0]
     if kind == "array":
-        length = max(field.get("minItems", 1), 1)
-        return [_value_of(field.get("items", {"type": "string"}))] * length
+        return [_value_of(field.get("items", {"type": "string"}), root)]
     if kind == "object":
-        return {name: _value_of(each) for name, each in field.get("properties", {}).items()}
+        return {name: _value_of(each, root) for name, each in field.get("properties", {}).items()}
     return {"integer": 1, "number": 1.0, "boolean": True}.get(str(kind), "x is y")
 
 
@@ -165,9 +166,18 @@ def tools(random: Random, folder: Path) -> object:
     return monitor.report().to_text()
 
 
+def background(random: Random, folder: Path) -> object:
+    """A grader in the background with changed options; it is offered a retrieval without texts, so no thread starts."""
+    options: dict[str, Any] = {"judge": Scripted(), "store": folder / "labels.db", "share": 1, "waiting": 3, "seed": 3}
+    grader = rs.BackgroundGrader(**changed_one(random, {**options, "budget": rs.Budget(calls=3), "limits": LIMITS}))
+    grader.offer(rs.Retrieval("q", ["d1"]), lambda graded: None)
+    return grader.left_out
+
+
 KINDS: tuple[Kind, ...] = (
     Kind("stored claims", stored_claims),
     Kind("claims", claims),
     Kind("measured answers", answers),
     Kind("tools", tools),
+    Kind("background grading", background),
 )

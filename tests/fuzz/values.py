@@ -18,7 +18,7 @@ from rag_selectivity.measures import udcg
 from rag_selectivity.results.query_scorer import QueryScorer
 from rag_selectivity.single import evaluate_query
 from tests.fuzz.changes import ATOMS, changed_text, changed_value
-from tests.fuzz.kind import FEW, Kind
+from tests.fuzz.kind import FEW, Kind, changed_one
 from tests.fuzz.seeds import LABELS, RUN, TEXTS
 
 # -- texts ---------------------------------------------------------------------------------------------------
@@ -121,6 +121,30 @@ def made(random: Random, folder: Path) -> object:
             return random.choice((rs.Qrels.of, rs.Run.of))(frame).to_dict()
 
 
+JOIN: dict[str, Any] = {
+    "corpus_size": 100,
+    "corpus": ["d1", "d2", "d3", "d4"],
+    "passages_of": {"d1": 2},
+    "scale": "utility",
+    "policy": "trec_eval",
+    "name": "run",
+    "ids": "strip",
+}
+
+
+def joined(random: Random, folder: Path) -> object:
+    """`join` and `evaluate_joined` with a changed argument."""
+    names = random.sample(list(JOIN), 2)
+    options = {name: JOIN[name] for name in names} | {"scale": "utility"}
+    of_join = random.random() < 0.6
+    judged = rs.join(rs.Qrels.of(LABELS), rs.Run.of(RUN), **(changed_one(random, options) if of_join else options))
+    measured = {"measures": ["Success@1", "RA-nWG@2"], "depths": [1, 2], "bootstrap": FEW, "used_models": ["m"]}
+    given = {"judged": {"a": judged}, **measured}
+    report = rs.evaluate_joined(**(given if of_join else changed_one(random, given)))
+    report.to_text()
+    return report
+
+
 RETRIEVAL = {
     "query": "q1",
     "shown": ["d1", "d2"],
@@ -208,6 +232,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("small texts", small_text),
     *(Kind(f"call {part}", call) for part in range(1, 5)),
     Kind("labels and runs", made),
+    Kind("joins", joined),
     Kind("one query", one_query),
     Kind("numbers", number),
     Kind("grading", graded),
