@@ -16,18 +16,26 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity import golden, online
+from rag_selectivity.answers.given import answers_given
+from rag_selectivity.answers.references import read_references
 from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.data.policy import resolve_policy
+from rag_selectivity.decision.measured_costs import measured_costs
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
 from rag_selectivity.grading.store.recovery import recover
+from rag_selectivity.io.groups import near_duplicates
+from rag_selectivity.io.scores import answer_scores
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.spans import read_span_file
+from rag_selectivity.live.tools import ToolCall, ToolDefinition
 from rag_selectivity.measures import udcg
 from rag_selectivity.single import Labels, QueryScorer, document_ids, evaluate_query, passage_identity
-from tests.fuzz.seeds import LABELS, RUN, SPANS, seeds
+from tests.fuzz import golden as fuzzed_golden
+from tests.fuzz.seeds import LABELS, RUN, SPANS, TEXTS, seeds
 
 NO_LIST = np.array(3)
 
@@ -403,3 +411,167 @@ def test_blank_lines_within_a_quoted_cell_are_part_of_it(tmp_path, text) -> None
     assert dict(read_texts(path, "corpus")) == {"d1": text, "d2": "plain"}
     path.write_bytes(f'query_id,doc_id,grade\n"{text}",d,3\n\nq,d,1\n'.encode())
     assert rs.read_qrels(path).to_dict() == {text: {"d": 3}, "q": {"d": 1}}
+
+
+# -- golden sets, online evaluation, tables, claims, answers and tools -------------------------------------------
+
+DRAFT = {"impression": "i1", "query": "q1", "team": {"d1": "a", "d2": "b"}, "passages": ["d1", "d2"]}
+NUMBERS = np.array([1, 2])
+
+
+def experiment(metric: Any = "cited", **options: Any) -> online.Experiment:
+    return online.Experiment([online.Metric(metric)], **options)
+
+
+def of_a_table(name: str, value: Any) -> Any:
+    return evaluated(**{name: value}, measures=["RA-nWG@2"], depths=[])
+
+
+async def one_claim(messages: Any, schema: Any) -> Any:
+    return {}
+
+
+def claims_of(**given: Any) -> Any:
+    return rs.check_claims(**{"samples": [], **given}, store="unused.db", judge=one_claim, progress=False)
+
+
+def answers_of(**options: Any) -> Any:
+    given: dict[str, Any] = {"run": {"a": RUN}, "corpus": {}, "queries": {}, "references": {"q1": "x"}}
+    return rs.measure_answers(**{**given, **options}, model=one_claim, store="unused.db", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: online.citations(b"", ["d1"]), "the answer must be a text"),
+        (lambda: online.citations("[d1]", 7), "the passages must be a list of names"),
+        (lambda: online.credit(3), "the cited passages must be a list of names"),
+        (lambda: online.credit([["d1"]]), "the cited passages must be a list of names"),
+        (lambda: online.credit(marks="d1"), "marks must be .passage: number., got 'd1'"),
+        (lambda: online.impression(NUMBERS).__enter__(), "impression: id must be a text"),
+        (lambda: online.citation_rates([DRAFT], level="x"), "level must be more than 0 and less than 1"),
+        (lambda: online.preference("no such file"), "no such file"),
+        (lambda: online.preference("x" * 5000), "name too long"),
+        (lambda: online.preference([DRAFT | {"team": {"d1": []}, "credit": {}}]), "team names the system .."),
+        (lambda: list(online.join_records([DRAFT | {"passages": 1.5}])), "record 1: passages must be the ids"),
+        (lambda: list(online.join_records([DRAFT | {"query": math.nan}])), "record 1: query must be a text"),
+        (lambda: list(online.join_records([DRAFT | {"team": {"d1": math.inf}}])), "must be the name of a system"),
+        (lambda: list(online.join_records([DRAFT | {"systems": 3}])), "systems must be the names of both"),
+        (lambda: list(online.join_records([DRAFT | {"shuffled": math.nan}])), "shuffled must be true or false"),
+        (lambda: experiment(["a"]), "the name of a metric must be a text"),
+        (lambda: experiment(arms=3), "arms must be a list of names"),
+        (lambda: experiment(covariate="x"), "covariate must be a dict by metric"),
+        (lambda: experiment(covariate={"cited": ("before",)}), "covariate of 'cited' must be .column, .low, high.."),
+        (lambda: experiment().add(3), "row 1: must be a row such as"),
+        (lambda: experiment().add({"arm": "a", "cited": NUMBERS}), "row 1: cited must be a number"),
+        (lambda: experiment().decide(detect=[1]), "detect must be a dict by metric"),
+        (lambda: online.compare_arms([0, 1], [1, 1], detect=10**400), "detect must be a number above 0 and at most"),
+        (lambda: online.compare_arms([0, 1], [1, 1], planned=(10**400, 1)), "planned must be the shares"),
+        (lambda: online.compare_arms([0, 1], [1, 1], "mean", bounds=(0, 10**400)), "bounds must be two numbers"),
+        (
+            lambda: online.compare_arms([0, 1e200], [1, 1], "mean", sequential=False),
+            "outcome of arm a: value 2 is 1e.200, whose square no number holds",
+        ),
+        (lambda: golden.queries(["who?"], by=1.5), "by .--by. must be the name of a column"),
+        (lambda: golden.queries(["who?"], by=["x"]), "by .--by. must be the name of a column"),
+        (lambda: of_a_table("weights", dict.fromkeys(LABELS, NUMBERS)), "the weight of query 'q1' is array"),
+        (lambda: near_duplicates(TEXTS, threshold="x"), "threshold must be from 0.3 to 1"),
+        (lambda: rs.sweep(LABELS, RUN, corpus_size=9, scale="utility", max_loss="x"), "max_loss must be at least 0"),
+        (lambda: measured_costs({"q1": {"tokens": NUMBERS}}, ["a"]), "tokens is array"),
+        (lambda: measured_costs(np.array(3), ["a"]), "costs: expected a path"),
+        (lambda: answer_scores(np.array(3), ["a"], ["q1"]), "scores: expected numbers, rows or a table"),
+        (lambda: answer_scores([{"query_id": "q1", "score": NUMBERS}], ["a"], ["q1"]), "score"),
+        (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=("x",)), "no column .'x',."),
+        (lambda: answers_given(7), "scores: give a file, a frame or a list of dicts"),
+        (lambda: answers_given([], ends=7), "ends must be two numbers"),
+        (lambda: answers_given([], correct_from="x"), "correct_from .--correct-from. must be above 0"),
+        (lambda: answers_given([{"query_id": "q", "k": 1, "score": 1}], baseline=[]), "the baseline .. is none of"),
+        (lambda: read_references({"q1": np.array([])}), "the reference is an empty list"),
+        (lambda: claims_of(measures=[3]), "measures must be a list of names"),
+        (lambda: claims_of(checks="recall"), "checks must be a list of names"),
+        (lambda: claims_of(depths=3), "depths must be a list of whole numbers"),
+        (lambda: claims_of(samples=3), "samples: give a file"),
+        (lambda: answers_of(controls=3), "controls must be a list of names"),
+        (lambda: answers_of(orders=3), "orders must be a list of names"),
+        (lambda: answers_of(scores=3), "scores must be a list of names"),
+        (lambda: answers_of(junk=True), "give a list of whole numbers"),
+        (lambda: answers_of(baseline=[]), "the baseline .. is none of the runs a"),
+        (lambda: rs.ToolMonitor(warn_from="x"), "warn_from is a probability"),
+        (lambda: rs.ToolMonitor().call("q", ["t"], [NUMBERS]), "called must be a list of names"),
+        (lambda: rs.ToolMonitor().call("q", {1.5: 1}), "the name of a tool must be a str, got 1.5"),
+        (lambda: rs.ToolMonitor().call(3, ["t"]), "query and kind must be texts"),
+        (lambda: rs.ToolMonitor(catalogue=10**400), "corpus_size"),
+        (lambda: rs.BackgroundGrader(one_claim, "x.db", share="x"), "share must be a number from 0 to 1"),
+        (lambda: rs.BackgroundGrader(one_claim, "x.db", waiting="x"), "waiting must be a whole number ≥ 1"),
+        (lambda: rs.BackgroundGrader(one_claim, 3), "store must be the path of a label store"),
+        (lambda: rs.evaluate_joined(NUMBERS), "judged must be .name: JudgedRun."),
+        (lambda: rs.evaluate_joined({"a": 1.5}), "judged must be .name: JudgedRun."),
+        (lambda: rs.join(rs.Qrels.of(LABELS), rs.Run.of(RUN), scale=np.array([])), "unknown scale array"),
+    ],
+)
+def test_what_is_no_value_of_newer_functions_is_refused_by_name(call, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        call()
+
+
+def test_what_a_log_cannot_hold_is_refused_and_the_log_stays_readable(tmp_path) -> None:
+    log = online.RecordLog(tmp_path / "log.jsonl")
+    log.draft(online.interleave({"a": ["d1"], "b": ["d2"]}, k=2, seed="i1"), "q")
+    with pytest.raises(rs.InputError, match=r"the credit of an impression must be .passage: number."):
+        log.credit("i1", 3)  # type: ignore[arg-type]
+    log.close()
+    assert [row["impression"] for row in online.join_records(tmp_path / "log.jsonl")] == ["i1"]
+
+
+def test_arrays_in_a_table_of_slices_are_texts_of_their_own() -> None:
+    rows = [{"query_id": query, "kind": NUMBERS} for query in LABELS]
+    assert set(evaluated(by=rows, measures=["RA-nWG@2"], depths=[]).runs["run"].slices["kind"]) == {"[1 2]"}
+
+
+def test_vectors_whose_header_is_no_python_are_refused(tmp_path) -> None:
+    np.save(tmp_path / "v.npy", np.eye(2))
+    content = (tmp_path / "v.npy").read_bytes()
+    (tmp_path / "v.npy").write_bytes(content.replace(b"}", b"(", 1))
+    with pytest.raises(rs.InputError, match="not an array of numbers"):
+        golden.queries(["a b", "c d"], group="vectors", vectors=tmp_path / "v.npy")
+
+
+def test_a_version_in_which_some_queries_have_a_weight_is_refused(tmp_path) -> None:
+    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    rows = [json.loads(line) for line in (path / "queries.jsonl").read_text().splitlines()]
+    del rows[1]["weight"]
+    content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    (path / "queries.jsonl").write_bytes(content)
+    fuzzed_golden.put_hash(path, "queries.jsonl", content)
+    with pytest.raises(rs.InputError, match=r"queries.jsonl:2: the weight of a query must be a number above 0"):
+        golden.GoldenSet.read(path)
+
+
+@pytest.mark.parametrize("options", [{"rule": []}, {"judges": [{}]}, {"judges": 3}, {"measures": Path("x")}])
+def test_judges_rules_and_measures_of_a_check_must_be_names(tmp_path, options) -> None:
+    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    given = {"rule": "median", "runs": {"a": RUN}, "depths": [2], **options}
+    with pytest.raises(rs.InputError, match=r"the rule for several judges must be|must be a list of names"):
+        golden.check(path, **given)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        3,
+        {"type": 3},
+        {"required": 3},
+        {"required": [[]]},
+        {"properties": [1]},
+        {"allOf": 3},
+        {"anyOf": True},
+        {"enum": 3},
+        {"properties": {"x": {"minimum": "a", "exclusiveMaximum": []}}},
+        {"properties": {"x": {"type": "string", "minLength": "a"}}},
+    ],
+)
+def test_a_schema_of_a_tool_with_wrong_parts_says_nothing_and_ends_no_call(schema) -> None:
+    monitor = rs.ToolMonitor()
+    call = ToolCall("t", {"x": 1} if "string" not in str(schema) else {"x": "a"})
+    monitor.call("q", [ToolDefinition("t", "does", schema)], [call])
+    assert monitor.report().to_dict()["calls"] == 1

@@ -490,7 +490,8 @@ def _numbers(values: Any, what: str) -> FloatArray:
     if large.any():
         place = int(np.argmax(large))
         raise InputError(
-            f"{what}: value {place + 1} is {array[place]:g}, whose square no number holds; give the metric in another unit"
+            f"{what}: value {place + 1} is {array[place]:g}, whose square no number holds; give the metric in another "
+            "unit"
         )
     return array
 

@@ -107,11 +107,11 @@ def changed_folder(random: Random, folder: Path, name: str) -> Path:
     (root / file).write_bytes(content)
     if name == "set" and not file.endswith("manifest.json") and random.random() < 0.8:
         # With the hash of the former content nothing but the hash would be looked at.
-        _put_hash((root / file).parent, Path(file).name, content)
+        put_hash((root / file).parent, Path(file).name, content)
     return root
 
 
-def _put_hash(version: Path, file: str, content: bytes) -> None:
+def put_hash(version: Path, file: str, content: bytes) -> None:
     """Let the manifest say that the file has this content."""
     manifest = json.loads((version / "manifest.json").read_bytes())
     manifest["files"][file] = {

@@ -127,7 +127,7 @@ ANSWERS: dict[str, Any] = {
     "controls": ["closed-book", "ideal"],
     "orders": ["worst-first"],
     "junk": [0],
-    "scores": ["exact_match"],
+    "scores": ["f1", "exact_match"],
     "instructions": "Answer.",
     "baseline": "a",
     "seed": 3,
@@ -137,7 +137,7 @@ ANSWERS: dict[str, Any] = {
 def answers(random: Random, folder: Path) -> object:
     """Answers of a model that are measured, with changed texts, references or options, or changed answers."""
     names = ["run", "corpus", "queries", "references", *random.sample(list(ANSWERS)[4:], 2)]
-    given = {name: ANSWERS[name] for name in names} | {"depths": [1]}
+    given = {"scores": ["f1"], **{name: ANSWERS[name] for name in names}, "depths": [1]}
     scripted = random.random() < 0.3
     if not scripted:
         given = changed_one(random, given)

@@ -96,7 +96,7 @@ def rows_of(table: str) -> list[dict[str, Any]]:
                 "query_id": query,
                 "run": run,
                 "k": k,
-                "score": (place + len(run)) % 2,
+                "score": (place + len(run)) % 3 / 2,
                 "passages": " ".join(RUN[query][:k]),
             }
             for run, k in (("a", 2), ("random", 2), ("ideal", 2), ("closed-book", 0))
