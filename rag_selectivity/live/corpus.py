@@ -21,7 +21,8 @@ def size_of(corpus_size: Any) -> int | None:
     if corpus_size is None:
         return None
     if isinstance(corpus_size, (str, Real)):
-        if isinstance(corpus_size, (bool, str)) or not corpus_size >= 1:
+        number: Any = corpus_size
+        if isinstance(number, (bool, str)) or not number >= 1:
             raise InputError(f"corpus_size must be a whole number ≥ 1, got {shown(corpus_size)}")
         return whole_count(corpus_size, "corpus_size")
     from rag_selectivity.io.indexes import corpus_size_of_index
