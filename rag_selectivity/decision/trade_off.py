@@ -11,6 +11,7 @@ import numpy as np
 
 from rag_selectivity.caveats import equals_placebo
 from rag_selectivity.compare.differences import differences
+from rag_selectivity.data.cells import iterated
 from rag_selectivity.decision.costs import Costs, pareto
 from rag_selectivity.decision.measured_costs import COLUMNS, TOKENS
 from rag_selectivity.errors import InputError
@@ -61,10 +62,11 @@ def checked_depths(depths: Sequence[int] | None) -> tuple[int, ...]:
     ------
     InputError
     """
-    for depth in depths or ():
+    depths = () if depths is None else list(iterated(depths, "cost_depths (--cost-depths) must be whole numbers ≥ 1"))
+    for depth in depths:
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
             raise InputError(f"cost_depths (--cost-depths) must be whole numbers ≥ 1, got {depth!r}")
-    return tuple(int(depth) for depth in depths or ())
+    return tuple(int(depth) for depth in depths)
 
 
 def trade_offs(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.cells import names_in
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.grading.annotation.making import tasks_for
@@ -287,6 +288,7 @@ def _grade(label: HumanLabel | None) -> int | None:
 def _names(store: Store, labels: Sequence[HumanLabel], annotators: Sequence[str] | None) -> list[str]:
     known = sorted({label.annotator for label in labels})
     if annotators:
+        annotators = names_in(annotators, "annotators")
         unknown = [name for name in annotators if name not in known]
         if unknown:
             raise InputError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import names_in
+from rag_selectivity.data.cells import iterated, names_in, shown
 from rag_selectivity.data.columns import QUERY_NAMES
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.data.qrels import Qrels
@@ -125,7 +125,7 @@ def check(
     reusable = None
     if runs is not None:
         named = {name: run_of(run) for name, run in named_runs(runs).items()}
-        at = sorted(set(depths or (DEFAULT_DEPTH,)))
+        at = _depths(depths)
         judged = _judged(labels, list(texts), named, at)
         chosen = _with_depths(measures, at)
         needs_size = any(parse_measure(each).needs_corpus_size for each in chosen)
@@ -391,6 +391,13 @@ def _not_reusable(found: Reusability, max_shift: float | None, min_tau: float | 
             f"systems, or deeper",
             (tau[0],),
         )
+
+
+def _depths(depths: Any) -> list[int]:
+    given = list(iterated(() if depths is None else depths, "depths must be a list of whole numbers ≥ 1"))
+    if not all(isinstance(depth, int) and not isinstance(depth, bool) and depth >= 1 for depth in given):
+        raise InputError(f"depths must be a list of whole numbers ≥ 1, got {shown(depths)}")
+    return sorted(set(given)) or [DEFAULT_DEPTH]
 
 
 def _with_depths(measures: Sequence[str] | None, depths: Sequence[int]) -> list[str]:

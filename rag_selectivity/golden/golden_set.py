@@ -44,7 +44,11 @@ def versions_of(folder: Path) -> list[int]:
 
 def is_golden_set(path: Path) -> bool:
     """Whether a folder is a golden set, or a version of one."""
-    return path.is_dir() and ((path / MANIFEST).is_file() or bool(versions_of(path)))
+    try:
+        return path.is_dir() and ((path / MANIFEST).is_file() or bool(versions_of(path)))
+    except (OSError, ValueError):
+        # A text that cannot be a path; who reads it says what is wrong.
+        return False
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,15 @@ class GoldenSet:
     @cached_property
     def label_rows(self) -> tuple[Row, ...]:
         """Every label as a row of an export of a label store."""
-        return tuple(row for _, row in _rows(self.folder / LABELS, self.manifest))
+        rows = []
+        for line, row in _rows(self.folder / LABELS, self.manifest):
+            for name, value in row.items():
+                if isinstance(value, (list, dict)):
+                    raise InputError(
+                        f"{self.folder / LABELS}:{line}: {name} must be a text or a number; make the set again"
+                    )
+            rows.append(row)
+        return tuple(rows)
 
     def qrels(self, *, judges: Sequence[str] | None = None, rule: str | None = None, humans: bool = True) -> Qrels:
         """The labels, one grade for each pair; the arguments as in `rag_selectivity.read_qrels`."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, holds_half, shown
+from rag_selectivity.data.cells import checked_id, holds_half, is_missing, shown
 from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, is_frame, optional_column
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
@@ -95,22 +95,22 @@ def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     of_text = optional_column(others, TEXT_NAMES)
     if of_id is None:
         raise InputError(f"{where}: no column for the id of the query; it has {', '.join(map(str, given))}")
-    if given[of_id] in (None, ""):
+    if is_missing(given[of_id]):
         raise InputError(f"{where}: the id of the query is empty")
-    text = None if of_text is None or given[of_text] in (None, "") else given[of_text]
+    text = None if of_text is None or is_missing(given[of_text]) else given[of_text]
     if text is not None and not isinstance(text, str):
         raise InputError(f"{where}: the query is no text, but {shown(text)}")
     if text is not None and not text.isascii() and holds_half(text):
         raise InputError(f"{where}: the query holds half of a surrogate pair, which is no character")
     for name in others:
-        if str(name).lower() in _ID_COLUMNS and given[name] not in (None, "") and str(given[name]) != str(given[of_id]):
+        if str(name).lower() in _ID_COLUMNS and not is_missing(given[name]) and str(given[name]) != str(given[of_id]):
             raise InputError(
                 f"{where}: the columns {of_id} and {name} hold two ids of the query ({shown(given[of_id])} and "
                 f"{shown(given[name])}); remove one of them"
             )
     row: dict[str, Any] = {"query_id": checked_id(str(given[of_id]), where, "query's"), "text": text}
     of_weight = optional_column([name for name in others if name != of_text], ("weight",))
-    if of_weight is not None and given[of_weight] not in (None, ""):
+    if of_weight is not None and not is_missing(given[of_weight]):
         row["weight"] = checked_weight(given[of_weight], where)
     known = {*_ID_COLUMNS, "text", "weight"}
     row |= {str(name): given[name] for name in others if name != of_text and str(name).lower() not in known}

@@ -152,7 +152,7 @@ def queries(
     """
     if vectors is not None and group == EXACT:
         group = VECTORS
-    limit = _checked(group, threshold, vectors, size)
+    limit = _checked(group, threshold, vectors, size, seed)
     questions, empty = read_questions(source)
     forms = _Forms(questions)
     leaders = np.arange(len(forms.keys))
@@ -177,9 +177,9 @@ def queries(
     return QuerySet(found, len(questions), len(forms.keys), len(groups), empty)
 
 
-def _checked(group: str, threshold: float | None, vectors: Any, size: int | None) -> float:
+def _checked(group: str, threshold: float | None, vectors: Any, size: int | None, seed: int) -> float:
     """The threshold; an InputError for arguments that are wrong or do not belong together."""
-    if group not in (EXACT, NGRAMS, VECTORS):
+    if not isinstance(group, str) or group not in (EXACT, NGRAMS, VECTORS):
         names = (EXACT, NGRAMS, VECTORS)
         raise InputError(
             f"group (--group) must be one of {', '.join(names)}, got {group!r}{did_you_mean(group, names)}"
@@ -191,6 +191,8 @@ def _checked(group: str, threshold: float | None, vectors: Any, size: int | None
     limit = THRESHOLDS.get(group, 1.0) if threshold is None else threshold
     if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 < limit <= 1:
         raise InputError(f"threshold (--threshold) must be a number above 0 and at most 1, got {threshold!r}")
+    if not isinstance(seed, int):
+        raise InputError(f"seed (--seed) must be a whole number, got {shown(seed)}")
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
         raise InputError(f"size (--size) must be a whole number ≥ 1, got {size!r}")
     return float(limit)

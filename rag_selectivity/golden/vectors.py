@@ -42,7 +42,7 @@ def vectors_of(given: Any, questions: Sequence[Question]) -> NDArray[np.float64]
         given = [by_id[str(question.id)] for question in questions]
     try:
         matrix = np.array(given, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where}: expected numbers, as many for each question") from None
     if matrix.ndim != 2 or len(matrix) != len(questions):
         raise InputError(

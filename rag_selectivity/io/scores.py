@@ -155,7 +155,7 @@ def _checked_range(score_range: tuple[float, float] | None) -> tuple[float, floa
         return None
     try:
         low, high = (float(end) for end in score_range)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low = high = math.nan
     if not -math.inf < low < high < math.inf:
         raise InputError(f"the range of the scores must be two numbers, the lower one first, got {shown(score_range)}")
@@ -262,7 +262,7 @@ class _Read:
                     f"scores, column=… (--score-column NAME)"
                 )
             return found
-        if self.column not in names:
+        if not isinstance(self.column, str) or self.column not in names:
             raise InputError(
                 f"{where}: no column {self.column!r}{did_you_mean(self.column, names)} (it has {', '.join(names)})"
             )

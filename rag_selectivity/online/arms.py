@@ -143,8 +143,11 @@ class TwoArms:
         planned: tuple[float, float] | None = (1, 1),
         name: str = "outcome",
     ) -> None:
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise InputError(f'kind must be "rate" or "mean", got {kind!r}')
+        for what, value in (("sequential", sequential), ("clip", clip)):
+            if not isinstance(value, (bool, np.bool_)):
+                raise InputError(f"{what} must be True or False, got {shown(value)}")
         self.kind, self.sequential, self.name = kind, bool(sequential), name
         self._clip = clip
         self._bounds = (0.0, 1.0) if kind == RATE else _checked_bounds(bounds, "bounds")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import shown
+from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.records import check_level, finite
 from rag_selectivity.results.online import (
@@ -58,7 +58,7 @@ def foretold(experiments: Iterable[Mapping[str, Any]], *, level: float = 0.95) -
     check_level(level)
     pairs: dict[str, list[tuple[float, float, int | None]]] = {}
     number, unshown, undecided = 0, 0, 0
-    for number, experiment in enumerate(experiments, 1):
+    for number, experiment in enumerate(iterated(experiments, "experiments must be a list"), 1):
         where = f"experiment {number}"
         if not isinstance(experiment, Mapping) or "online" not in experiment:
             raise InputError(

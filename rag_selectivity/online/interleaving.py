@@ -147,6 +147,8 @@ def interleave(lists: Mapping[str, Sequence[str]], *, k: int, seed: str | int, m
             f"method must be one of {', '.join(METHODS)}, got {method!r}{did_you_mean(str(method), METHODS)}"
         )
     first, second = (lists[name] for name in systems)
+    # A draft holds no more than both lists, and a coin is made for each slot.
+    k = min(k, len(first) + len(second))
     team: dict[str, str] = {}
     # A lone surrogate of an id must not end a request.
     key = _PURPOSE + method.encode() + b":" + id_.encode("utf-8", "surrogatepass")

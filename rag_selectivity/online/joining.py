@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -170,6 +171,8 @@ def join_records(source: Any, *, remember: int = REMEMBERED, max_faults: float =
     for name, value in (("remember", remember), ("max_faults", max_faults)):
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
             raise InputError(f"{name} must be a number ≥ 0, got {shown(value)}")
+    if remember == math.inf:
+        raise InputError("remember must be a number of impressions, which bounds the memory, got inf")
     if max_faults > 1:
         raise InputError(f"max_faults must be a share from 0 to 1, got {shown(max_faults)}")
     if isinstance(source, Mapping):

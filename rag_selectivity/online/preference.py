@@ -99,9 +99,11 @@ def preference(
     >>> found.candidate, found.wins, found.losses, found.verdict, round(found.p, 4)
     ('b', 30, 10, 'better', 0.0022)
     """
-    if unit not in (AUTO, *UNITS):
+    if not isinstance(unit, str) or unit not in (AUTO, *UNITS):
         raise InputError(f"unit must be auto, {', '.join(UNITS[:-1])} or {UNITS[-1]}, got {unit!r}")
     check_level(level)
+    if not isinstance(sequential, (bool, np.bool_)):
+        raise InputError(f"sequential must be True or False, got {shown(sequential)}")
     if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < 0.5):
         raise InputError(
             f"margin must be above 0 and below 0.5, the distance of a share of wins from 1/2, got {margin!r}"
@@ -316,7 +318,7 @@ class _Votes:
         if not self._known.issuperset(names):
             raise InputError(f"systems names {names[0]!r} and {names[1]!r}, but the teams {self._systems}")
         if baseline is not None:
-            if baseline not in names:
+            if not isinstance(baseline, str) or baseline not in names:
                 raise InputError(f"baseline {baseline!r} is none of the systems {names[0]!r} and {names[1]!r}")
             return baseline, names[1] if baseline == names[0] else names[0]
         return names[0], names[1]

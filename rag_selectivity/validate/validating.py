@@ -154,7 +154,7 @@ def validate(
 def _checked_borders(borders: Sequence[float]) -> tuple[float, ...]:
     try:
         limits = tuple(sorted({float(border) for border in borders}))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         limits = (math.nan,)
     if not all(0 < border < math.inf for border in limits):
         raise InputError(f"the borders of K/N_p must be numbers above 0, as in [0.5, 1, 2], got {borders!r}")

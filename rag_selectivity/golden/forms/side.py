@@ -137,7 +137,9 @@ def read_side(folder: Path) -> Side | None:
         where = f"{file}:{number}"
         try:
             row = json_value(line)
-        except ValueError as error:
+            # Python reads NaN and Infinity, which JSON lacks and no version can hold.
+            json_line(row)
+        except (TypeError, ValueError) as error:
             raise InputError(f"{where}: not JSON ({error}); {_AGAIN}") from None
         if side is None:
             found = row.get("schema") if isinstance(row, dict) else None
@@ -150,6 +152,8 @@ def read_side(folder: Path) -> Side | None:
             manifest = Manifest.of_dict(row["manifest"], where)
             side = Side(row["form"], manifest, row["judges"], row["rule"], row["full_corpus"], row["rubric"])
         elif "query" in row:
+            if "query_id" not in row["columns"]:
+                raise InputError(f"{where}: columns lacks query_id; {_AGAIN}")
             id_ = row["query"]["query_id"]
             # In the order of the columns, so that the row is written as it was.
             side.queries[id_] = {name: row["query"].get(name) for name in row["columns"]}

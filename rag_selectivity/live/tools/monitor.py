@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rag_selectivity.data.cells import iterated
 from rag_selectivity.data.cells import shown as shown_value
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
@@ -121,7 +122,7 @@ class ToolMonitor:
         else:
             if isinstance(catalogue, (str, bytes)) or not isinstance(catalogue, Iterable):
                 raise InputError(f"catalogue must be a number of tools ≥ 1 or a list of them, got {catalogue!r}")
-            listed = [_definition(tool) for tool in catalogue]
+            listed = [_definition(tool) for tool in iterated(catalogue, "catalogue must be a list of tools")]
             size = len({tool.name for tool in listed})
         names = Counter(tool.name for tool in listed)
         if size is not None and (isinstance(size, bool) or size < 1):
