@@ -22,6 +22,7 @@ from rag_selectivity.answers.references import read_references
 from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.decision.measured_costs import measured_costs
+from rag_selectivity.decision.trade_off import checked_depths
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.judge import Reply
@@ -34,6 +35,7 @@ from rag_selectivity.live.spans import read_span_file
 from rag_selectivity.live.tools import ToolCall, ToolDefinition
 from rag_selectivity.measures import udcg
 from rag_selectivity.single import Labels, QueryScorer, document_ids, evaluate_query, passage_identity
+from rag_selectivity.validate.validating import _checked_borders
 from tests.fuzz import golden as fuzzed_golden
 from tests.fuzz.seeds import LABELS, RUN, SPANS, TEXTS, seeds
 
@@ -472,6 +474,26 @@ def answers_of(**options: Any) -> Any:
             lambda: online.compare_arms([0, 1e200], [1, 1], "mean", sequential=False),
             "outcome of arm a: value 2 is 1e.200, whose square no number holds",
         ),
+        (lambda: online.preference([DRAFT], unit=NUMBERS), "unit must be auto"),
+        (lambda: online.preference([DRAFT], sequential=NUMBERS), "sequential must be True or False"),
+        (lambda: online.preference([DRAFT | {"credit": {"d1": 1}}], baseline=NUMBERS), "baseline array"),
+        (lambda: online.join_records([DRAFT], remember=math.inf), "remember must be a number of impressions"),
+        (lambda: online.compare_arms([0], [1], NUMBERS), 'kind must be "rate" or "mean"'),
+        (lambda: online.compare_arms([0], [1], clip=NUMBERS), "clip must be True or False"),
+        (lambda: online.foretold(7), "experiments must be a list, got 7"),
+        (lambda: golden.queries(["who?"], group=NUMBERS), "group .--group. must be one of"),
+        (lambda: golden.queries(["who?"], seed="x", size=1), "seed .--seed. must be a whole number"),
+        (lambda: golden.queries(["who?"], group="vectors", vectors=[[10**400]]), "expected numbers, as many for each"),
+        (
+            lambda: golden.build("unmade", labels=LABELS, queries=[{"id": "q1", "text": NUMBERS}]),
+            "the query is no text",
+        ),
+        (lambda: golden.build("unmade", labels="x" * 5000, queries=TEXTS), "name too long"),
+        (lambda: _checked_borders([10**400]), "the borders of K/N_p must be numbers above 0"),
+        (lambda: answer_scores([], ["a"], ["q1"], score_range=(0, 10**400)), "the range of the scores must be"),
+        (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=NUMBERS), "no column array"),
+        (lambda: checked_depths(3), "cost_depths .--cost-depths. must be whole numbers ≥ 1"),
+        (lambda: rs.ToolMonitor(catalogue=np.array(3)), "catalogue must be a list of tools"),
         (lambda: golden.queries(["who?"], by=1.5), "by .--by. must be the name of a column"),
         (lambda: golden.queries(["who?"], by=["x"]), "by .--by. must be the name of a column"),
         (lambda: of_a_table("weights", dict.fromkeys(LABELS, NUMBERS)), "the weight of query 'q1' is array"),
@@ -575,3 +597,43 @@ def test_a_schema_of_a_tool_with_wrong_parts_says_nothing_and_ends_no_call(schem
     call = ToolCall("t", {"x": 1} if "string" not in str(schema) else {"x": "a"})
     monitor.call("q", [ToolDefinition("t", "does", schema)], [call])
     assert monitor.report().to_dict()["calls"] == 1
+
+
+def test_a_draft_takes_any_k_and_is_the_same_beyond_its_lists() -> None:
+    lists = {"a": ["d1", "d2"], "b": ["d2", "d3"]}
+    for method in ("team-draft", "balanced", "probabilistic"):
+        large = online.interleave(lists, k=2**63, seed="i", method=method)
+        assert large == online.interleave(lists, k=4, seed="i", method=method)
+        assert online.interleave({"a": [], "b": []}, k=3, seed="i", method=method).passages == []
+
+
+def changed_lines(path: Path, number: int, change: Any) -> bytes:
+    """The content of a file of JSON lines with one of them changed."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    change(rows[number])
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
+def test_a_label_of_a_version_whose_cell_is_a_list_is_refused(tmp_path) -> None:
+    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    content = changed_lines(path / "labels.jsonl", 0, lambda row: row.update(reason=[1]))
+    (path / "labels.jsonl").write_bytes(content)
+    fuzzed_golden.put_hash(path, "labels.jsonl", content)
+    with pytest.raises(rs.InputError, match=r"labels.jsonl:1: reason must be a text or a number"):
+        assert golden.GoldenSet.read(path).label_rows
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda row: row["query"].update(note=math.nan), "jsonl:2: not JSON"),
+        (lambda row: row["columns"].remove("query_id"), "jsonl:2: columns lacks query_id"),
+    ],
+)
+def test_a_side_file_whose_queries_cannot_be_written_again_is_refused(tmp_path, change, message) -> None:
+    path = fuzzed_golden.put_folder(tmp_path, "beir")
+    side = path / "golden-set.side.jsonl"
+    side.write_bytes(changed_lines(side, 1, change))
+    with pytest.raises(rs.InputError, match=message):
+        golden.import_set(path, tmp_path / "new")
+    assert not (tmp_path / "new").exists()

@@ -170,10 +170,12 @@ def references(random: Random, folder: Path) -> object:
 
 KINDS: tuple[Kind, ...] = (
     Kind("weights", of_option("weights", "weights")),
-    Kind("slices", of_option("by", "slices", measures=["AP"], depths=[], bootstrap=None)),
+    Kind("slices", of_option("by", "slices", measures=["RA-nWG@2"], depths=[], bootstrap=None)),
     Kind("groups", of_option("groups", "groups", measures=["RA-nWG(distinct=true)@2", "Redundancy@2"])),
     Kind("token lengths", of_option("tokens", "lengths", measures=["RA-nWG@4tok", "Success@9tok"], depths=[])),
-    Kind("texts for slices", of_option("queries", "asked", by="length")),
+    Kind(
+        "texts for slices", of_option("queries", "asked", by="length", measures=["RA-nWG@2"], depths=[], bootstrap=None)
+    ),
     Kind("costs", costs),
     Kind("small tables", small),
     Kind("texts", texts),
