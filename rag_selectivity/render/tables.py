@@ -112,6 +112,7 @@ _SWEPT = {
     "BoR_max": "ceiling",
     "headroom": "headroom",
     "lambda": "lambda",
+    "slots_per_relevant": "K/N_p",
     "doubling": "×2",
     "doubling_predicted": "×2 sparse",
     "RA-nWG": "RA-nWG",
@@ -161,6 +162,8 @@ def _swept(run: RunSweep) -> tuple[list[str], list[list[str]]]:
     shown = {1 << i for i in range(last.bit_length())} | {last, advice.max_k}
     shown |= {depth for depth in (advice.K, advice.within_tokens) if depth}
     names = [name for name in _SWEPT if name in run.rows[0]]
+    if all(row["slots_per_relevant"] is None for row in run.rows):
+        names.remove("slots_per_relevant")
     rows = []
     for row in run.rows:
         if row["K"] in shown:
