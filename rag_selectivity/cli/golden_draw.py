@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import named_files
+from rag_selectivity.cli.inputs import corpus_size_of, named_files
 from rag_selectivity.cli.output import note, put, refuse_standard_output
 from rag_selectivity.cli.tasks import task_format, task_targets, write_tasks
 from rag_selectivity.cli.writable import OF_OUTPUT
@@ -68,6 +68,14 @@ def golden_draw(
             "Pairs of decide:N: by the expected change of the difference (expected), or by the largest (largest).",
         ),
     ] = "expected",
+    corpus_size: Annotated[
+        str | None,
+        o.input_file(
+            "Passages in the corpus, for a measure of decide:N that needs them (default: those of --corpus).",
+            o.MEASURES,
+            metavar="N",
+        ),
+    ] = None,
     seed: o.SeedOption = 7,
     format: Annotated[
         str | None, o.option(o.OUTPUT, "FORMAT", "Format: html (a page) or csv (a sheet). Default: by the suffix.")
@@ -95,6 +103,7 @@ def golden_draw(
             list_depth=list_depth,
             measure=measure,
             choice=choose,
+            corpus_size=corpus_size_of(corpus_size),
             annotators=annotator or (),
             overlap=overlap,
             repeats=repeats,
