@@ -10,6 +10,7 @@ import typer
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
+from rag_selectivity.data.cells import number_of
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -57,6 +58,6 @@ def online_foretold(
 
 def _number(value: Any, where: str, name: str) -> float:
     try:
-        return float(value)
+        return number_of(value)
     except (TypeError, ValueError):
         raise InputError(f"{where}: {name} must be a number, got {value!r}") from None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import shown
+from rag_selectivity.data.cells import number_of, shown
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.online.arms import RATE, TwoArms
 from rag_selectivity.online.records import named
@@ -339,7 +339,7 @@ def _number(value: Any, name: str, where: str) -> float:
     if value is None or value == "":
         return math.nan
     try:
-        number = float(value)
+        number = number_of(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where}: {name} must be a number, got {shown(value)}") from None
     if math.isinf(number):
