@@ -102,7 +102,8 @@ def _calibration_blocks(found: Calibration) -> Iterable[Block]:
     yield Paragraph(found.advice)
     yield Note(
         "the correlations are Spearman's; the one on the same queries is raised by the choice of alpha, and so is that "
-        f"of each resample: where {level_text(found.level)} of the resamples lie is a spread, and no confidence interval",
+        f"of each resample: where {level_text(found.level)} of the resamples lie is a spread, and no "
+        "confidence interval",
         "note",
     )
 
