@@ -41,22 +41,16 @@ def golden_draw(
         ),
     ],
     queries: o.QueryTextsOption = None,
-    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
+    corpus: o.PassageTextsOption = None,
     run: o.OptionalRunOption = None,
     pool: Annotated[list[str] | None, o.input_file("Further lists that were retrieved. Repeat for more.")] = None,
-    list_depth: Annotated[int, o.option(o.INPUT, "K", "Ranks of each run that count as its list.")] = 10,
+    list_depth: o.ListDepthOption = 10,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
-    rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.")] = None,
-    annotator: Annotated[
-        list[str] | None, o.option(o.INPUT, "NAME", "Who labels (default: person). Repeat for more people.")
-    ] = None,
-    overlap: Annotated[
-        int, o.option(o.INPUT, "COUNT", "Pairs that all annotators label; the others are dealt out.")
-    ] = 0,
-    repeats: Annotated[
-        float, o.option(o.INPUT, "SHARE", "Share of the pairs that comes twice, for agreement with oneself.")
-    ] = 0.05,
+    rubric: o.RubricOption = None,
+    annotator: o.AnnotatorOption = None,
+    overlap: o.OverlapOption = 0,
+    repeats: o.RepeatsOption = 0.05,
     measure: Annotated[
         str, o.option(o.MEASURES, "NAME", "Measure of decide:N, with its depth.", "--measure")
     ] = "RA-nWG@10",
@@ -77,9 +71,7 @@ def golden_draw(
         ),
     ] = None,
     seed: o.SeedOption = 7,
-    format: Annotated[
-        str | None, o.option(o.OUTPUT, "FORMAT", "Format: html (a page) or csv (a sheet). Default: by the suffix.")
-    ] = None,
+    format: o.TaskFormatOption = None,
 ) -> None:
     """Draw the pairs that people should label, and make a page for them.
 
