@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rag_selectivity.data.cells import whole_grade
+from rag_selectivity.data.cells import iterated, shown, whole_grade
 from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.documents import document_ids
 from rag_selectivity.data.identity import (
@@ -38,6 +38,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_with
 from rag_selectivity.join.direct import QueryLists
 from rag_selectivity.measures import BoR, Outcome
+from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.one_query import (
     NO_LABELS,
     QueryFigure,
@@ -120,7 +121,7 @@ def aggregate(
     Raises
     ------
     InputError
-        If there are no figures, or they are of several measures or depths.
+        If there are no figures, or they are of several measures or depths; if there are fewer in total.
     """
     given = list(figures)
     measures = list(dict.fromkeys(figure.measure for figure in given))
@@ -128,7 +129,7 @@ def aggregate(
         listed = ", ".join(map(str, measures)) or "no figures"
         raise InputError(f"figures of one measure at one depth are needed, got {listed}")
     judged = [figure.outcome for figure in given if figure.outcome is not None]
-    number = len(given) if total is None else total
+    number = _meant(total, len(given))
     if not judged:
         return Estimate(math.nan, math.nan, math.nan, 0, number, NO_LABELS)
     parts = [np.vstack([outcome.parts[i] for outcome in judged]) for i in range(len(judged[0].parts))]
@@ -165,14 +166,15 @@ def bits_over_random(
     Raises
     ------
     InputError
-        If the two have different lengths, or are empty.
+        If the two have different lengths, or are empty; if one is not between 0 and 1; if there are fewer in total.
 
     Examples
     --------
     >>> bits_over_random([1.0, 0.0, 1.0, 1.0], [0.125, 0.125, 0.25, 0.25]).value
     2.0
     """
-    hits, chances = (np.array(list(column), np.float64)[:, None] for column in (success, random_success))
+    given = {"success": success, "random_success": random_success}
+    hits, chances = (_rates(name, column)[:, None] for name, column in given.items())
     if len(hits) != len(chances) or not len(hits):
         raise InputError(
             f"success has {len(hits)} figures and random_success {len(chances)}: one of each is needed for each query"
@@ -180,7 +182,7 @@ def bits_over_random(
     known = ~np.isnan(hits) & ~np.isnan(chances)
     parts = tuple(np.where(known, column, np.nan) for column in (hits, chances, 1 - chances))
     outcome = Outcome(parts, "no query has both figures", BoR.aggregate, baseline=1)
-    return _estimate_of(outcome, len(hits) if total is None else total, bootstrap)
+    return _estimate_of(outcome, _meant(total, len(hits)), bootstrap)
 
 
 def bits_over_random_of_rows(
@@ -309,6 +311,32 @@ def defined_mean(values: Iterable[float]) -> tuple[float, int, int]:
     given = list(values)
     defined = [value for value in given if not math.isnan(value)]
     return (sum(defined) / len(defined) if defined else math.nan), len(defined), len(given)
+
+
+def _rates(name: str, column: Iterable[float]) -> FloatArray:
+    """Numbers between 0 and 1, or NaN: float64[queries]."""
+    given = list(iterated(column, f"{name} must be a list of numbers"))
+    try:
+        rates = np.array(given, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must hold numbers between 0 and 1, or NaN where a query has none") from None
+    wrong = np.flatnonzero((rates < 0) | (rates > 1)) if rates.ndim == 1 else np.zeros(1, np.int64)
+    if len(wrong):
+        raise InputError(
+            f"{name} holds {shown(given[wrong[0]])} in place {wrong[0]}; give numbers between 0 and 1, or NaN where a "
+            f"query has none"
+        )
+    return rates
+
+
+def _meant(total: int | None, given: int) -> int:
+    """How many queries were meant to be measured."""
+    meant = given if total is None else whole_count(total, "total")
+    if meant < given:
+        raise InputError(
+            f"total is {meant:,}, and there are {given:,} queries; give how many were meant to be measured"
+        )
+    return meant
 
 
 def _estimate_of(outcome: Outcome, total: int, bootstrap: Bootstrap | str | None) -> Estimate:

@@ -26,7 +26,7 @@ from rag_selectivity.grading.store.recovery import recover
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.spans import read_span_file
 from rag_selectivity.measures import udcg
-from rag_selectivity.single import Labels, QueryScorer, document_ids, evaluate_query, passage_identity
+from rag_selectivity.single import Labels, QueryScorer, bits_over_random, document_ids, evaluate_query, passage_identity
 from tests.fuzz.seeds import LABELS, RUN, SPANS, seeds
 
 NO_LIST = np.array(3)
@@ -360,6 +360,8 @@ def test_scores_that_only_float64_holds_are_equal_as_trec_eval_compares_them() -
 def test_documents_of_a_host_may_hold_anything() -> None:
     with pytest.raises(rs.InputError, match="the metadata of a retrieved document must be a dict, got 3"):
         document_ids([{"page_content": "text", "metadata": 3}], {"d1": 5})
+    with pytest.raises(rs.InputError, match=r"must be a dict"):
+        document_ids([{"page_content": "text", "metadata": np.array(5)}], {"d1": 5})
     empty = {"id": "d1", "page_content": np.array([]), "metadata": None}
     assert document_ids([empty], {"d1": 5}) == ["d1"]
     with pytest.raises(rs.InputError, match="unknown scale"):
@@ -403,3 +405,20 @@ def test_blank_lines_within_a_quoted_cell_are_part_of_it(tmp_path, text) -> None
     assert dict(read_texts(path, "corpus")) == {"d1": text, "d2": "plain"}
     path.write_bytes(f'query_id,doc_id,grade\n"{text}",d,3\n\nq,d,1\n'.encode())
     assert rs.read_qrels(path).to_dict() == {text: {"d": 3}, "q": {"d": 1}}
+
+
+@pytest.mark.parametrize("total", [np.array(5.5), "five", 1, -1])
+def test_a_total_of_ragas_that_is_no_number_of_samples_is_refused(total) -> None:
+    adapter = pytest.importorskip("rag_selectivity_ragas")
+    rows = [{"Success@1": 1.0, "RandomSuccess@1": 0.5}] * 2
+    assert adapter.bor_from_result(rows, total=np.array(2)).n_total == 2
+    with pytest.raises(rs.InputError, match="total is"):
+        adapter.bor_from_result(rows, total=total)
+
+
+@pytest.mark.parametrize("wrong", [[1.5, 0.5], [-0.1, 0.5], ["x", 0.5], [[1.0], [0.5]], 3])
+def test_rates_beyond_0_and_1_are_refused(wrong) -> None:
+    with pytest.raises(rs.InputError, match="success "):
+        bits_over_random(wrong, [0.5, 0.5])
+    with pytest.raises(rs.InputError, match="random_success "):
+        bits_over_random([1.0, 0.0], wrong)

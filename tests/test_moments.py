@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from scipy import stats
 from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import _BITS
-from rag_selectivity.statistics.exact import ends_of_few
+from rag_selectivity.statistics.exact import ends_of_few, mid_p_rate
 from rag_selectivity.statistics.interval_methods import BCa, Estimand, Percentile
 from rag_selectivity.statistics.intervals_of_means import interval_of_mean
 from rag_selectivity.statistics.moments import Moments, moments_of
@@ -185,3 +186,24 @@ def test_the_effective_number_of_queries_is_kishs() -> None:
     assert list(Moments.of(outcome).effective_queries()) == expected
     same = Outcome((GAINS[:, None], np.full((60, 1), 0.2), np.full((60, 1), 0.8)), "-", _BITS, baseline=1)
     assert list(same.effective_queries()) == list(Moments.of(same).effective_queries()) == [math.inf]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 60])
+@pytest.mark.parametrize("tail", [0.25, 0.025, 1e-6])
+def test_mid_p_rates_are_those_of_exact_fractions(n: int, tail: float) -> None:
+    """At the rate itself, P[fewer] + P[as many]/2 is the share; a little below and above, it is on either side."""
+
+    def mid_p(successes: int, rate: float) -> Fraction:
+        p = Fraction(rate)
+        chances = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(successes + 1)]
+        return sum(chances[:-1], Fraction(0)) + chances[-1] / 2
+
+    counts = np.arange(n + 1.0)
+    found = mid_p_rate(counts, np.full(n + 1, n), np.array([[1 - tail], [tail]]))
+    assert found[:, 0].tolist() == [0, 0]
+    assert found[:, n].tolist() == [1, 1]
+    for share, rates in zip((1 - tail, tail), found, strict=True):
+        for successes, rate in enumerate(rates.tolist()[:-1]):
+            if successes:
+                near = max(1e-9 * min(rate, 1 - rate), 4 * math.ulp(rate))
+                assert mid_p(successes, rate + near) < Fraction(share) < mid_p(successes, rate - near)

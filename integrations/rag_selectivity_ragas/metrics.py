@@ -184,8 +184,16 @@ def bor_from_result(
             stacklevel=2,
         )
     success, random_success = ([_number(row.get(name)) for row in rows] for name in pair)
-    asked = len(total) if isinstance(total, Sized) else total
-    return bits_over_random(success, random_success, total=asked, bootstrap=bootstrap)
+    return bits_over_random(success, random_success, total=_length(total), bootstrap=bootstrap)
+
+
+def _length(total: Any) -> int | None:
+    """The number of samples that a dataset has; anything else as it is."""
+    number: int | None = total
+    try:
+        return number if isinstance(total, str) else len(total)
+    except TypeError:  # NumPy's numbers are `Sized` and have no length
+        return number
 
 
 def _raised(result: Any, pair: tuple[str, str]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Sized
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rag_selectivity.data.cells import shown
@@ -84,7 +84,7 @@ def _parts(document: Any) -> dict[str, Any]:
     texts = (fields.get("page_content"), fields.get("text"))
     text = next((each for each in texts if each is not None and str(each)), "")
     metadata = fields.get("metadata")
-    if metadata is None or (isinstance(metadata, Sized) and not len(metadata)):
+    if metadata is None or (isinstance(metadata, (str, list, tuple)) and not metadata):
         metadata = {}
     if not isinstance(metadata, Mapping):
         raise InputError(f"the metadata of a retrieved document must be a dict, got {shown(metadata)}")

@@ -151,7 +151,8 @@ class BCa(IntervalMethod):
 
             away = np.where(estimand.mask > 0, value - estimand.without_each(), 0.0)
             away = np.where(np.isfinite(away), away, 0.0)
-            skewness = (away**3).sum(axis=0) / (6 * (away**2).sum(axis=0) ** 1.5)
+            squares = away * away
+            skewness = (squares * away).sum(axis=0) / (6 * squares.sum(axis=0) ** 1.5)
             acceleration = np.nan_to_num(skewness, nan=0.0)
 
             units = np.maximum(estimand.effective, 2)

@@ -1,0 +1,177 @@
+"""Figures where few tests go: mutants of these lines lived on, and each of them was a wrong number."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.stats import binomtest
+
+import rag_selectivity as rs
+from rag_selectivity.measures import Outcome
+from rag_selectivity.measures.base import MEAN
+from rag_selectivity.measures.hypergeometric import random_success
+from rag_selectivity.statistics import correlation, rank_correlation, sign_share, two_arms
+from rag_selectivity.statistics.always_valid import Blocks
+from rag_selectivity.statistics.behind_best import behind_best
+from rag_selectivity.statistics.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
+from rag_selectivity.statistics.exact import weighted_rate
+from rag_selectivity.statistics.log_histogram import LogHistogram
+from rag_selectivity.statistics.placebos import _weighted
+from rag_selectivity.statistics.unpaired import unpaired_difference
+
+
+@pytest.mark.parametrize(("hits", "trials"), [(1, 3), (2, 9), (7, 10), (30, 100)])
+def test_the_ends_of_rates_of_controls_are_clopper_and_pearsons(hits, trials) -> None:
+    expected = binomtest(hits, trials).proportion_ci(0.95, "exact")
+    assert lower_rate(hits, trials, 0.025) == pytest.approx(expected.low, rel=1e-9)
+    assert upper_rate(hits, trials, 0.025) == pytest.approx(expected.high, rel=1e-9)
+
+
+def test_taus_of_many_pairs_have_the_variance_of_fieller_hartley_and_pearson() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal(80)
+    y = x + rng.standard_normal(80)
+    tau, low, high = rank_correlation.kendall(x, y, 0.9)
+    reach = stats.norm.ppf(0.95) * math.sqrt(0.437 / 76)
+    assert (low, high) == pytest.approx((math.tanh(math.atanh(tau) - reach), math.tanh(math.atanh(tau) + reach)))
+
+
+def test_so_many_queries_tell_something_of_a_correlation() -> None:
+    units = np.arange(60)
+    right, hit, many = units % 5 > 0, units % 4 > 0, units * 1.0
+    two = correlation.Series.of(right.astype(float), hit.astype(float), units)
+    assert two.effective == pytest.approx(60 * (2 / 5) * (2 / 4))
+    three = correlation.Series.of(many, hit.astype(float), units, right.astype(float))
+    assert three.effective == pytest.approx(60 * (2 / 5) * (2 / 4))
+    assert correlation.Series.of(many, -many, units).effective == 60
+
+
+@pytest.mark.parametrize("n", [8, 40])
+def test_the_correlation_that_is_shown_allows_for_an_unseen_query(n) -> None:
+    reach = stats.t.isf(0.025, n - 1) * math.sqrt(n / (n - 1)) + stats.norm.ppf(0.8)
+    spread = math.atanh(correlation.detectable(10_000, 0.05, 0.8) - 2 / 10_001) * math.sqrt(10_000 - 3)
+    spread /= stats.t.isf(0.025, 9_999) * math.sqrt(10_000 / 9_999) + stats.norm.ppf(0.8)
+    expected = min(1.0, math.tanh(spread * reach / math.sqrt(n - 3)) + 2 / (n + 1))
+    assert correlation.detectable(n, 0.05, 0.8) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_interval_of_a_weighted_placebo_is_that_of_the_jackknife() -> None:
+    rng = np.random.default_rng(5)
+    x, w = rng.normal(size=50), rng.uniform(0.2, 1.0, 50)
+    low, high = _weighted(Outcome((x[:, None],), "", MEAN, weights=w), 0.95)
+    mean = np.average(x, weights=w)
+    without = np.array([np.average(np.delete(x, i), weights=np.delete(w, i)) for i in range(50)])
+    spread = math.sqrt(((without - mean) ** 2).sum() * 49 / 50)
+    effective = w.sum() ** 2 / (w**2).sum()
+    reach = stats.t.isf(0.025, effective - 1) * spread
+    assert (low[0], high[0]) == pytest.approx((mean - reach, mean + reach), rel=1e-9)
+
+
+def test_draws_of_found_shares_have_the_variance_of_their_queries() -> None:
+    """Few queries carry nearly all of the weight: the controls of the others say little, however many they are."""
+    n = 200
+    rng = np.random.default_rng(2)
+    missed = np.where(np.arange(n) < 10, 1.0, 1e-3)
+    draw = Draw(np.zeros(n), missed, np.full(n, 5.0), np.zeros(n))
+    counts = Counts(np.full(n, 5), (np.arange(n) % 2).astype(np.int64))
+    found = _shares_found(draw, counts, np.ones(n, bool), 20_000, rng)
+    weight = missed / missed.mean()
+    mean = (weight * counts.relevant).mean()
+    spread = math.sqrt((((weight * (counts.relevant - mean)) ** 2).sum()) / n**2 * n / (n - 1))
+    assert spread > 3 * math.sqrt(mean * (1 - mean) / n)
+    assert found.std() == pytest.approx(spread, rel=0.2)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (3, 2)])
+def test_values_that_wait_for_their_block_are_kept(sizes) -> None:
+    rng = np.random.default_rng(8)
+    first, second = rng.normal(size=120), rng.normal(size=120)
+    blocks, found, at = Blocks(sizes), [], [0, 0]
+    while at[0] < 120:
+        steps = [int(rng.integers(0, 5 * size)) for size in sizes]
+        parts = [values[a : a + step] for values, a, step in zip((first, second), at, steps, strict=True)]
+        found.append(blocks.add(*parts))
+        at = [a + step for a, step in zip(at, steps, strict=True)]
+    count = min(min(a, 120) // size for a, size in zip(at, sizes, strict=True))
+    means = [
+        [values[i * size : (i + 1) * size].mean() for i in range(count)]
+        for values, size in zip((first, second), sizes, strict=True)
+    ]
+    assert np.concatenate(found) == pytest.approx(np.array(means[1]) - np.array(means[0]))
+
+
+def test_the_ties_of_lists_without_labels_are_not_counted() -> None:
+    tied, apart = {"a": 1.0, "b": 1.0, "c": 1.0}, {"a": 3.0, "b": 2.0, "c": 1.0}
+    for labelled, other in ((tied, apart), (apart, tied)):
+        run = {"q1": other, "q2": labelled, "q3": other}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            rs.evaluate({"q2": {"a": 1}}, run, measures=["Success"], depths=[1], bootstrap=None)
+        assert ("all-scores-tied" in {getattr(each.message, "code", "") for each in caught}) == (labelled is tied)
+
+
+def test_a_run_behind_the_best_on_other_queries_has_the_ends_of_an_unpaired_difference() -> None:
+    rng = np.random.default_rng(4)
+    one, other = (Outcome((rng.uniform(0, 1, (n, 1)),), "", MEAN, bounds=(0.0, 1.0)) for n in (60, 45))
+    gap = unpaired_difference(one, other, level=0.95, draws=2000, seed=7)
+    found = behind_best([one, other], level=0.95, draws=2000, seed=7, paired=False)
+    assert found.tolist() == [max(0.0, -gap.low[0]), max(0.0, gap.high[0])]
+
+
+def test_two_values_have_a_variance() -> None:
+    arm = two_arms.ArmMoments()
+    arm.add(np.array([1.0]))
+    assert math.isnan(arm.variance())
+    arm.add(np.array([4.0]))
+    assert arm.variance() == pytest.approx(4.5)
+
+
+def test_corpora_that_differ_by_one_passage_have_chances_of_their_own() -> None:
+    """Sums over many factors are shared by queries of one corpus size, and by no others."""
+    sizes, relevant, drawn = np.array([5000, 5001, 5002, 5001]), np.array([700, 700, 700, 700]), 600
+    _, missed = random_success(sizes, relevant, drawn)
+    for size, value in zip(sizes.tolist(), missed.tolist(), strict=True):
+        assert value == pytest.approx(float(Fraction(math.comb(size - 700, drawn), math.comb(size, drawn))), rel=1e-12)
+
+
+def test_an_interval_that_the_p_value_contradicts_reaches_one_half() -> None:
+    found = sign_share._agreeing(0.7, 0.2, 0.5 + 1e-12, 0.9, 0.95)
+    assert (found.low, found.high) == (0.5, 0.9)
+    found = sign_share._agreeing(0.3, 0.2, 0.1, 0.5 - 1e-12, 0.95)
+    assert (found.low, found.high) == (0.1, 0.5)
+
+
+def test_a_histogram_counts_a_value_as_often_as_it_is_told() -> None:
+    once, often = LogHistogram(), LogHistogram()
+    for value, times in ((0.5, 3), (4.0, 5), (9.0, 1)):
+        often.add(value, times)
+        for _ in range(times):
+            once.add(value)
+    assert [often.quantile(share) for share in (0.1, 0.5, 0.9)] == [once.quantile(share) for share in (0.1, 0.5, 0.9)]
+
+
+def test_documents_without_a_number_of_passages_are_named_with_their_query() -> None:
+    qrels = {"q1": {"d1": 1, "lost": 1}, "q2": {"absent": 1}, "q3": {"d1": 1}}
+    with pytest.raises(rs.InputError, match=r"query 'q1': .*relevant documents 'lost':") as raised:
+        rs.evaluate(qrels, {"q1": ["d1"]}, corpus_size=10, passages_of={"d1": 2}, measures=["BoR"], depths=[1])
+    assert "absent" not in str(raised.value)
+
+
+def test_weights_that_go_with_success_make_a_rate_less_certain_than_kish_says() -> None:
+    x = np.array([1.0] + [0.0] * 9)
+    w = np.array([3.0] + [1.0] * 9)
+    rate = np.average(x, weights=w)
+    variance = (w**2 * (x - rate) ** 2).sum() / w.sum() ** 2
+    trials = min(w.sum() ** 2 / (w**2).sum(), rate * (1 - rate) / variance)
+    assert trials < w.sum() ** 2 / (w**2).sum() - 0.5, "Kish's number is too large here"
+    low, high = weighted_rate(x[:, None], w[:, None], 0.025)[:, 0]
+    ends = (
+        stats.beta.ppf(0.025, trials * rate, trials * (1 - rate) + 1),
+        stats.beta.ppf(0.975, trials * rate + 1, trials * (1 - rate)),
+    )
+    assert (low, high) == pytest.approx(ends, rel=1e-9)
