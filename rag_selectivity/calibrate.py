@@ -75,28 +75,20 @@ def calibrate_alpha(
     if n < 3:
         raise InputError(f"only {n} queries have both a value of {chosen} and a quality score; at least 3 are needed")
     advice = _regime_advice(regime)
-    nan = float("nan")
+    nan, level = float("nan"), Bootstrap.required(bootstrap).level
     if chosen.name == "T" and getattr(chosen, "form", "") == "paper":
         rho = float(_best(values, scores)[1])
-        return Calibration(
-            None,
-            rho,
-            nan,
-            nan,
-            rho,
-            n,
-            regime,
-            f"T as printed is P@K − α, so alpha cannot change the order of queries. {advice}",
-        )
+        reason = "T as printed is P@K − α, so alpha cannot change the order of queries."
+        return Calibration(None, rho, nan, nan, nan, nan, rho, n, regime, f"{reason} {advice}", level)
     best, correlation = _best(values, scores)
     if best is None:
-        return Calibration(
-            None, nan, nan, nan, nan, n, regime, f"The measure or the quality is the same for all queries. {advice}"
-        )
-    low, high = _interval(values, scores, Bootstrap.required(bootstrap))
+        reason = "The measure or the quality is the same for all queries."
+        return Calibration(None, nan, nan, nan, nan, nan, nan, n, regime, f"{reason} {advice}", level)
+    spread = _spread(values, scores, alphas, bootstrap)
     outside = _out_of_fold(values, scores, folds, bootstrap.seed)
+    chosen_text = f"alpha = {alphas[best]:g} has the highest correlation on these queries."
     return Calibration(
-        float(alphas[best]), float(correlation), low, high, outside, n, regime, f"alpha = {alphas[best]:g}. {advice}"
+        float(alphas[best]), float(correlation), *spread, outside, n, regime, f"{chosen_text} {advice}", level
     )
 
 
@@ -189,8 +181,14 @@ def _regime_advice(regime: float) -> str:
     if np.isnan(regime):
         return "No query has a relevant passage, so K/N_p is undefined."
     if regime < 1:
-        return f"K/N_p = {regime:.2f} < 1: there are fewer slots than relevant passages, which favours T."
-    return f"K/N_p = {regime:.2f} ≥ 1: there are at least as many slots as relevant passages, which favours nDCG."
+        return (
+            f"K/N_p = {regime:.2f} < 1: there are fewer slots than relevant passages. The recall-free paper advises T "
+            f"there; whether T follows your answers better is not tested here, but by `validate`."
+        )
+    return (
+        f"K/N_p = {regime:.2f} ≥ 1: there are at least as many slots as relevant passages. The recall-free paper "
+        f"advises nDCG there; whether nDCG follows your answers better is not tested here, but by `validate`."
+    )
 
 
 def _best(values: FloatArray, scores: FloatArray) -> tuple[int | None, float]:
@@ -200,16 +198,27 @@ def _best(values: FloatArray, scores: FloatArray) -> tuple[int | None, float]:
     return (None, float("nan")) if best is None else (best, float(np.nanmax(correlations)))
 
 
-def _interval(values: FloatArray, scores: FloatArray, bootstrap: Bootstrap) -> tuple[float, float]:
+def _spread(
+    values: FloatArray, scores: FloatArray, alphas: FloatArray, bootstrap: Bootstrap
+) -> tuple[float, float, float, float]:
+    """The ends of the middle part of the chosen alphas over resamples, and those of their correlations.
+
+    The percentiles of a maximum over alphas are no confidence interval of the correlation at a fixed alpha: within each
+    resample, the maximum is too high. Nor is the percentile of an argmax one of the best alpha. They are a spread.
+    """
     rng = np.random.default_rng(bootstrap.seed)
-    alphas = []
+    chosen = []
     for _ in range(bootstrap.resamples):
         rows = rng.integers(0, len(scores), len(scores))
-        alphas.append(_best(values[rows], scores[rows])[1])
-    known = np.array(alphas)[~np.isnan(alphas)]
+        best, correlation = _best(values[rows], scores[rows])
+        if best is not None:
+            chosen.append((float(alphas[best]), correlation))
+    nan = float("nan")
+    if not chosen:
+        return nan, nan, nan, nan
     tail = (1 - bootstrap.level) / 2
-    low, high = np.quantile(known, [tail, 1 - tail])
-    return float(low), float(high)
+    (alpha_low, low), (alpha_high, high) = np.quantile(np.array(chosen), [tail, 1 - tail], axis=0).tolist()
+    return alpha_low, alpha_high, low, high
 
 
 def _out_of_fold(values: FloatArray, scores: FloatArray, folds: int, seed: int) -> float:

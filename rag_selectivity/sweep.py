@@ -22,6 +22,7 @@ from rag_selectivity.io.reading import named_runs, run_of
 from rag_selectivity.io.scores import answer_scores
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.list_tokens import ListTokens
+from rag_selectivity.join.relevant_counts import mean_relevant
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
@@ -236,6 +237,9 @@ class _Swept:
             graded = {column: measure for column, measure in measures.items() if measure.name not in WITHOUT_GRADES}
             calibrated = curves.of(list(graded.values()), self.depths)
             self.columns |= {column: curve.figures for column, curve in zip(graded, calibrated, strict=True)}
+        # With people's labels lambda is that of completed labels, and K/N_p would be that of the judge's.
+        relevant = mean_relevant(judged, rel) if curves is None else None
+        self.slots = None if relevant is None else self.depths / relevant
         self.tokens = None if cost is None else cost[np.minimum(self.depths, len(cost)) - 1]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -249,6 +253,7 @@ class _Swept:
             row["regime"] = regime(drawn) if drawn is not None else None
             row["headroom"] = finite(self.columns["BoR_max"][i] - bor[i])
             row["lambda"] = figures["lambda"]
+            row["slots_per_relevant"] = None if self.slots is None else float(self.slots[i])
             # K = i + 1, so that 2K is in row 2i + 1.
             twice = 2 * i + 1
             doubling = None

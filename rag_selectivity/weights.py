@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import is_missing, shown
+from rag_selectivity.data.cells import is_missing, number_of, shown
 from rag_selectivity.data.columns import QUERY_NAMES, WEIGHT_NAMES, find_column
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.query_weights import QueryWeights
@@ -129,7 +129,7 @@ def _number(value: Any, where: str, query: str) -> float:
     if is_missing(value):
         raise InputError(f"{where}: query {query!r} has no weight: give a number, or 0 to leave the query out")
     try:
-        number = math.nan if isinstance(value, (bool, np.bool_)) else float(value)
+        number = math.nan if isinstance(value, (bool, np.bool_)) else number_of(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 <= number < math.inf:

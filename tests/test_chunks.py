@@ -269,17 +269,9 @@ def test_a_sweep_has_the_figures_of_evaluate() -> None:
         assert row["lambda"] == report[f"lambda@{row['K']}"].value
 
 
-def without_ratios(report: rs.Report) -> dict[str, Any]:
-    """A report as plain data, without K/N_p, which sums do not give."""
-    data = report.to_dict(queries=False)
-    for part in data["runs"].values():
-        part.pop("slots_per_relevant")
-    return data
-
-
 def without_origin(report: rs.Report) -> dict[str, Any]:
     """The same without where its labels come from and how many there are: tallies do not keep that."""
-    data = without_ratios(report)
+    data = report.to_dict(queries=False)
     verdict = re.sub(r"\d+ labels of unknown origin", "labels of unknown origin", data["trust"]["verdict"])
     trust = {**data["trust"], "facts": data["trust"]["facts"][1:], "verdict": verdict}
     return {**data, "trust": {key: value for key, value in trust.items() if key not in ("text", "labels")}}
@@ -322,7 +314,7 @@ def test_parts_and_out_of_core_agree_digit_by_digit(files, options) -> None:
         progress=False,
         **options,
     )
-    assert without_ratios(apart) == without_ratios(whole)
+    assert apart.to_dict(queries=False) == whole.to_dict(queries=False)
 
 
 def test_one_query_at_a_time_makes_the_figure_of_all() -> None:
@@ -618,3 +610,16 @@ def test_the_page_shows_the_figures_of_cranfield(data) -> None:
         shown = [float(cell) for cell in re.findall(r"\| ([\d.]+)(?= )", line)]
         figures_of = [report[f"{name}@10"].value for name in ("Success", "BoR", "lambda", "RA-nWG")]
         assert shown == pytest.approx([report.corpus_size, *figures_of], abs=0.006), form
+
+
+def test_sums_of_documents_with_chunks_have_no_slots_per_relevant_passage() -> None:
+    """K counts chunks, and N_p documents."""
+    tallies = []
+    for query in ("a", "b"):
+        tallies.append(Tally(["Success"], [1], scale="utility", sized=True))
+        labels, lists = rs.Qrels.from_dict({query: {"d": 5}}), rs.Run.from_dict({query: ["d"]})
+        tallies[-1].add_part(labels, lists, passages_of={"d": 3}, corpus_size=9, ids="exact")
+    tallies[0].merge(Tally.from_bytes(tallies[1].to_bytes()))
+    report = tallies[0].report()
+    assert report.runs["run"].evaluated == 2
+    assert report.slots_per_relevant("run") == {}

@@ -57,6 +57,26 @@ def test_with_all_labels_the_verdict_is_that_of_compare() -> None:
         assert found.verdict == ("none" if row["p"] > 0.05 else "better" if row["difference"] > 0 else "worse")
 
 
+def test_a_measure_against_a_random_draw_takes_the_corpus_size() -> None:
+    judge, runs, truth = small(5, 30)
+    graded = {q: {p: truth[q, p] for p in row} for q, row in judge.items()}
+    runs["one"] = rs.Run.from_dict({q: sorted(row, key=lambda p: -row[p])[:5] for q, row in graded.items()})
+    labels = rs.Qrels.from_dict(judge)
+    with pytest.raises(rs.InputError, match="BoR@2 compares with a random draw and needs the corpus size"):
+        deciding(labels, runs, truth, "BoR@2")
+    with pytest.raises(rs.InputError, match="needs the corpus size"):
+        deciding(labels, runs, {}, "BoR@2")
+    found = deciding(labels, runs, truth, "BoR@2", corpus_size=500, completions=2)
+    options = {"measures": ["BoR@2"], "scale": "utility", "corpus_size": 500}
+    report = rs.compare(graded, {"other": runs["other"], "one": runs["one"]}, **options)
+    row = next(each for each in report.to_rows() if each["measure"] == "BoR@2" and each["run"] == "one")
+    assert found.difference == pytest.approx(row["difference"])
+    assert found.verdict == ("none" if row["p"] > 0.05 else "better")
+    # Other sizes change both runs alike.
+    by_query = deciding(labels, runs, truth, "BoR@2", corpus_size=dict.fromkeys(judge, 500), completions=2)
+    assert by_query.difference == found.difference
+
+
 def test_less_harm_is_better() -> None:
     judge, runs, truth = small(4, 30)
     graded = {q: {p: truth[q, p] for p in row} for q, row in judge.items()}
@@ -240,6 +260,16 @@ def test_cranfield_from_a_judge_to_a_settled_and_adjudicated_verdict(data, tmp_p
             annotators=["ada", "ben"],
             overlap=60,
         ).tasks
+    for size, said in (
+        ((), f"N = {len(texts['corpus']):,}, the passages of the corpus"),
+        (("--corpus-size", "9999"), ""),
+    ):
+        done = run_command(
+            *(*draw, "--draw", "decide:60", "--measure", "BoR@10", *size, "-o", "bor.csv"), cwd=tmp_path, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        assert (said in done.stdout) if said else ("N =" not in done.stdout)
+        (tmp_path / "bor.csv").unlink()
     state = ""
     for turn in range(8):
         done = run_command(

@@ -121,6 +121,40 @@ def test_a_sample_of_the_disagreements_has_the_chances_that_its_weights_say(worl
         assert abs(times[pair] / 600 - expected) < 4.5 * math.sqrt(expected * (1 - expected) / 600) + 1e-9
 
 
+def test_a_sample_of_the_disagreements_keeps_what_its_weights_mean(world) -> None:
+    """The weights stand for the unlabelled disagreements, the store says so, and the export has them."""
+    differ = sum(world.grades[pair] != world.second[pair] for pair in world.grades)
+    (first,) = world.draw("disagree-sampled:40", repeats=0).tasks
+    assert sum(each.weight for each in first.drawn.values()) == pytest.approx(differ)
+    assert first.draw.how["weight"] == (
+        "pairs on which these judges differ, and that no person had labelled when they were drawn"
+    )
+    world.answer(first)
+    (second,) = world.draw("disagree-sampled:40", repeats=0).tasks
+    assert sum(each.weight for each in second.drawn.values()) == pytest.approx(differ - 40)
+    assert run_command("store", "export", str(world.store), "all.jsonl", cwd=world.folder).returncode == 0
+    rows = [json.loads(line) for line in (world.folder / "all.jsonl").read_text().splitlines()]
+    exported = {
+        (row["query_id"], row["passage_id"]): origin["detail"]["weight"]
+        for row in rows
+        if row["source"] == "judge"
+        for origin in json.loads(row["origins"] or "[]")
+        if "weight" in origin.get("detail", ())
+    }
+    assert exported == {pair: each.weight for pair, each in (first.drawn | second.drawn).items()}
+
+
+def test_too_few_pairs_for_all_distances_say_what_they_stand_for(world) -> None:
+    distances = Counter(abs(world.grades[pair] - world.second[pair]) for pair in world.grades)
+    del distances[0]
+    drawn = world.draw("disagree-sampled:1")
+    assert len(drawn.tasks[0].drawn) == 1
+    (only,) = drawn.tasks[0].drawn.values()
+    assert only.weight in distances.values()
+    assert f"they stand for {only.weight:.0f} of the {sum(distances.values())} pairs" in drawn.notes[1]
+    assert len(world.draw("disagree-sampled:40").notes) == 1
+
+
 def test_one_judge_cannot_differ(tmp_path) -> None:
     alone = World(tmp_path)
     with Store(alone.store) as store, pytest.raises(rs.InputError, match="two of them graded the same pairs"):
@@ -476,6 +510,7 @@ def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
             "pairs decide between two runs, got 1",
         ),
         (("--draw", "disagree-sampled:5000"), "there are only"),
+        (("--draw", "disagree:5", "--corpus-size", "90"), "--corpus-size) is for the measure of decide:N"),
     ],
 )
 def test_mistakes_of_the_draws(world, words, message) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rag_selectivity import Monitor, Retrieval
-from rag_selectivity.online import interleave, preference
+from rag_selectivity.online import interleave, join_records, preference
 from rag_selectivity.sample import write_sample
 from tests.forked_cli import run_command
 
@@ -114,6 +114,107 @@ def test_positions_and_past_experiments(sample, tmp_path) -> None:
     (tmp_path / "past.csv").write_text("online,winner,BoR@10\n,b,1\n")
     status, _, said = of_command("online", "foretold", tmp_path / "past.csv")
     assert (status, "past.csv:2: lacks `online`" in said) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["preference", "positions"])
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("rag-selectivity/online/9", "made by a newer rag-selectivity (rag-selectivity/online/9"),
+        ("rag-selectivity/trace/4", "'rag-selectivity/trace/4' is not a record of rag-selectivity/online/1"),
+        (7, "7 is not a record of"),
+    ],
+)
+def test_a_record_of_another_format_is_refused(command, schema, message, sample, tmp_path) -> None:
+    first, second, *_ = map(json.loads, (sample / "records.jsonl").read_text().splitlines())
+    lines = (json.dumps(row) for row in (first, {**second, "schema": schema}))
+    (tmp_path / "records.jsonl").write_text("\n".join(lines))
+    status, _, said = of_command("online", command, tmp_path / "records.jsonl")
+    assert (status, f"records.jsonl:2: schema: {message}" in said) == (2, True), said
+
+
+def test_a_log_that_is_missing_is_named_and_not_the_output(tmp_path) -> None:
+    status, _, said = of_command("online", "join", tmp_path / "gone.jsonl", "-o", tmp_path / "joined.jsonl")
+    assert (status, "gone.jsonl: No such file" in said, "joined" in said) == (2, True, False), said
+    status, _, said = of_command("online", "join", tmp_path / "gone.jsonl", "-o", tmp_path / "no" / "joined.jsonl")
+    assert (status, "joined.jsonl: cannot be written" in said) == (2, True), said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_records_are_written_as_json_lines_alone(suffix, sample, tmp_path) -> None:
+    runs = ["--run", f"a={sample / 'bm25.trec'}", "--run", f"b={sample / 'dense.trec'}"]
+    for words in (["interleave", *runs], ["join", sample / "impressions.jsonl"]):
+        status, _, said = of_command("online", *words, "-o", tmp_path / f"x{suffix}")
+        assert (status, "are written as JSON lines: name a file such as x.jsonl" in said) == (2, True), said
+    assert not list(tmp_path.iterdir())
+
+
+def test_drafts_read_back(sample, tmp_path) -> None:
+    runs = ["--run", f"a={sample / 'bm25.trec'}", "--run", f"b={sample / 'dense.trec'}"]
+    place = tmp_path / "drafted.txt"
+    assert of_command("online", "interleave", *runs, "--k", 5, "-o", place)[0] == 0
+    assert of_command("online", "interleave", *runs, "--k", 5)[1] == place.read_text()
+    assert sum(1 for _ in join_records(place)) == 60
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "message"),
+    [
+        ("a,2,.1,.2", (), "arms.csv:4: cited is 2; a rate takes 0 and 1"),
+        ("a,1,3,.2", (), "arms.csv:4: harm is 3, outside bounds=(0, 1)"),
+        ("a,1,.1,7", ("--covariate", "cited=before:0:1"), "arms.csv:4: before is 7, outside covariate_bounds=(0, 1)"),
+        ("a,1,.1,x", ("--covariate", "cited=before:0:1"), "arms.csv:4: before must be a number, got 'x'"),
+        ("a,2,.1,.2", ("--unit", "arm", "--once"), "arms.csv:4: cited is 2; a rate takes 0 and 1"),
+    ],
+)
+def test_a_wrong_cell_of_an_arm_has_its_line(line, more, message, tmp_path) -> None:
+    (tmp_path / "arms.csv").write_text(f"arm,cited,harm,before\na,1,.1,.2\nb,0,.2,.3\n{line}\nb,1,,\n")
+    words = ["online", "compare", tmp_path / "arms.csv", "--metric", "cited", "--planned", "none"]
+    rails = ["--guardrail", "harm=.1", "--mean", "harm=0:1", "--lower", "harm"]
+    status, _, said = of_command(*words, *rails, *more)
+    assert (status, message in said) == (2, True), said
+
+
+@pytest.mark.parametrize("more", [(), ("--unit", "user", "--once")])
+def test_a_metric_that_no_row_has_is_named(more, tmp_path) -> None:
+    rows = "".join(f"{'ab'[i % 2]},{i % 3 > 0:d},u{i},\n" for i in range(40))
+    (tmp_path / "arms.csv").write_text(f"arm,cited,user,empty\n{rows}")
+    words = ["online", "compare", tmp_path / "arms.csv", *more]
+    status, _, said = of_command(*words, "--metric", "cite")
+    assert (status, "no row has a value of 'cite'; the first row has arm, cited, user, empty" in said) == (2, True), (
+        said
+    )
+    assert 'did you mean "cited"?' in said
+    status, _, said = of_command(*words, "--metric", "empty")
+    assert (status, "no row has a value of empty: leave the metric out" in said) == (2, True), said
+    status, _, said = of_command(*words, "--metric", "cited", "--covariate", "cited=before:0:1")
+    assert (status, "no row has a value of 'before'; the first row has" in said) == (2, True), said
+
+
+def test_past_experiments_with_our_own_verdicts(tmp_path) -> None:
+    verdicts = ("better", "worse", "equal within the margin", "not yet", "b", "a", "")
+    rows = "".join(f".01,{verdict},.1\n" for verdict in verdicts)
+    (tmp_path / "past.csv").write_text(f"online,winner,BoR@10\n{rows}")
+    status, printed, said = of_command("online", "foretold", tmp_path / "past.csv", "--format", "json")
+    assert status == 0, said
+    (row,) = json.loads(printed)["measures"]
+    assert (row["n"], row["decided"], row["agreed"]) == (7, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (".01,c,.1", "past.csv:3: winner must be"),
+        ("nan,b,.1", "past.csv:3: online must be a finite number, got nan"),
+        (".01,b,inf", "past.csv:3: the difference of BoR@10 must be a finite number, got inf"),
+        (".01,b,", "past.csv:3: offline must be"),
+    ],
+)
+def test_mistakes_of_past_experiments_have_their_line(row, message, tmp_path) -> None:
+    (tmp_path / "past.csv").write_text(f"online,winner,BoR@10\n.01,b,.1\n{row}\n")
+    status, _, said = of_command("online", "foretold", tmp_path / "past.csv")
+    assert (status, message in said) == (2, True), said
 
 
 def test_control_characters_of_ids_are_shown(tmp_path) -> None:

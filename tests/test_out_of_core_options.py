@@ -157,7 +157,6 @@ def without_single_queries(text: str | None) -> str | None:
     report.pop("decision", None)
     for part in report["runs"].values():
         part.pop("per_query")
-        part.pop("slots_per_relevant")
     return json.dumps(report) + text[end:]
 
 

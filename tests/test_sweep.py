@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 
@@ -43,6 +44,9 @@ def test_every_row_is_what_evaluate_says(data) -> None:
         **options,
     )
     assert [row["K"] for row in swept.rows] == list(range(1, 201))
+    assert {k: swept.rows[k - 1]["slots_per_relevant"] for k in depths} == pytest.approx(
+        {k: report.slots_per_relevant("bm25")[k] for k in depths}
+    )
     for depth in depths:
         row = swept.rows[depth - 1]
         for column, measure in (("success", "Success"), ("BoR", "BoR"), ("BoR_max", "BoR_max"), ("lambda", "lambda")):
@@ -56,6 +60,30 @@ def test_every_row_is_what_evaluate_says(data) -> None:
             change = report.delta("bm25", "BoR", depth, 2 * depth)
             assert row["doubling"] == pytest.approx(change.observed)
             assert row["doubling_predicted"] == pytest.approx(change.predicted)
+
+
+def test_slots_per_relevant_passage_stand_beside_lambda() -> None:
+    """N_p is the mean over queries that have a relevant passage, with the rel of the sweep."""
+    qrels, run = {"q1": {"a": 2, "b": 1}, "q2": {"a": 2}, "q3": {"a": 0}}, {f"q{i}": ["a", "b", "c"] for i in (1, 2, 3)}
+    swept = rs.sweep(qrels, {"r": run}, corpus_size=50, scale="trec", bootstrap=rs.Bootstrap(10))
+    assert [row["slots_per_relevant"] for row in swept["r"].rows] == pytest.approx([k / 1.5 for k in (1, 2, 3)])
+    assert re.search(r"lambda +K/N_p", swept.to_text())
+    stricter = rs.sweep(qrels, {"r": run}, corpus_size=50, scale="trec", rel=2, bootstrap=rs.Bootstrap(10))
+    assert [row["slots_per_relevant"] for row in stricter["r"].rows] == [1, 2, 3]
+
+
+def test_no_slots_per_relevant_passage_where_they_are_not_known() -> None:
+    """Documents with chunks: K counts chunks. Labels of people: lambda is that of completed labels."""
+    chunks = rs.sweep(
+        {"q1": {"a": 1}}, {"r": {"q1": ["a#1", "a#2"]}}, ids="name", passages_of={"a": 9}, corpus_size=90,
+        bootstrap=rs.Bootstrap(10),
+    )  # fmt: skip
+    qrels, run = world(30, 8, [1, 2, 3, 4, 0], relevant=2)
+    people = {query: dict(list(grades.items())[:1]) for query, grades in qrels.items()}
+    calibrated = rs.sweep(qrels, {"r": run}, corpus_size=1000, human=people, max_k=4, bootstrap=rs.Bootstrap(10))
+    for swept in (chunks, calibrated):
+        assert {row["slots_per_relevant"] for row in swept["r"].rows} == {None}
+        assert "K/N_p" not in swept.to_text()
 
 
 @pytest.fixture

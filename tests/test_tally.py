@@ -127,6 +127,10 @@ def test_real_runs_split_at_random_give_the_digits_of_the_whole(cranfield, seed)
     assert set(found.estimates) == set(expected.estimates)
     for key, cell in expected.estimates.items():
         assert repr(found.estimates[key]) == repr(cell), key
+    merged = tallies[0].report("bm25")
+    for rel in (None, 2, 3, 4, 5):
+        assert merged.slots_per_relevant("bm25", rel=rel) == whole.slots_per_relevant("bm25", rel=rel)
+    assert len(merged.slots_per_relevant("bm25")) == 3
 
 
 def test_the_poisson_figures_are_those_of_the_default_and_the_intervals_near(cranfield) -> None:
@@ -255,9 +259,13 @@ def test_a_tally_with_a_wrong_value_anywhere_is_refused_or_has_a_report(small_ta
         (lambda header, arrays: (header, arrays[:-9]), "holds what no tally can hold"),
         (lambda header, arrays: (header | {"resamples": 3}, arrays), "the array resampled is .* and must be"),
         (lambda header, arrays: (header | {"queries": 3}, arrays), "3 queries, and figures of 2"),
+        (
+            lambda header, arrays: (header | {"relevant": {"labels": [[5, -1]], "best": []}}, arrays),
+            r"relevant.labels\[0\]\[1\] must be a whole number ≥ 0, got -1",
+        ),
         (lambda header, arrays: ([], arrays), "the header must be an object"),
     ],
-    ids=["other depths", "a text", "cut off", "other resamples", "other queries", "a list"],
+    ids=["other depths", "a text", "cut off", "other resamples", "other queries", "relevant", "a list"],
 )
 def test_what_is_wrong_in_a_tally_is_named(small_tally, change, said) -> None:
     with pytest.raises(rs.InputError, match=f"{said}.*: make it again$"):

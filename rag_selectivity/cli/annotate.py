@@ -49,31 +49,23 @@ def annotate(
         ),
     ],
     queries: o.QueryTextsOption = None,
-    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
+    corpus: o.PassageTextsOption = None,
     run: o.OptionalRunOption = None,
     pool: Annotated[
         list[str] | None, o.input_file("Candidates for outside:N, with or without a label. Repeat for more.")
     ] = None,
-    list_depth: Annotated[int, o.option(o.INPUT, "K", "Ranks of each run that count as its list.")] = 10,
+    list_depth: o.ListDepthOption = 10,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
-    rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.")] = None,
-    annotator: Annotated[
-        list[str] | None, o.option(o.INPUT, "NAME", "Who labels (default: person). Repeat for more people.")
-    ] = None,
-    overlap: Annotated[
-        int, o.option(o.INPUT, "COUNT", "Pairs that all annotators label; the others are dealt out.")
-    ] = 0,
-    repeats: Annotated[
-        float, o.option(o.INPUT, "SHARE", "Share of the pairs that comes twice, for agreement with oneself.")
-    ] = 0.05,
+    rubric: o.RubricOption = None,
+    annotator: o.AnnotatorOption = None,
+    overlap: o.OverlapOption = 0,
+    repeats: o.RepeatsOption = 0.05,
     seed: o.SeedOption = 7,
     terminal: Annotated[
         bool, o.flag(o.OUTPUT, "--terminal", "Ask in this terminal instead of writing a page.")
     ] = False,
-    format: Annotated[
-        str | None, o.option(o.OUTPUT, "FORMAT", "Format: html (a page) or csv (a sheet). Default: by the suffix.")
-    ] = None,
+    format: o.TaskFormatOption = None,
 ) -> None:
     """Make a page on which people label pairs.
 

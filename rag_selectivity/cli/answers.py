@@ -24,7 +24,7 @@ EXAMPLES = (
 
 def answers(
     run: o.OptionalRunOption = None,
-    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
+    corpus: o.PassageTextsOption = None,
     queries: o.QueryTextsOption = None,
     references: Annotated[
         Path | None,

@@ -32,9 +32,7 @@ def calibrate_alpha(
     measure: Annotated[
         str, o.option(o.MEASURES, "NAME", "F@K, Fe@K or T(form=code)@K; answers from the same K count.")
     ] = "F@10",
-    folds: Annotated[
-        int, o.option(o.TESTS, "COUNT", "Folds of the queries; alpha is chosen on the others and judged on each.")
-    ] = 5,
+    folds: o.FoldsOption = 5,
     scale: o.ScaleOption = None,
     resamples: o.ResamplesOption = 1000,
     seed: o.SeedOption = 7,

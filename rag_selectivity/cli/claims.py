@@ -28,7 +28,7 @@ def claims(
     store: j.StoreOption,
     model: j.ModelOption,
     run: o.OptionalRunOption = None,
-    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
+    corpus: o.PassageTextsOption = None,
     queries: o.QueryTextsOption = None,
     references: Annotated[
         Path | None, o.input_file("Right answers: a table of query_id and reference (or answer, or text).")

@@ -30,8 +30,8 @@ def golden_adjudicate(
         int, o.option(o.INPUT, "GRADES", "Least difference between two grades that counts as a disagreement.")
     ] = 1,
     queries: o.QueryTextsOption = None,
-    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
-    rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.")] = None,
+    corpus: o.PassageTextsOption = None,
+    rubric: o.RubricOption = None,
     adjudicator: Annotated[
         str, o.option(o.INPUT, "NAME", "Who decides; a name that graded none of the pairs.")
     ] = "adjudicator",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import named_files
+from rag_selectivity.cli.inputs import corpus_size_of, named_files
 from rag_selectivity.cli.output import note, put, refuse_standard_output
 from rag_selectivity.cli.tasks import task_format, task_targets, write_tasks
 from rag_selectivity.cli.writable import OF_OUTPUT
@@ -41,22 +41,16 @@ def golden_draw(
         ),
     ],
     queries: o.QueryTextsOption = None,
-    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
+    corpus: o.PassageTextsOption = None,
     run: o.OptionalRunOption = None,
     pool: Annotated[list[str] | None, o.input_file("Further lists that were retrieved. Repeat for more.")] = None,
-    list_depth: Annotated[int, o.option(o.INPUT, "K", "Ranks of each run that count as its list.")] = 10,
+    list_depth: o.ListDepthOption = 10,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
-    rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.")] = None,
-    annotator: Annotated[
-        list[str] | None, o.option(o.INPUT, "NAME", "Who labels (default: person). Repeat for more people.")
-    ] = None,
-    overlap: Annotated[
-        int, o.option(o.INPUT, "COUNT", "Pairs that all annotators label; the others are dealt out.")
-    ] = 0,
-    repeats: Annotated[
-        float, o.option(o.INPUT, "SHARE", "Share of the pairs that comes twice, for agreement with oneself.")
-    ] = 0.05,
+    rubric: o.RubricOption = None,
+    annotator: o.AnnotatorOption = None,
+    overlap: o.OverlapOption = 0,
+    repeats: o.RepeatsOption = 0.05,
     measure: Annotated[
         str, o.option(o.MEASURES, "NAME", "Measure of decide:N, with its depth.", "--measure")
     ] = "RA-nWG@10",
@@ -68,10 +62,16 @@ def golden_draw(
             "Pairs of decide:N: by the expected change of the difference (expected), or by the largest (largest).",
         ),
     ] = "expected",
-    seed: o.SeedOption = 7,
-    format: Annotated[
-        str | None, o.option(o.OUTPUT, "FORMAT", "Format: html (a page) or csv (a sheet). Default: by the suffix.")
+    corpus_size: Annotated[
+        str | None,
+        o.input_file(
+            "Passages in the corpus, for a measure of decide:N that needs them (default: those of --corpus).",
+            o.MEASURES,
+            metavar="N",
+        ),
     ] = None,
+    seed: o.SeedOption = 7,
+    format: o.TaskFormatOption = None,
 ) -> None:
     """Draw the pairs that people should label, and make a page for them.
 
@@ -95,6 +95,7 @@ def golden_draw(
             list_depth=list_depth,
             measure=measure,
             choice=choose,
+            corpus_size=corpus_size_of(corpus_size),
             annotators=annotator or (),
             overlap=overlap,
             repeats=repeats,

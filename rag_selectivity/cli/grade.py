@@ -24,8 +24,8 @@ def grade(
     store: j.StoreOption,
     model: j.ModelOption,
     queries: o.QueryTextsOption = None,
-    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
-    pool: Annotated[list[str] | None, o.input_file("Run whose passages to grade. Repeat for more runs.")] = None,
+    corpus: o.PassageTextsOption = None,
+    pool: Annotated[list[str] | None, o.input_file("Run whose passages to grade. Repeat for more.")] = None,
     pool_depth: Annotated[
         int | None, o.option(o.INPUT, "K", "Passages to grade at the top of each list (default: all).")
     ] = None,
@@ -74,7 +74,8 @@ def grade(
         o.option(
             o.BUDGET,
             "REASON",
-            "Grade again what failed in an earlier run: all (default), or a reason such as off_schema. Repeatable.",
+            "Grade again what failed in an earlier run: all (default), or a reason such as off_schema. "
+            "Repeat for more.",
         ),
     ] = None,
     escalate_to: Annotated[

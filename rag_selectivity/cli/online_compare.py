@@ -28,19 +28,22 @@ def online_compare(
             help="Table of an arm and metrics, a row for each impression; or a monitor's trace.",
         ),
     ],
-    metric: Annotated[list[str], o.option(o.MEASURES, "NAME", "Column of a metric to improve in arm b. Repeatable.")],
+    metric: Annotated[
+        list[str], o.option(o.MEASURES, "NAME", "Column of a metric to improve in arm b. Repeat for more.")
+    ],
     guardrail: Annotated[
-        _Named, o.option(o.MEASURES, "NAME=MARGIN", "Column that may get worse by less than the margin. Repeatable.")
+        _Named,
+        o.option(o.MEASURES, "NAME=MARGIN", "Column that may get worse by less than the margin. Repeat for more."),
     ] = None,
     mean: Annotated[
         _Named,
         o.option(
             o.MEASURES,
             "NAME=LOW:HIGH",
-            "Column of numbers with their bounds; the other columns hold 0 and 1. Repeatable.",
+            "Column of numbers with their bounds; the other columns hold 0 and 1. Repeat for more.",
         ),
     ] = None,
-    lower: Annotated[_Named, o.option(o.MEASURES, "NAME", "Column in which lower is better. Repeatable.")] = None,
+    lower: Annotated[_Named, o.option(o.MEASURES, "NAME", "Column in which lower is better. Repeat for more.")] = None,
     clip: Annotated[
         bool, o.flag(o.MEASURES, "--clip", "Count values outside the bounds as the bound; else they are an error.")
     ] = False,
@@ -49,7 +52,7 @@ def online_compare(
         o.option(
             o.MEASURES,
             "NAME=COLUMN:LOW:HIGH",
-            "Column of values from before the experiment, for CUPED of a metric. Repeatable.",
+            "Column of values from before the experiment, for CUPED of a metric. Repeat for more.",
         ),
     ] = None,
     arms: Annotated[
@@ -67,12 +70,14 @@ def online_compare(
         o.flag(o.TESTS, "--once", "Use tests for one look at a number fixed beforehand (default: valid at any look)."),
     ] = False,
     margin: Annotated[
-        _Named, o.option(o.TESTS, "NAME=VALUE", "Largest difference of a metric that does not matter. Repeatable.")
+        _Named, o.option(o.TESTS, "NAME=VALUE", "Largest difference of a metric that does not matter. Repeat for more.")
     ] = None,
     detect: Annotated[
         _Named,
         o.option(
-            o.TESTS, "NAME=VALUE", "Difference of a metric to detect: prints how many more values it needs. Repeatable."
+            o.TESTS,
+            "NAME=VALUE",
+            "Difference of a metric to detect: prints how many more values it needs. Repeat for more.",
         ),
     ] = None,
     power: Annotated[float, o.option(o.TESTS, "SHARE", "Probability with which --detect shows the difference.")] = 0.8,

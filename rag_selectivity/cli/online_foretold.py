@@ -10,6 +10,7 @@ import typer
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
+from rag_selectivity.data.cells import number_of
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -24,7 +25,8 @@ def online_foretold(
         Path,
         typer.Argument(
             metavar=Readable("FILE"),
-            help="Table of past experiments: online, perhaps winner (a, b or empty), and a column for each measure.",
+            help="Table of past experiments: online, perhaps winner (a, b, empty or a verdict on b), "
+            "and a column for each measure.",
         ),
     ],
     level: o.LevelOption = 0.95,
@@ -36,10 +38,10 @@ def online_foretold(
     All figures are differences between the systems, b minus a, signed so that higher is better.
     """
     from rag_selectivity.io.reading import read_records
-    from rag_selectivity.online import foretold
+    from rag_selectivity.online.foretelling import foretold_of
 
     chosen_format(format, output, TABLE_FORMATS)
-    past = []
+    past: list[tuple[str, dict[str, Any]]] = []
     for line, row in read_records(experiments):
         where = f"{experiments}:{line}"
         if row.get("online") in (None, ""):
@@ -50,12 +52,12 @@ def online_foretold(
         for name, value in row.items():
             if name not in _NOT_MEASURES and value not in (None, ""):
                 entry["offline"][name] = _number(value, where, name)
-        past.append(entry)
-    show(foretold(past, level=level), format, output)
+        past.append((where, entry))
+    show(foretold_of(past, level=level), format, output)
 
 
 def _number(value: Any, where: str, name: str) -> float:
     try:
-        return float(value)
+        return number_of(value)
     except (TypeError, ValueError):
         raise InputError(f"{where}: {name} must be a number, got {value!r}") from None

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files
-from rag_selectivity.cli.output import note, put, put_rows
+from rag_selectivity.cli.online_join import RecordsOption, refuse_table
+from rag_selectivity.cli.output import note, put
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -29,16 +30,18 @@ def online_interleave(
             "Text put before each query id to make the id of the impression; another one gives other drafts.",
         ),
     ] = "1",
-    output: o.OutputOption = None,
+    output: RecordsOption = None,
 ) -> None:
     """Interleave two runs: a draft for each query.
 
     In an application, call `rag_selectivity.online.interleave` for each impression.
     """
     import rag_selectivity as rs
+    from rag_selectivity.io.replacing import write_whole
     from rag_selectivity.io.writing import json_line
     from rag_selectivity.online import interleave
 
+    refuse_table(output)
     files = named_files(run)
     if len(files) != 2:
         raise InputError(f"online interleave takes two runs, got {len(files)}: give --run twice")
@@ -52,7 +55,7 @@ def online_interleave(
     if output is None or str(output) == "-":
         put("\n".join(json_line(row) for row in rows), None, is_data=True)
     else:
-        put_rows(rows, output)
+        write_whole(output, lambda file: file.writelines(f"{json_line(row)}\n".encode() for row in rows))
     alone = sum(1 for query in queries if not all(query in of_run for of_run in lists.values()))
     if alone:
         note(f"{alone:,} of {len(queries):,} queries are in one run alone, which drafted all their passages")

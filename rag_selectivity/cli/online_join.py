@@ -10,6 +10,8 @@ import typer
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import note, put
+from rag_selectivity.cli.writable import OF_OUTPUT
+from rag_selectivity.errors import InputError
 from rag_selectivity.wording import counted
 
 EXAMPLES = (
@@ -17,9 +19,22 @@ EXAMPLES = (
     "rag-selectivity online join impressions.jsonl --max-faults 0 --output strict.jsonl",
 )
 
+RecordsOption = Annotated[
+    Path | None,
+    o.option(o.OUTPUT, OF_OUTPUT, "File of JSON lines to write. Default: standard output.", "--output", "-o"),
+]
 MaxFaultsOption = Annotated[
     float, o.option(o.INPUT, "SHARE", "Largest share of credits without a draft, or for passages that were not shown.")
 ]
+
+
+def refuse_table(output: Path | None) -> None:
+    """An InputError where records would be written as a table: they hold lists and objects, which tables do not."""
+    if output is not None and output.suffix.lower() in (".csv", ".tsv", ".parquet", ".pq", ".xlsx"):
+        raise InputError(
+            f"{output}: records hold lists and objects, and are written as JSON lines: name a file such as "
+            f"{output.with_suffix('.jsonl').name}"
+        )
 
 
 def online_join(
@@ -28,13 +43,14 @@ def online_join(
     remember: Annotated[
         int, o.option(o.INPUT, "COUNT", "Largest number of impressions kept in memory to wait for late credit.")
     ] = 200_000,
-    output: o.OutputOption = None,
+    output: RecordsOption = None,
 ) -> None:
     """Join drafts and late credit into one record for each impression."""
     from rag_selectivity.io.replacing import write_whole
     from rag_selectivity.io.writing import json_line
     from rag_selectivity.online import join_records
 
+    refuse_table(output)
     joined = join_records(logs, remember=remember, max_faults=max_faults)
     written = 0
     if output is None or str(output) == "-":

@@ -46,15 +46,17 @@ QrelsFormatOption = Annotated[
     str | None,
     option(INPUT, "FORMAT", "Format of --qrels, if neither its content nor its suffix shows it: {formats}."),
 ]
-RunOption = Annotated[list[str], input_file("Run: FILE or NAME=FILE. Repeat for more runs.")]
-OptionalRunOption = Annotated[list[str] | None, input_file("Run: FILE or NAME=FILE. Repeat for more runs.")]
+RunOption = Annotated[list[str], input_file("Run: FILE or NAME=FILE. Repeat for more.")]
+OptionalRunOption = Annotated[list[str] | None, input_file("Run: FILE or NAME=FILE. Repeat for more.")]
 HumanOption = Annotated[
     Path | None,
     input_file("Labels by people of some pairs of --qrels (a file or a label store), to calibrate the figures."),
 ]
 PoolOption = Annotated[
     list[str] | None,
-    input_file("Candidates before selection: FILE for all runs, NAME=FILE for one run. Several are fused. Repeatable."),
+    input_file(
+        "Candidates before selection: FILE for all runs, NAME=FILE for one run. Several are fused. Repeat for more."
+    ),
 ]
 PoolDepthOption = Annotated[int | None, option(INPUT, "COUNT", "Ranks to take of each --pool (default: all).")]
 SizeOption = Annotated[
@@ -88,7 +90,7 @@ TokenizerOption = Annotated[
 CostsOption = Annotated[
     list[str] | None,
     input_file(
-        "Measured tokens, milliseconds and price by query_id, or a trace: FILE or NAME=FILE of a run. Repeatable."
+        "Measured tokens, milliseconds and price by query_id, or a trace: FILE or NAME=FILE of a run. Repeat for more."
     ),
 ]
 CostMeasureOption = Annotated[
@@ -111,6 +113,7 @@ JudgeOption = Annotated[
 JudgeRuleOption = Annotated[
     str | None, option(INPUT, "RULE", "Label of a passage that several judges labelled: median, lowest or highest.")
 ]
+PassageTextsOption = Annotated[Path | None, input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")]
 GradeMapOption = Annotated[str | None, option(INPUT, "MAP", "New grade for each grade, as in 0:1,1:3,2:4,3:5.")]
 IdsOption = Annotated[
     str | None,
@@ -134,6 +137,21 @@ KOption = Annotated[
     ),
 ]
 
+# -- tasks for people -------------------------------------------------------------------------------------
+
+ListDepthOption = Annotated[int, option(INPUT, "K", "Ranks of each run that count as its list.")]
+RubricOption = Annotated[Path | None, input_file("Rubric of your own, in TOML.")]
+AnnotatorOption = Annotated[
+    list[str] | None, option(INPUT, "NAME", "Who labels (default: person). Repeat for more.", "--annotator")
+]
+OverlapOption = Annotated[int, option(INPUT, "COUNT", "Pairs that all annotators label; the others are dealt out.")]
+RepeatsOption = Annotated[
+    float, option(INPUT, "SHARE", "Share of the pairs that comes twice, for agreement with oneself.")
+]
+TaskFormatOption = Annotated[
+    str | None, option(OUTPUT, "FORMAT", "Format: html (a page) or csv (a sheet). Default: by the suffix.")
+]
+
 # -- answers ----------------------------------------------------------------------------------------------
 
 ScoresOption = Annotated[
@@ -144,6 +162,9 @@ ScoresOption = Annotated[
 ]
 ScoreColumnOption = Annotated[
     str | None, option(INPUT, "NAME", "Column of the scores, as answer_correctness (default: score).")
+]
+FoldsOption = Annotated[
+    int, option(TESTS, "COUNT", "Folds of the queries; parameters are chosen on the others and judged on each.")
 ]
 ScoreRangeOption = Annotated[
     str | None, option(INPUT, "LOW,HIGH", "Lowest and highest possible score, as in 1,5; others are an error.")
@@ -246,7 +267,9 @@ OnOption = Annotated[
 ]
 UsedModelOption = Annotated[
     list[str] | None,
-    option(INPUT, "NAME", "Model that answers or embeds in your system, to warn of a judge of its family. Repeatable."),
+    option(
+        INPUT, "NAME", "Model that answers or embeds in your system, to warn of a judge of its family. Repeat for more."
+    ),
 ]
 RequireTrustOption = Annotated[
     str | None,

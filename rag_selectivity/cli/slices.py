@@ -11,7 +11,7 @@ ByOption = Annotated[
     list[str] | None,
     input_file(
         "Figures for groups of queries: table of query_id and columns (FILE, or FILE:COLUMN for one of them), n5 "
-        "(decisive passages, grade 5), R (relevant passages) or length (words of the query). Repeatable.",
+        "(decisive passages, grade 5), R (relevant passages) or length (words of the query). Repeat for more.",
         MEASURES,
     ),
 ]

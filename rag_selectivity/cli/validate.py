@@ -55,9 +55,7 @@ def validate(
     borders: Annotated[
         str, o.option(o.MEASURES, "X,X", "Borders of K/N_p (relevant passages of the query) between segments.")
     ] = "1",
-    folds: Annotated[
-        int, o.option(o.TESTS, "COUNT", "Folds of the queries; parameters are chosen on the others and judged on each.")
-    ] = 5,
+    folds: o.FoldsOption = 5,
     scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,

@@ -94,10 +94,42 @@ def query_text(query: Any, where: str) -> str:
     return checked_id(query, where, "query")
 
 
+def number_of(value: Any) -> float:
+    """A number, or the text of one, as a float. Every reader of numbers in files goes through here.
+
+    Python also reads `1_000`, which no other program writes or reads as a number: here it is none.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As by `float`, and a ValueError for a text with an underscore.
+
+    >>> number_of("1e3"), number_of(2)
+    (1000.0, 2.0)
+    >>> number_of("1_000")
+    Traceback (most recent call last):
+        ...
+    ValueError: '1_000' is not a number
+    """
+    _refuse_underscore(value)
+    return float(value)
+
+
+def integer_of(value: Any) -> int:
+    """A whole number, or the text of one, as an int, as `int` makes it; see `number_of`."""
+    _refuse_underscore(value)
+    return int(value)
+
+
+def _refuse_underscore(value: Any) -> None:
+    if (isinstance(value, str) and "_" in value) or (isinstance(value, bytes) and b"_" in value):
+        raise ValueError(f"{shown(value)} is not a number")
+
+
 def whole_grade(value: Any, where: str) -> int:
     """A grade as an int; a fractional or non-numeric grade is an InputError."""
     try:
-        grade = int(value)
+        grade = integer_of(value)
         if (isinstance(value, str) or grade == value) and abs(grade) < LARGEST_GRADE:
             return grade
     except (TypeError, ValueError, OverflowError):
@@ -117,7 +149,7 @@ def label_grade(value: Any, where: str) -> int:
 
 def _is_fraction(value: Any) -> bool:
     try:
-        number = float(value)
+        number = number_of(value)
     except (TypeError, ValueError, OverflowError):
         return False
     return math.isfinite(number) and not number.is_integer()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rag_selectivity.data.cells import integer_of, number_of
 from rag_selectivity.errors import InputError, MissingExtraError
 
 QUERY_NAMES = ("query_id", "qid", "query-id", "q_id", "query", "topic")
@@ -159,7 +160,7 @@ def column_values(frame: Any, name: str) -> list[Any]:
 def token_count(value: Any, where: str) -> float:
     """A finite number of tokens ≥ 0 as a float; any other value is an InputError that names `where`."""
     try:
-        number = float(value)
+        number = number_of(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 <= number < math.inf:
@@ -170,8 +171,8 @@ def token_count(value: Any, where: str) -> float:
 def whole_count(value: Any, what: str) -> int:
     """A whole number from 0 to 2**53 as an int; any other value is an InputError that names `what`."""
     try:
-        count = int(value)
-        if count == float(value) and 0 <= count <= 1 << 53 and not isinstance(value, bool):
+        count = integer_of(value)
+        if count == number_of(value) and 0 <= count <= 1 << 53 and not isinstance(value, bool):
             return count
     except (TypeError, ValueError, OverflowError):
         pass

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import is_missing, iterated, shown
+from rag_selectivity.data.cells import is_missing, iterated, number_of, shown
 from rag_selectivity.data.columns import (
     MILLISECOND_NAMES,
     PRICE_NAMES,
@@ -157,7 +157,7 @@ def _cost(value: Any, kind: str, where: str) -> float | None:
     if is_missing(value):
         return None
     try:
-        number = float(value)
+        number = number_of(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, (bool, np.bool_)) or not 0 <= number < math.inf:

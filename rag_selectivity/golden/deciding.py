@@ -129,6 +129,7 @@ def deciding(
     people: Mapping[Pair, int],
     measure: str | Measure = "RA-nWG@10",
     *,
+    corpus_size: int | Mapping[str, int] | None = None,
     sample: Collection[Pair] | None = None,
     choice: str = "expected",
     level: float = 0.95,
@@ -155,6 +156,8 @@ def deciding(
     people : {(query, passage): grade}
     measure : str or Measure
         With its depth.
+    corpus_size : int or {query: int}, optional
+        For a measure that compares with a random draw.
     sample : collection of (query, passage), optional
         The pairs of `people` that were drawn at random. Chances are learned from these alone, since pairs of a
         targeted draw say nothing about others. Default: all.
@@ -178,7 +181,7 @@ def deciding(
         raise InputError(f"--measure {wanted}: name the depth, as in {wanted.name}@10")
     if wanted.higher_is_better is None:
         raise InputError(f"--measure {wanted} says of no run that it is better: name another one, such as RA-nWG@10")
-    world = _World.of(without_controls(labels), runs, people, wanted, wanted.at, sample)
+    world = _World.of(without_controls(labels), runs, people, wanted, wanted.at, sample, corpus_size)
     if not world.strata.ground.has_people:
         return world.unknown("people have labelled no pair that was drawn at random")
     return world.decided(choice, level, completions, seed)
@@ -244,9 +247,12 @@ class _World:
         measure: Measure,
         depth: int,
         sample: Collection[Pair] | None,
+        corpus_size: int | Mapping[str, int] | None,
     ) -> _World:
-        joined = join_runs(labels, dict(runs), scale=labels.scale or "utility")
+        joined = join_runs(labels, dict(runs), corpus_size=corpus_size, scale=labels.scale or "utility")
         one, other = joined.judged
+        if measure.needs_corpus_size:
+            joined.judged[one].require_corpus_size(str(measure))
         ground_labels = joined.judged[one].qrels
         if ground_labels is None or joined.judged[one].queries != joined.judged[other].queries:
             raise InputError("the two runs are over different queries: give runs over the same queries")

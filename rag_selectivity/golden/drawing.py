@@ -22,14 +22,18 @@ from rag_selectivity.grading.annotation.making import (
 )
 from rag_selectivity.grading.annotation.task import DEFAULT_REPEATS, AnnotationTask
 from rag_selectivity.grading.designs import DrawnPair, Pair
+from rag_selectivity.grading.drawing import CorpusOrder
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import TARGETED_DRAWS, Origin, Store, label_rows
 from rag_selectivity.io.reading import pool_names, ranked_rows, run_of
+from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.wording import counted
 
 DRAWS = (*TARGETED_DRAWS, "random", "tail", *DRAWS_OF_ANNOTATE)
 _FORMS = "disagree:N, disagree-sampled:N, decide:N, random:N, tail:LAST:N, calibrate:N, agree:N, outside:N or file:FILE"
 DEFAULT_MEASURE = "RA-nWG@10"
+#: Stored beside the weights of `disagree-sampled`.
+MEANING_OF_WEIGHTS = "pairs on which these judges differ, and that no person had labelled when they were drawn"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ def draw_tasks(
     list_depth: int = 10,
     measure: str = DEFAULT_MEASURE,
     choice: str = "expected",
+    corpus_size: int | Mapping[str, int] | None = None,
     annotators: Sequence[str] = (),
     overlap: int = 0,
     repeats: float = DEFAULT_REPEATS,
@@ -85,7 +90,9 @@ def draw_tasks(
         `disagree:N`
             Pairs on which two or more judges of the store differ, the most different first.
         `disagree-sampled:N`
-            A random sample of these, with weights.
+            A random sample of these. The store keeps for each pair how many it stands for: of the pairs on which the
+            judges differ and that no person had labelled. No figure of this package uses that number: pairs on which
+            the judges agree have no chance to be drawn, so that it gives no figure over all pairs.
         `decide:N`
             Pairs that could decide between two runs; see `deciding`. Half of them are drawn at random.
         `random:N`
@@ -94,8 +101,9 @@ def draw_tasks(
             N random passages for each query from the ranks below `list_depth` down to `LAST` (origin `tail`).
         `calibrate:N`, `agree:N`, `outside:N`, `file:FILE`
             As in `make_tasks`.
-    measure, choice
-        For `decide`: the measure with its depth, and how pairs are chosen, as in `deciding`.
+    measure, choice, corpus_size
+        For `decide`: the measure with its depth, how pairs are chosen, and the corpus size, as in `deciding`. A measure
+        that needs the size takes the number of passages in `corpus` if none is given.
     queries, corpus, runs, pools, list_depth, annotators, overlap, repeats, judges, rule, rubric, seed
         As in `make_tasks`.
 
@@ -109,6 +117,10 @@ def draw_tasks(
         If the draw is unknown or lacks what it needs, or as in `make_tasks`.
     """
     kind, numbers = _parsed(draw)
+    if corpus_size is not None and kind != "decide":
+        raise InputError(
+            f"corpus_size (--corpus-size) is for the measure of decide:N, and the draw is {draw}: leave it out"
+        )
     by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
     if kind in DRAWS_OF_ANNOTATE:
         common: dict[str, Any] = {"runs": runs, "pools": pools, "list_depth": list_depth, "judges": judges}
@@ -132,7 +144,18 @@ def draw_tasks(
         draw,
         kind,
         numbers,
-        _Given(lists, [run_of(pool) for pool in pools], corpus, list_depth, measure, choice, judges, rule, seed),
+        _Given(
+            lists,
+            [run_of(pool) for pool in pools],
+            corpus,
+            list_depth,
+            measure,
+            choice,
+            corpus_size,
+            judges,
+            rule,
+            seed,
+        ),
     )
     if not chosen.pairs:
         return chosen.drawn
@@ -169,6 +192,7 @@ class _Given:
     depth: int
     measure: str
     choice: str
+    corpus_size: int | Mapping[str, int] | None
     judges: Sequence[str] | None
     rule: str | None
     seed: int
@@ -236,8 +260,17 @@ def _disagreeing(store: Store, draw: str, kind: str, n: int, given: _Given) -> _
         return _Chosen((), Drawn((), notes=(note, "nothing is left to label")))
     if kind == "disagree-sampled" and len(pairs) < n:
         raise InputError(f"--draw {draw}: there are only {counted(len(pairs), 'pair')} to draw from; ask for fewer")
-    judges = sorted({judge for grades in graded.values() for judge in grades})
-    return _Chosen(pairs, Drawn((), notes=(note,)), how={"judges": judges})
+    how: dict[str, Any] = {"judges": sorted({judge for grades in graded.values() for judge in grades})}
+    notes = [note]
+    if kind == "disagree-sampled":
+        how["weight"] = MEANING_OF_WEIGHTS
+        stand_for = round(sum(pair.weight for pair in pairs))
+        if stand_for < left:
+            notes.append(
+                f"{n:,} pairs are too few for every distance between two grades: they stand for {stand_for:,} of the "
+                f"{left:,} pairs that nobody has labelled"
+            )
+    return _Chosen(pairs, Drawn((), notes=tuple(notes)), how=how)
 
 
 def _outside(store: Store, drawn: OutsideDraw, kind: str) -> _Chosen:
@@ -261,12 +294,24 @@ def _deciding(store: Store, n: int, given: _Given) -> _Chosen:
     )
     people = peoples_labels(store)
     sample = (frozenset(people) - store.targeted_pairs().keys()) | _random_parts(store)
-    found = deciding(
-        source.labels, source.runs, people, given.measure, sample=sample, choice=given.choice, seed=given.seed
-    )
+    size = given.corpus_size
     notes: tuple[str, ...] = ()
+    if size is None and given.corpus is not None and parse_measure(given.measure).needs_corpus_size:
+        size = len(CorpusOrder.of(given.corpus))
+        notes = (f"{given.measure} is measured with N = {size:,}, the passages of the corpus that is given",)
+    found = deciding(
+        source.labels,
+        source.runs,
+        people,
+        given.measure,
+        corpus_size=size,
+        sample=sample,
+        choice=given.choice,
+        seed=given.seed,
+    )
     if found.ungraded:
         notes = (
+            *notes,
             f"{counted(found.ungraded, 'place in the lists has', 'places in the lists have')} "
             f"no grade of the judge, and stay without a label here: have the judge grade them first",
         )
@@ -274,7 +319,9 @@ def _deciding(store: Store, n: int, given: _Given) -> _Chosen:
     if found.settled:
         return _Chosen((), drawn)
     pairs = deciding_pairs(found, n, seed=given.seed + found.labelled)
-    how = {"measure": found.measure, "between": list(found.runs), "choice": given.choice}
+    how: dict[str, Any] = {"measure": found.measure, "between": list(found.runs), "choice": given.choice}
+    if isinstance(size, int):
+        how["corpus_size"] = size
     if not pairs:
         return _Chosen(
             (), replace(drawn, notes=(*notes, "no label that is missing can change the difference")), how=how

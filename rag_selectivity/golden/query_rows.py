@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, holds_half, is_missing, shown
+from rag_selectivity.data.cells import checked_id, holds_half, is_missing, number_of, shown
 from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, is_frame, optional_column
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
@@ -124,7 +124,7 @@ def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
 def checked_weight(value: Any, where: str) -> float:
     """A number above 0."""
     try:
-        weight = math.nan if isinstance(value, bool) else float(value)
+        weight = math.nan if isinstance(value, bool) else number_of(value)
     except (TypeError, ValueError, OverflowError):
         weight = math.nan
     if not (weight > 0 and math.isfinite(weight)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, shown, whole_grade
+from rag_selectivity.data.cells import checked_id, integer_of, number_of, shown, whole_grade
 from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean
@@ -191,7 +191,7 @@ def _of_side_file(file: Path, annotator: str | None) -> Incoming:
                 f"label of one of them; import a .jsonl export of the store, which holds all labels"
             )
         incoming.pairs.append((query, passage, *hashes))
-        incoming.labels.append((settings[row["judge"]], Label((0, *hashes, 0), int(row["judge_grade"]))))
+        incoming.labels.append((settings[row["judge"]], Label((0, *hashes, 0), integer_of(row["judge_grade"]))))
     return incoming
 
 
@@ -275,7 +275,7 @@ def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Lab
         grade,
         reason=_text(row, "reason"),
         relevant_span=_text(row, "relevant_span"),
-        misleading=None if row.get("misleading") in (None, "") else bool(int(row["misleading"])),
+        misleading=None if row.get("misleading") in (None, "") else bool(integer_of(row["misleading"])),
         flagged=bool(int(row.get("flagged") or 0)),
         prompt_tokens=_whole(row, "prompt_tokens", 0),
         completion_tokens=_whole(row, "completion_tokens", 0),
@@ -306,7 +306,7 @@ def _whole(row: dict[str, Any], name: str, default: int) -> int:
 
 
 def _number(row: dict[str, Any], name: str) -> float | None:
-    number = None if row.get(name) in (None, "") else float(row[name])
+    number = None if row.get(name) in (None, "") else number_of(row[name])
     if number is not None and not math.isfinite(number):
         raise ValueError(f"{name} is {number}")
     return number

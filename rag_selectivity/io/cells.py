@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.arrow import IrregularCells, label_rows, run_rows
-from rag_selectivity.data.cells import MOST_DIGITS, checked_id, id_fault, label_grade, query_text, shown
+from rag_selectivity.data.cells import MOST_DIGITS, checked_id, id_fault, label_grade, number_of, query_text, shown
 from rag_selectivity.data.columns import token_count
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.remarks import counted
@@ -138,7 +138,7 @@ def _scored(records: list[tuple[Any, ...]], lines: list[int], path: Path, *, ran
         if len(record) == 3:
             is_long = isinstance(record[2], str) and len(record[2]) > MOST_DIGITS
             try:
-                value = math.nan if is_long else float(record[2])
+                value = math.nan if is_long else number_of(record[2])
             except (TypeError, ValueError, OverflowError):
                 value = math.nan
             if value != value:

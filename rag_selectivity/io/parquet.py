@@ -13,6 +13,7 @@ from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.chunks import Chunk, Row
 from rag_selectivity.io.limits import MAX_INPUT, refuse_growth
 from rag_selectivity.io.opening import opened
+from rag_selectivity.io.separated import refuse_doubled
 
 _BLOCK = 1 << 15
 _BUFFER = 1 << 18
@@ -39,7 +40,13 @@ class ParquetChunk(Chunk):
 
 
 def parquet_names(path: Path) -> list[str] | None:
-    """The columns of a file; None if it has no rows, has two columns of a name, or cannot be read."""
+    """The columns of a file; None if it has no rows, or cannot be read.
+
+    Raises
+    ------
+    InputError
+        If two columns have one name.
+    """
     try:
         import pyarrow
         from pyarrow import parquet
@@ -48,7 +55,10 @@ def parquet_names(path: Path) -> list[str] | None:
     try:
         with opened(path) as stream, parquet.ParquetFile(stream) as file:
             names = list(file.schema_arrow.names)
-            return names if file.metadata.num_rows and len(set(names)) == len(names) else None
+            refuse_doubled(names, str(path))
+            return names if file.metadata.num_rows else None
+    except InputError:
+        raise
     except (pyarrow.ArrowException, OSError, ValueError):
         return None
 
@@ -124,6 +134,7 @@ def parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
     with opened(path) as stream:
         try:
             with parquet.ParquetFile(stream) as file:
+                refuse_doubled(file.schema_arrow.names, str(path))
                 refuse_bomb(path, file.metadata, stream.seek(0, io.SEEK_END))
                 for batch in file.iter_batches():
                     for row in batch.to_pylist():

@@ -189,7 +189,7 @@ class _Target:
 
     def fill(self, content: Content) -> None:
         """Write the content beside the target, or hold it for what is written into."""
-        with _named(self.path):
+        with _named(self.path, self.file, self.partial):
             if self.partial is None:
                 self.pending = BytesIO()
                 _write(self.pending, content)
@@ -246,8 +246,8 @@ class _Target:
 
 
 @contextmanager
-def _named(path: str | Path) -> Iterator[None]:
-    """What an error within says of the file."""
+def _named(path: str | Path, *others: str | None) -> Iterator[None]:
+    """What an error within says of the file, whose other names are given too; an error of another file is left."""
     try:
         yield
     except BrokenPipeError:
@@ -259,6 +259,9 @@ def _named(path: str | Path) -> Iterator[None]:
             f"remove it from the id or the text that holds it"
         ) from None
     except OSError as error:
+        if others and error.filename is not None and os.fspath(error.filename) not in (os.fspath(path), *others):
+            # A content that reads another file.
+            raise
         raise InputError(f"{path}: cannot be written ({error.strerror or error}){_mend(path, error)}") from None
 
 

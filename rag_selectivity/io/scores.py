@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.data.cells import is_missing, iterated, shown
+from rag_selectivity.data.cells import is_missing, iterated, number_of, shown
 from rag_selectivity.data.columns import (
     QUERY_NAMES,
     RUN_NAMES,
@@ -295,7 +295,7 @@ class _Read:
             return None
         try:
             number = _TRUTH.get(value.strip().casefold(), math.nan) if isinstance(value, str) else float(value)
-            number = float(value) if math.isnan(number) else number
+            number = number_of(value) if math.isnan(number) else number
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):

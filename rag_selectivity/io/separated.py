@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.arrow import IrregularCells
+from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.chunks import Chunk, Row
 from rag_selectivity.io.limits import may_hold_long_number
@@ -34,7 +35,6 @@ class SeparatedChunk(Chunk):
 
     def arrays(self) -> dict[str, Any]:
         """By pyarrow."""
-        # Of columns with the same name the last one counts.
         place = {name: i for i, name in enumerate(self.header)}
         types = array_types()
         wanted = {role: (place[name], types[role]) for role, name in self.columns.items()}
@@ -57,6 +57,7 @@ def separated_chunks(path: Path, separator: str, columns: Mapping[str, str]) -> 
         number, first = first_line(path, file)
         try:
             header = header_of(csv_reader(iter([first]), separator))
+            refuse_doubled(header, f"{path}:{number}")
         except csv.Error:
             raise IrregularCells from None
         for lines in line_blocks(path, file, number + 1):
@@ -82,6 +83,8 @@ def separated_rows(
     reader = csv_reader(feed(), separator)
     try:
         names = header_of(reader) if header is None else header
+        if header is None:
+            refuse_doubled(names, f"{path}:{numbers[-1] if numbers else 1}")
         for cells in reader:
             if len(cells) < 2 and not "".join(cells).strip(_BLANK):
                 continue
@@ -118,6 +121,20 @@ def csv_reader(lines: Iterator[str], separator: str) -> Any:
 def header_of(reader: Any) -> list[str]:
     """The names in the first line."""
     return [name.strip() for name in next(reader, [])]
+
+
+def refuse_doubled(names: Sequence[str], where: str) -> None:
+    """An InputError if two columns have one name: nothing says which of them counts. Columns without a name are none.
+
+    Raises
+    ------
+    InputError
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"{where}: two columns are called {shown(name)}; remove one of them, or rename it")
+        seen |= {name} - {""}
 
 
 def parsed(lines: Lines, separator: str, width: int, wanted: Mapping[str, tuple[int, Any]]) -> dict[str, Any]:

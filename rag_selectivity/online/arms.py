@@ -196,6 +196,29 @@ class TwoArms:
         if len(differences):
             self._evidence.add(differences)
 
+    def fault_of(self, value: float) -> str:
+        """What is wrong with a value of an arm; empty if nothing is, and for NaN."""
+        if self.kind == RATE and value not in (0, 1) and not math.isnan(value):
+            return self.rate_fault(value)
+        low, high = self._bounds
+        if self.kind != RATE and self.sequential and not self._clip and (value < low or value > high):
+            return (
+                f"is {value:g}, outside bounds=({low:g}, {high:g}); give the bounds of the metric, or clip=True "
+                "(--clip) to count what is beyond as the bound"
+            )
+        return ""
+
+    def rate_fault(self, value: float) -> str:
+        """What is wrong with a value of a rate that is neither 0 nor 1."""
+        return f'is {value:g}; a rate takes 0 and 1. For other numbers give kind="mean" (--mean {self.name}=LOW:HIGH)'
+
+    def covariate_fault_of(self, value: float) -> str:
+        """What is wrong with a covariate; empty if nothing is, and for NaN."""
+        low, high = self._covariate_bounds
+        if self.sequential and (value < low or value > high):
+            return f"is {value:g}, outside covariate_bounds=({low:g}, {high:g}); give its bounds"
+        return ""
+
     def p(self) -> float:
         """The two-sided p-value of no difference; NaN where nothing can be said."""
         if self.sequential:

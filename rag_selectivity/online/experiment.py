@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import is_missing, names_in, shown
+from rag_selectivity.data.cells import is_missing, names_in, number_of, shown
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.online.arms import RATE, TwoArms
 from rag_selectivity.online.records import named
@@ -142,8 +142,11 @@ class Experiment:
         self._others: dict[str, tuple[list[float], list[float]]] = {}
         self._forget()
         self._is_decided = False
+        self._columns: tuple[str, ...] = ()
+        self._rates = {metric.name for metric in self.metrics if metric.kind == RATE}
         self._missing = {name: [0, 0] for name in names}
         self._units: dict[str, tuple[int, dict[str, list[float]]]] = {}
+        self._seen_units = 0
 
     def _forget(self) -> None:
         self._waiting = {name: ([], []) for name in self._compared}
@@ -158,6 +161,7 @@ class Experiment:
             If the row is of no arm of the experiment, a value is no number, or a unit was in both arms.
         """
         self._rows += 1
+        self._columns = self._columns or tuple(map(str, row))
         where = where or f"row {self._rows}"
         if not isinstance(row, Mapping):
             raise InputError(f"{where}: must be a row such as {{arm, metric: value}}, got {shown(row)}")
@@ -179,8 +183,12 @@ class Experiment:
             if math.isnan(value) or math.isnan(other):
                 self._missing[name][side] += 1
                 continue
+            if fault := self._compared[name].fault_of(value):
+                raise InputError(f"{where}: {name} {fault}")
             values[side].append(value)
             if name in self._covariates:
+                if fault := self._compared[name].covariate_fault_of(other):
+                    raise InputError(f"{where}: {self._covariates[name][0]} {fault}")
                 self._others[name][side].append(other)
         if self._rows % _ROWS_AT_ONCE == 0:
             self._hand_on()
@@ -200,6 +208,8 @@ class Experiment:
         columns = [*self._waiting, *(column for column, _ in self._covariates.values())]
         for column in dict.fromkeys(columns):
             value = _number(row.get(column), column, where)
+            if column in self._rates and value not in (0, 1) and not math.isnan(value):
+                raise InputError(f"{where}: {column} {self._compared[column].rate_fault(value)}")
             if not math.isnan(value):
                 total = sums.setdefault(column, [0.0, 0.0])
                 total[0] += value
@@ -223,7 +233,21 @@ class Experiment:
                 values[side].append(means[name])
                 if name in self._covariates:
                     self._others[name][side].append(means[other])
-        self._units, self._is_decided = {}, True
+        self._seen_units, self._units, self._is_decided = len(self._units), {}, True
+
+    def _refuse_absent(self) -> None:
+        """An InputError for a metric without a value in any row: its column, or its covariate's, is not there."""
+        for name, counts in self._missing.items():
+            if not sum(counts) or sum(counts) < (self._rows if self._unit is None else self._seen_units):
+                continue
+            wanted = [name, *([self._covariates[name][0]] if name in self._covariates else [])]
+            absent = next((column for column in wanted if column not in self._columns), None)
+            if absent is None:
+                raise InputError(f"no row has a value of {enumeration(wanted)}: leave the metric out, or fill it in")
+            raise InputError(
+                f"no row has a value of {absent!r}; the first row has {', '.join(self._columns)}"
+                f"{did_you_mean(absent, self._columns)}"
+            )
 
     def decide(
         self, *, level: float = 0.95, detect: Mapping[str, float] | None = None, power: float = 0.8
@@ -246,6 +270,7 @@ class Experiment:
         """
         if self._unit is not None:
             self._take_units()
+        self._refuse_absent()
         self._hand_on()
         wanted = dict(_mapping(detect, "detect"))
         if unknown := [name for name in wanted if name not in self._compared]:
@@ -330,7 +355,7 @@ def _number(value: Any, name: str, where: str) -> float:
     if is_missing(value):
         return math.nan
     try:
-        number = float(value)
+        number = number_of(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where}: {name} must be a number, got {shown(value)}") from None
     if math.isinf(number):

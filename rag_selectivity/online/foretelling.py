@@ -13,6 +13,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.online.records import check_level, finite
 from rag_selectivity.results.online import (
     BETTER,
+    EQUAL,
     NOT_YET,
     WORSE,
     ArmComparison,
@@ -33,8 +34,9 @@ def foretold(experiments: Iterable[Mapping[str, Any]], *, level: float = 0.95) -
     experiments : iterable of {"online": …, "offline": {measure: difference}}
         `online` is an `ArmComparison`, a `Preference`, or the difference b − a as a number, signed so that higher is
         better. `offline` has the difference b − a of each measure, in the same direction, as `Measure@K` names it: of
-        Harm, give a − b. With a number, `winner` says who won: `b`, `a`, or None where neither was shown to; without
-        it, the sign of the number counts, shown or not.
+        Harm, give a − b. With a number, `winner` says who won: `b`, `a`, or None where neither was shown to, or the
+        verdict on b (`better`, `worse`, `equal within the margin`, `not yet`). Without it, the sign of the number
+        counts, shown or not.
     level : float
 
     Returns
@@ -55,11 +57,18 @@ def foretold(experiments: Iterable[Mapping[str, Any]], *, level: float = 0.95) -
     >>> [(row.measure, row.agreed, row.decided, round(row.tau, 2)) for row in table.measures]
     [('RA-nWG@10', 5, 5, 1.0), ('nDCG@10', 2, 5, -0.32)]
     """
+    given = iterated(experiments, "experiments must be a list")
+    numbered = ((f"experiment {number}", experiment) for number, experiment in enumerate(given, 1))
+    return foretold_of(numbered, level=level)
+
+
+def foretold_of(experiments: Iterable[tuple[str, Mapping[str, Any]]], *, level: float) -> Foretold:
+    """`foretold` of (where, experiment): errors name the place."""
     check_level(level)
     pairs: dict[str, list[tuple[float, float, int | None]]] = {}
     number, unshown, undecided = 0, 0, 0
-    for number, experiment in enumerate(iterated(experiments, "experiments must be a list"), 1):
-        where = f"experiment {number}"
+    for where, experiment in experiments:
+        number += 1
         if not isinstance(experiment, Mapping) or "online" not in experiment:
             raise InputError(
                 f"{where}: must be {{'online': …, 'offline': {{measure: difference}}}}, got {shown(experiment)}"
@@ -111,9 +120,12 @@ def _online(experiment: Mapping[str, Any], where: str) -> tuple[float, int | Non
     difference = finite(online, where, "online")
     if "winner" in experiment:
         winner = experiment["winner"]
-        signs = {"b": 1, "a": -1, None: None, "": None, BETTER: 1, WORSE: -1, NOT_YET: None}
+        signs = {"b": 1, "a": -1, None: None, "": None, BETTER: 1, WORSE: -1, EQUAL: None, NOT_YET: None}
         if not (winner is None or isinstance(winner, str)) or winner not in signs:
-            raise InputError(f"{where}: winner must be 'a', 'b' or None, got {shown(winner)}")
+            raise InputError(
+                f"{where}: winner must be 'a', 'b', None (an empty cell) or a verdict on b ({BETTER}, {WORSE}, "
+                f"{EQUAL}, {NOT_YET}), got {shown(winner)}"
+            )
         return difference, signs[winner], True
     return difference, int(np.sign(difference)) or None, False
 

@@ -7,7 +7,7 @@ from typing import Any
 from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.faults import MAX_FAULTS, Faults
-from rag_selectivity.online.records import check_level, credit_of, finite, named, numbered, passages_of
+from rag_selectivity.online.records import check_level, credit_of, finite, named, passages_of, records_of
 from rag_selectivity.results.online import PositionRate, PositionRates
 from rag_selectivity.statistics import sign_share
 from rag_selectivity.wording import counted
@@ -46,9 +46,7 @@ def citation_rates(records: Any, *, level: float = 0.95, max_faults: float = MAX
     counts: dict[bool, list[list[int]]] = {False: [], True: []}
     seen: set[str] = set()
     impressions, faults = {False: 0, True: 0}, {False: Faults(), True: Faults()}
-    for where, row in numbered(records):
-        if "credit_of" in row:
-            raise InputError(f"{where}: credit that came late, without its draft: join the log first (join_records)")
+    for where, row in records_of(records):
         is_shuffled = row.get("shuffled") is True
         passages = passages_of(row, where)
         impression = named(row, "impression", where)

@@ -14,7 +14,16 @@ from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.faults import MAX_FAULTS, Faults
 from rag_selectivity.online.joining import JoinedRecords
-from rag_selectivity.online.records import Record, check_level, credit_of, finite, named, numbered, passages_of, team_of
+from rag_selectivity.online.records import (
+    Record,
+    check_level,
+    credit_of,
+    finite,
+    named,
+    passages_of,
+    records_of,
+    team_of,
+)
 from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, PositionRates, Preference
 from rag_selectivity.statistics import sign_share
 from rag_selectivity.wording import counted
@@ -116,7 +125,7 @@ def preference(
         raise InputError(f"clip must be a number ≥ 1, got {clip!r}")
     votes = _Votes(unit, positions.weights(clip) if positions is not None else {})
     faults = Faults()
-    for where, row in numbered(records):
+    for where, row in records_of(records):
         votes.add(row, where, faults)
     if isinstance(records, JoinedRecords):
         faults.take_joined(records.faults)

@@ -10,11 +10,13 @@ from typing import Any
 
 from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.versions import check_version
 from rag_selectivity.live.trace import trace_lines
 
 #: The name and the version that each line of a log of drafts, credits and records carries.
 SCHEMA = "rag-selectivity/online/1"
 Record = Mapping[str, Any]
+_MEND = "give what `online join` or `Draft.record` makes"
 
 
 def numbered(source: Any) -> Iterator[tuple[str, Record]]:
@@ -40,6 +42,27 @@ def numbered(source: Any) -> Iterator[tuple[str, Record]]:
             yield f"record {number}", row
         else:
             raise InputError(f"record {number}: must be an object such as {{query, team, credit}}, got {shown(row)}")
+
+
+def records_of(source: Any) -> Iterator[tuple[str, Record]]:
+    """(where, record) of what `numbered` takes; each is a record with its draft.
+
+    Raises
+    ------
+    InputError
+        If a line is of another format or version, or is credit without its draft.
+    """
+    for where, row in numbered(source):
+        if "schema" in row:
+            check_version(
+                row["schema"],
+                SCHEMA,
+                f"{where}: schema",
+                f"{shown(row['schema'])} is not a record of {SCHEMA}: {_MEND}",
+            )
+        if "credit_of" in row:
+            raise InputError(f"{where}: credit that came late, without its draft: join the log first (join_records)")
+        yield where, row
 
 
 def passages_of(row: Record, where: str) -> list[str]:

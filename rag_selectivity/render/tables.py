@@ -49,7 +49,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
 from rag_selectivity.results.validation import Validation
-from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED, Interval
+from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
 from rag_selectivity.statistics.expected_grades import CLOSER, FARTHER, NOT_SHOWN
 from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.wording import counted, level_text, number, signed
@@ -92,13 +92,18 @@ def as_latex(result: Result) -> str:
 @blocks_of.register
 def _calibration_blocks(found: Calibration) -> Iterable[Block]:
     chosen = "–" if found.alpha is None else f"{found.alpha:g}"
-    header = ["alpha", "n", "out of fold", "on the same queries"]
-    same = with_interval(Interval(found.correlation, found.low, found.high))
-    yield Table(header, [[chosen, str(found.n), number(found.out_of_fold), same]])
+    header = ["alpha", "n", "out of fold", "on the same queries", "alphas of resamples", "correlations"]
+    spreads = [
+        BLANK if math.isnan(low) else f"{number(low)} to {number(high)}"
+        for low, high in ((found.alpha_low, found.alpha_high), (found.resampled_low, found.resampled_high))
+    ]
+    figures = [number(found.out_of_fold), number(found.correlation)]
+    yield Table(header, [[chosen, str(found.n), *figures, *spreads]])
     yield Paragraph(found.advice)
     yield Note(
-        "the correlations are Spearman's; the one on the same queries, and its interval, are raised by the choice of "
-        "alpha",
+        "the correlations are Spearman's; the one on the same queries is raised by the choice of alpha, and so is that "
+        f"of each resample: where {level_text(found.level)} of the resamples lie is a spread, and no "
+        "confidence interval",
         "note",
     )
 
@@ -112,6 +117,7 @@ _SWEPT = {
     "BoR_max": "ceiling",
     "headroom": "headroom",
     "lambda": "lambda",
+    "slots_per_relevant": "K/N_p",
     "doubling": "×2",
     "doubling_predicted": "×2 sparse",
     "RA-nWG": "RA-nWG",
@@ -161,6 +167,8 @@ def _swept(run: RunSweep) -> tuple[list[str], list[list[str]]]:
     shown = {1 << i for i in range(last.bit_length())} | {last, advice.max_k}
     shown |= {depth for depth in (advice.K, advice.within_tokens) if depth}
     names = [name for name in _SWEPT if name in run.rows[0]]
+    if all(row["slots_per_relevant"] is None for row in run.rows):
+        names.remove("slots_per_relevant")
     rows = []
     for row in run.rows:
         if row["K"] in shown:

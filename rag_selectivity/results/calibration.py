@@ -19,27 +19,37 @@ class Calibration(Result):
     ----------
     alpha : float or None
         None if α cannot change the order of queries, or if the scores are constant.
-    correlation, low, high : float
-        Spearman's rho at `alpha` on all queries, with its bootstrap interval. α is chosen again in every resample.
+    correlation : float
+        Spearman's rho at `alpha` on all queries, which the choice of α on the same queries raises.
+    alpha_low, alpha_high, resampled_low, resampled_high : float
+        Between which α, and which highest correlations, the middle `level` of the resamples of the queries lie; α is
+        chosen again in each. They say how far the choice depends on the queries at hand. They are no confidence
+        intervals: the highest of several correlations is too high in each resample. NaN without a choice.
     out_of_fold : float
         Spearman's rho of values whose α was chosen on the other queries. Unlike `correlation` it is not raised by the
-        choice of α on the same queries.
+        choice of α on the same queries. It has no interval here; `validate` has one, which takes the choice as fixed.
     n : int
         Queries with a value and a quality score.
     regime : float
-        K / mean number of relevant passages. A value below 1 favours T, a value from 1 on favours nDCG.
+        K/N_p: K / mean number of relevant passages. The recall-free paper (arXiv 2512.20854) advises T below 1, and
+        nDCG from 1 on.
     advice : str
-        One or two sentences.
+        Two or three sentences: what was chosen, and what the paper advises at this K/N_p, which is not tested here.
+    level : float
+        Of the spread over resamples.
     """
 
     alpha: float | None
     correlation: float
-    low: float
-    high: float
+    alpha_low: float
+    alpha_high: float
+    resampled_low: float
+    resampled_high: float
     out_of_fold: float
     n: int
     regime: float
     advice: str
+    level: float = 0.95
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; an undefined number is None."""
@@ -53,8 +63,11 @@ class Calibration(Result):
         return {
             "alpha": self.alpha,
             "correlation": finite(self.correlation),
-            "low": finite(self.low),
-            "high": finite(self.high),
+            "alpha_low": finite(self.alpha_low),
+            "alpha_high": finite(self.alpha_high),
+            "resampled_low": finite(self.resampled_low),
+            "resampled_high": finite(self.resampled_high),
+            "level": self.level,
             "out_of_fold": finite(self.out_of_fold),
             "n": self.n,
             "regime": finite(self.regime),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.token_budget import budgets_among
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
@@ -168,8 +169,9 @@ class Report(Result):
         """K/N_p of a run at each depth: K divided by the mean number of relevant passages of a query that has one.
 
         Below 1 there are fewer slots than relevant passages, so no set can hold them all; far above 1 most of the K
-        passages cannot be relevant. Empty if no query has a relevant passage, if the report was made from sums, or if
-        labels name documents and runs their chunks: K then counts chunks, and N_p documents.
+        passages cannot be relevant. Empty if no query has a relevant passage; if labels name documents and runs their
+        chunks, since K then counts chunks, and N_p documents; with people's labels, which complete the judge's without
+        saying which passages are relevant; and for live retrievals.
 
         Parameters
         ----------
@@ -177,16 +179,11 @@ class Report(Result):
         rel : int, optional
             The lowest grade that counts as relevant. Default: that of the scale.
         """
-        judged = self._run(run).judged
-        if judged is None or judged.documents is not None:
+        part = self._run(run)
+        if self.ground is not None:
             return {}
-        relevant = judged.relevant(rel)
-        has_one = relevant > 0
-        if not has_one.any():
-            return {}
-        weights = None if judged.weights is None else judged.weights.values[has_one]
-        mean = float(np.average(relevant[has_one], weights=weights))
-        return {depth: depth / mean for depth in self.depths}
+        mean = part.mean_relevant(scale_named(self.scale).relevant_from if rel is None else rel)
+        return {} if mean is None else {depth: depth / mean for depth in self.depths}
 
     def per_query(self, run: str | None = None) -> list[dict[str, Any]]:
         """A row for each run and query: {"run", "query", measure: value or None}.

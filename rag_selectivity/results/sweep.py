@@ -118,10 +118,12 @@ class RunSweep:
     """One run's figures at every K, what the next passages alone add, and the advised K.
 
     Columns of a row: K, success, random_success, BoR, BoR_max, regime, headroom (BoR_max − BoR), lambda,
-    doubling (BoR at 2K − BoR at K) and doubling_predicted (the same, as sparse relevance implies). On the
-    utility scale also RA-nWG, Harm, Harm_most (Harm if every unjudged passage is junk) and Judged. With
-    passage lengths also tokens (mean of the top K) and bits_per_1000_tokens. An undefined figure is None.
-    `answers` holds the scores of answers at each K, if they were given; the recommendation then follows from them.
+    slots_per_relevant (K/N_p: K divided by the mean number of relevant passages of a query that has one; None with
+    people's labels, and where labels name documents and runs their chunks), doubling (BoR at 2K − BoR at K) and
+    doubling_predicted (the same, as sparse relevance implies). On the utility scale also RA-nWG, Harm, Harm_most (Harm
+    if every unjudged passage is junk) and Judged. With passage lengths also tokens (mean of the top K) and
+    bits_per_1000_tokens. An undefined figure is None. `answers` holds the scores of answers at each K, if they were
+    given; the recommendation then follows from them.
     """
 
     rows: tuple[dict[str, Any], ...]

@@ -26,7 +26,7 @@ from rag_selectivity.io.shapes import (
 from rag_selectivity.io.shapes import text as a_text
 from rag_selectivity.join.coverage import Coverage
 
-_MAGIC, _FORMAT = b"RSTALLY", 4
+_MAGIC, _FORMAT = b"RSTALLY", 5
 _START = len(_MAGIC) + 4
 _AGAIN = "make it again"
 
@@ -180,6 +180,7 @@ _HEADER = fields(
         "clipped": _COUNTS,
         "unjudged": each(_listed(count, a_text)),
         "reach": or_null(_REACH),
+        "relevant": or_null(fields(dict.fromkeys(("labels", "best"), each(_listed(_integer, count))))),
         "moments": or_null(each(_MOMENTS)),
         "placebos": each(_listed(a_text, truth, _MOMENTS, _MOMENTS)),
     }

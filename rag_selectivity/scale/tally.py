@@ -28,6 +28,7 @@ from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_lists import facts_of_run
 from rag_selectivity.join.judged_run import JudgedRun, check_depth_fits
 from rag_selectivity.join.reach import LabelReach, has_open_tails
+from rag_selectivity.join.relevant_counts import RelevantCounts
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.names import parse_measure
@@ -122,6 +123,8 @@ class Tally:
         self._reached = np.append(self._ranks, WHOLE_LIST)
         self._reach: LabelReach | None = None
         self._placebos = PlaceboSums()
+        #: None once a part was added whose labels name documents.
+        self._relevant: RelevantCounts | None = RelevantCounts()
 
     def add(self, judged: JudgedRun, queries: Sequence[str] | None = None) -> None:
         """Add the queries of a join; no query may be added twice.
@@ -150,6 +153,7 @@ class Tally:
         self.fingerprint = fingerprint
         self.coverage += judged.coverage
         self.facts += judged.facts
+        self._relevant = _sum_of_both(self._relevant, RelevantCounts.of(judged))
         self.longest = max(self.longest, int(judged.returned.max(initial=0)))
         if judged.corpus_size is not None and len(judged.corpus_size):
             self.size = joint_range(self.size, (int(judged.corpus_size.min()), int(judged.corpus_size.max())))
@@ -242,6 +246,7 @@ class Tally:
         self.longest = max(self.longest, other.longest)
         self.coverage += other.coverage
         self.facts += other.facts
+        self._relevant = _sum_of_both(self._relevant, other._relevant)
         self.size = joint_range(self.size, other.size)
         self._clipped += other._clipped
         self._complain(other._unjudged)
@@ -283,6 +288,11 @@ class Tally:
         facts = LabelFacts(self._reached, self._reach, placebos, tail_ranks, open_tails, exhaustive=exhaustive)
         return with_label_caveats(estimates, facts, dict(self._plan))
 
+    @property
+    def relevant(self) -> RelevantCounts | None:
+        """The relevant passages of the queries; None if labels name documents and runs their chunks."""
+        return self._relevant
+
     def check(self, name: str, ranks: IntArray) -> None:
         """Make the checks that need all queries, at these depths."""
         self.facts.check(name)
@@ -323,6 +333,7 @@ class Tally:
             "clipped": self._clipped.tolist(),
             "unjudged": list(self._unjudged.items()),
             "reach": None if self._reach is None else self._reach.to_data(),
+            "relevant": None if self._relevant is None else asdict(self._relevant),
             "moments": None,
             "placebos": [],
         }
@@ -373,6 +384,10 @@ class Tally:
             for name in ("outside_top", "lowest_outside_top", "listed", "judged_shares"):
                 _of_length(header["reach"][name], len(tally._reached), f"reach.{name}")
             tally._reach = LabelReach.from_data(header["reach"])
+        relevant = header["relevant"]
+        tally._relevant = None
+        if relevant is not None:
+            tally._relevant = RelevantCounts(*(tuple(map(tuple, relevant[name])) for name in ("labels", "best")))
         if header["moments"] is None:
             return tally
         tally._moments = []
@@ -461,6 +476,7 @@ def report_of_tallies(
             None,
             tally.queries,
             tally.fingerprint,
+            tally.relevant,
             tally.facts.as_input(),
             label_caveats=() if provenance is None else provenance.caveats,
         )
@@ -487,6 +503,10 @@ def _of_length(values: Sequence[int], length: int, what: str) -> IntArray:
 
 def _together(one: Fingerprint | None, other: Fingerprint | None) -> Fingerprint | None:
     return one.merged(other) if one is not None and other is not None else one or other
+
+
+def _sum_of_both(one: RelevantCounts | None, other: RelevantCounts | None) -> RelevantCounts | None:
+    return None if one is None or other is None else one + other
 
 
 def _copy(moments: Moments) -> Moments:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from rag_selectivity.data.cells import number_of
 from rag_selectivity.data.ids import IntArray
 
 #: The slice of the queries without a value.
@@ -78,7 +79,7 @@ def in_order(column: str, value_of: Mapping[str, str], order: Iterable[str], not
 def _number(text: str) -> float:
     """The number that a text is; NaN for any other text."""
     try:
-        value = float(text)
+        value = number_of(text)
     except ValueError:
         return math.nan
     return value if math.isfinite(value) else math.nan

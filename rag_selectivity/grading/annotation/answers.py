@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import number_of
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.annotation.task import FORMAT, VERSION, AnnotationTask
@@ -154,7 +155,7 @@ def checked_grade(value: Any, where: str) -> int:
     """A grade of the scale; `4`, `4.0` and `" 4 "` are one, as sheets write them."""
     text = value.strip() if isinstance(value, str) else value
     try:
-        number = float(text)
+        number = number_of(text)
     except (TypeError, ValueError):
         number = float("nan")
     if isinstance(value, bool) or number not in GRADES:

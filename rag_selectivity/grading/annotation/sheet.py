@@ -6,12 +6,13 @@ import csv
 import io
 from pathlib import Path
 
+from rag_selectivity.data.cells import integer_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.annotation.answers import Answer, Answers, checked_grade, made_of
 from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.io.opening import first_bytes, opened
 from rag_selectivity.io.replacing import write_whole
-from rag_selectivity.io.separated import fault_of_csv
+from rag_selectivity.io.separated import fault_of_csv, refuse_doubled
 from rag_selectivity.io.writing import harmless, without_apostrophe
 
 COLUMNS = ("item", "question", "passage", "grade", "note", "task", "annotator", "rubric", "query_text", "passage_text")
@@ -79,6 +80,7 @@ def read_sheet(path: Path) -> Answers:
 
 def _answers(path: Path, content: str) -> Answers:
     reader = csv.DictReader(io.StringIO(content, newline=""), delimiter=_delimiter(content.split("\n", 1)[0]))
+    refuse_doubled(reader.fieldnames or (), str(path))
     missing = [
         name for name in COLUMNS if name not in (reader.fieldnames or ()) and name not in ("question", "passage")
     ]
@@ -108,7 +110,7 @@ def _answers(path: Path, content: str) -> Answers:
 
 def _answer(row: dict[str, str], grade: str, where: str) -> Answer:
     try:
-        item = int(row["item"])
+        item = integer_of(row["item"])
     except (TypeError, ValueError):
         raise InputError(f"{where}: the item must be a whole number, got {row['item']!r}") from None
     given = None if grade.casefold() == SKIPPED else checked_grade(grade, where)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import integer_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.limits import json_value, refuse_deep
 from rag_selectivity.io.opening import first_bytes, opened
@@ -149,7 +150,7 @@ class _Fields:
         """A whole number, which OTLP JSON writes as a string where it has 64 bits."""
         value = self[name]
         try:
-            number = None if value in (None, "") or isinstance(value, bool) else int(value)
+            number = None if value in (None, "") or isinstance(value, bool) else integer_of(value)
         except (OverflowError, TypeError, ValueError):
             number = -1
         if number is not None and not 0 <= number < 1 << 64:

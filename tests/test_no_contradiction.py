@@ -1,0 +1,156 @@
+"""A seeded search over random worlds: interval, p-value and verdict of `validate` and `answers` never contradict."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.answers.figures import Scored, contrasts, estimates
+from rag_selectivity.measures.answers import SCORES
+from rag_selectivity.results.answers import CLOSED_BOOK, IDEAL, JUNK, RANDOM, SHARE, WORST_FIRST, Shown
+
+#: A p-value this near to 1 − level may fall to either side by rounding.
+_NEAR = 1e-9
+
+
+def agrees(p: float, low: float, high: float, value: float, level: float) -> bool:
+    """Whether an interval contains its value, and excludes 0 where, and only where, the p-value is small enough."""
+    if any(map(math.isnan, (low, high, value))):
+        return math.isnan(low) == math.isnan(high)
+    if not low <= value <= high:
+        return False
+    if math.isnan(p) or abs(p - (1 - level)) < _NEAR:
+        return True
+    return (low > 0 or high < 0) == (p <= 1 - level)
+
+
+def test_the_check_itself_finds_contradictions() -> None:
+    assert agrees(0.04, 0.1, 0.3, 0.2, 0.95)
+    assert not agrees(0.06, 0.1, 0.3, 0.2, 0.95)
+    assert not agrees(0.04, -0.1, 0.3, 0.2, 0.95)
+    assert not agrees(0.04, 0.1, 0.3, 0.4, 0.95)
+    assert not agrees(0.04, math.nan, 0.3, 0.2, 0.95)
+
+
+def column(random: np.random.Generator, n: int, low: float, high: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Scores of an ugly kind: rates near 0 and 1, ties, heavy tails, constants; some are missing."""
+    rate = random.choice([0.0, 0.03, 0.3, 0.5, 0.9, 1.0])
+    values = [
+        (random.random(n) < rate).astype(np.float64),
+        random.integers(0, 4, n) / 3,
+        random.random(n) ** random.choice([0.1, 1.0, 20.0]),
+        np.full(n, rate),
+    ][random.integers(4)]
+    values = low + (high - low) * values
+    values[random.random(n) < random.choice([0.0, 0.0, 0.2])] = np.nan
+    return values
+
+
+def test_intervals_of_answers_agree_with_their_p_values() -> None:
+    """Every contrast of 60 random tables of scores, with and without clusters."""
+    random = np.random.default_rng(20)
+    shown = [
+        Shown("a", 1),
+        Shown("a", 4),
+        Shown("b", 1),
+        Shown("b", 4),
+        Shown("a", 4, WORST_FIRST),
+        Shown(CLOSED_BOOK, 0),
+    ]
+    shown += [Shown(IDEAL, None), Shown(RANDOM, 1), Shown(RANDOM, 4), Shown(JUNK, 0), Shown(JUNK, 2), Shown(JUNK, 5)]
+    seen: Counter[str] = Counter()
+    decided = 0
+    for _ in range(60):
+        n = int(random.choice([1, 2, 4, 7, 20, 60]))
+        kind = SCORES[str(random.choice(sorted(SCORES)))]
+        low, high = (kind.low, kind.high) if math.isfinite(kind.high) else (0.0, 1.0)
+        values = {each: column(random, n, low, high) for each in shown}
+        if kind.is_correct:
+            values = {
+                each: np.where(np.isnan(row), row, (row > (low + high) / 2) * 1.0) for each, row in values.items()
+            }
+        queries = tuple(f"q{i}" for i in range(n))
+        level = float(random.choice([0.8, 0.95, 0.99]))
+        clusters = {query: f"c{i // 3}" for i, query in enumerate(queries)} if random.random() < 0.3 else None
+        bootstrap = rs.Bootstrap(200, int(random.integers(99)), level, clusters=clusters)
+        scored = Scored(kind, queries, values)
+        for each in contrasts(scored, bootstrap):
+            seen[each.kind] += 1
+            assert agrees(each.p, each.low, each.high, each.value, level), (each, level)
+            assert math.isnan(each.p) or each.p_adjusted >= each.p - 1e-12, each
+            assert each.kind != SHARE or math.isnan(each.p), each
+            decided += each.p <= 1 - level
+        for estimate in estimates(scored, bootstrap).values():
+            assert math.isnan(estimate.low) or estimate.low <= estimate.value <= estimate.high, estimate
+    assert len(seen) == 7
+    assert decided > 60
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_intervals_of_a_validation_agree_with_their_p_values_and_verdicts(seed) -> None:
+    """Every row, difference and chosen parameter of random worlds with few queries, ties and missing scores."""
+    random = np.random.default_rng([30, seed])
+    verdicts: Counter[str] = Counter()
+    for _ in range(4):
+        n, level = int(random.choice([5, 12, 30])), float(random.choice([0.8, 0.95]))
+        qrels = {f"q{i}": {f"d{j}": int(random.integers(0, 3)) for j in range(8)} for i in range(n)}
+        runs = {
+            name: {query: [str(p) for p in random.permutation(list(row))[:5]] for query, row in qrels.items()}
+            for name in ("a", "b")[: int(random.integers(1, 3))]
+        }
+        measures = ["P", "nDCG", "R", "F", "RR", "T(form=code)"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            report = rs.evaluate(qrels, runs, measures=measures, depths=[2, 4], scale="trec", bootstrap=None)
+        rows = []
+        follows = random.choice([0.0, 0.5, 3.0])
+        for run in runs:
+            for k in (2, 4):
+                found = dict(
+                    zip(report.runs[run].queries, report.runs[run].per_query[f"nDCG@{k}"].tolist(), strict=True)
+                )
+                for query, figure in found.items():
+                    score = round(
+                        1 / (1 + math.exp(-random.normal() - follows * (0.0 if figure != figure else figure))), 1
+                    )
+                    if random.random() < 0.95:
+                        rows.append({"query_id": query, "run": run, "k": k, "score": score})
+        rows += [
+            {"query_id": query, "run": run, "k": 0, "score": round(random.random(), 1)}
+            for query in qrels
+            for run in runs
+        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            validation = rs.validate(report, rows, bootstrap=rs.Bootstrap(150, int(random.integers(99)), level))
+        for row in [*validation.rows, *(row for segment in validation.segments for row in segment.rows)]:
+            assert agrees(row.p, row.spearman.low, row.spearman.high, row.spearman.value, level), row
+            for other in (row.pearson, row.kendall, row.partial):
+                assert other is None or agrees(math.nan, other.low, other.high, other.value, level), row
+            assert math.isnan(row.p_holm) or row.p_holm >= row.p - 1e-12, row
+            if row.verdict:
+                verdicts[row.verdict] += 1
+                shown = row.p_holm <= 1 - level
+                sign = np.sign(row.spearman.value)
+                expected = (
+                    {1.0: "rises with the answers", -1.0: "falls as the answers rise"}.get(sign) if shown else None
+                )
+                assert row.verdict == (expected or "not shown"), row
+                if shown:
+                    assert row.spearman.low > 0 or row.spearman.high < 0, row
+        for gap in validation.differences:
+            verdicts[gap.verdict] += 1
+            end = gap.difference
+            assert agrees(gap.p, end.low, end.high, end.value, level), gap
+            assert math.isnan(gap.p_holm) or gap.p_holm >= gap.p - 1e-12, gap
+            better = not math.isnan(gap.p_holm) and gap.p_holm <= 1 - level
+            wanted = "not shown" if not better else "follows better" if end.value > 0 else "follows worse"
+            assert gap.verdict == wanted, gap
+            assert not better or end.low > 0 or end.high < 0, gap
+    assert verdicts["not shown"]
