@@ -135,7 +135,7 @@ def test_a_record_of_another_format_is_refused(command, schema, message, sample,
 
 def test_a_log_that_is_missing_is_named_and_not_the_output(tmp_path) -> None:
     status, _, said = of_command("online", "join", tmp_path / "gone.jsonl", "-o", tmp_path / "joined.jsonl")
-    assert (status, "gone.jsonl: No such file" in said, "joined" in said) == (2, True, False), said
+    assert (status, "gone.jsonl: there is no such file" in said, "joined" in said) == (2, True, False), said
     status, _, said = of_command("online", "join", tmp_path / "gone.jsonl", "-o", tmp_path / "no" / "joined.jsonl")
     assert (status, "joined.jsonl: cannot be written" in said) == (2, True), said
     assert not list(tmp_path.iterdir())
