@@ -656,3 +656,9 @@ def test_a_side_file_whose_queries_cannot_be_written_again_is_refused(tmp_path, 
     with pytest.raises(rs.InputError, match=message):
         golden.import_set(path, tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("rate", [10**400, -(10**400), np.complex128(0.5), math.nan])
+def test_a_rate_that_is_none_is_refused(rate) -> None:
+    with pytest.raises(rs.InputError, match="rate"):
+        rs.bits(rate, N=100, K=5, R=2)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -111,11 +110,11 @@ def relevant_counts(relevant: Any) -> list[int]:
 
 
 def _rate(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (Real, np.number)) or not 0 <= float(value) <= 1:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= cast(Any, value) <= 1:
         hint = f"; is it a percentage? give {float(value) / 100:g}" if _may_be_percent(value) else ""
         raise InputError(f"the success rate must be a number from 0 to 1, got {value!r}{hint}")
     return float(value)
 
 
 def _may_be_percent(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value) and 1 < value <= 100
+    return isinstance(value, (int, float)) and 1 < value <= 100

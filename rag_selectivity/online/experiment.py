@@ -161,10 +161,10 @@ class Experiment:
             If the row is of no arm of the experiment, a value is no number, or a unit was in both arms.
         """
         self._rows += 1
-        self._columns = self._columns or tuple(map(str, row))
         where = where or f"row {self._rows}"
         if not isinstance(row, Mapping):
             raise InputError(f"{where}: must be a row such as {{arm, metric: value}}, got {shown(row)}")
+        self._columns = self._columns or tuple(map(str, row))
         arm = named(row, "arm", where)
         if arm not in self._arms:
             raise InputError(

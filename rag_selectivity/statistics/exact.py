@@ -12,8 +12,9 @@ from rag_selectivity.measures.base import Aggregate, FloatArray
 
 #: More than a bisection needs to the last digit; Newton's method ends after a few.
 _STEPS = 60
-#: After a step so short, relative to the rate, Newton's method is right to the last digits: each squares the error.
-_SHORT = 1e-9
+#: After a step so short, relative to the rate and to its distance from 1, the last digits are right: Newton's method
+#: squares the error. No step is shorter than the last digit.
+_SHORT, _LAST_DIGIT = 1e-9, 2.3e-16
 
 
 def mid_p_rate(successes: FloatArray, trials: IntArray, share: FloatArray) -> FloatArray:
@@ -28,7 +29,7 @@ def mid_p_rate(successes: FloatArray, trials: IntArray, share: FloatArray) -> Fl
     a, b = np.where(inner, successes, 1), np.where(inner, trials - successes, 1)
     # Clopper and Pearson's two rates are on both sides of it.
     low, high = betaincinv(a, b + 1, 1 - share), betaincinv(a + 1, b, 1 - share)
-    rate = (low + high) / 2
+    rate, done = (low + high) / 2, np.zeros(low.shape, bool)
     for _ in range(_STEPS):
         beyond = (betainc(a, b + 1, rate) + betainc(a + 1, b, rate)) / 2 - (1 - share)
         low, high = np.where(beyond < 0, rate, low), np.where(beyond < 0, high, rate)
@@ -36,10 +37,12 @@ def mid_p_rate(successes: FloatArray, trials: IntArray, share: FloatArray) -> Fl
         slope = np.exp(logs - betaln(a, b + 1)) * (1 - rate) / 2 + np.exp(logs - betaln(a + 1, b)) * rate / 2
         with np.errstate(invalid="ignore", divide="ignore"):
             step = beyond / slope
-        short = np.abs(step) <= _SHORT * rate
+        short = np.abs(step) <= np.maximum(_SHORT * np.minimum(rate, 1 - rate), _LAST_DIGIT * rate)
         inside = (rate - step > low) & (rate - step < high)
-        rate = np.where(short | inside, rate - step, (low + high) / 2)
-        if short.all():
+        # A rate that is found stays: its digits must not depend on how long the others take.
+        rate = np.where(done, rate, np.where(short | inside, rate - step, (low + high) / 2))
+        done |= short
+        if done.all():
             break
     return np.where(inner, rate, np.where(successes > 0, 1.0, 0.0))
 
