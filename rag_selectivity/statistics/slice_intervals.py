@@ -177,10 +177,12 @@ def _factored(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
         return places[key]
 
     for number, column in enumerate(matrix.T):
-        # Rows need not be sorted where most columns of many values show it, in the first of them, nor for 0 and 1.
-        as_it_is = len(set(column[: 4 * _FEW_VALUES].tolist())) > _FEW_VALUES or ((column == 0) | (column == 1)).all()
-        values, group = np.unique(column if not as_it_is else column[:0], return_inverse=True)
-        if as_it_is or len(values) > _FEW_VALUES:
+        # Most columns of many values show it in their first rows; these, and zeros and ones, need not be sorted.
+        if len(set(column[: 4 * _FEW_VALUES].tolist())) > _FEW_VALUES or ((column == 0) | (column == 1)).all():
+            values, group = np.ones(1), None
+        else:
+            values, group = np.unique(column, return_inverse=True)
+        if group is None or len(values) > _FEW_VALUES:
             entries.append((place_of(column), number, 1.0))
             continue
         for i, value in enumerate(values.tolist()):
