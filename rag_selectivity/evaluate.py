@@ -46,12 +46,12 @@ from rag_selectivity.measures.plan import (
     ranks_in,
     wanted_measures,
 )
-from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL, Estimate
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice
-from rag_selectivity.slices.figures import Part, only_of_all, parts_of, remarks_on
+from rag_selectivity.slices.figures import Part, parts_of, remarks_on
 from rag_selectivity.slices.given import slicings_of
 from rag_selectivity.slices.labels import Labels
 from rag_selectivity.slices.slicing import Slicing
@@ -372,7 +372,13 @@ def _report_on(
             of_part = _estimates_of(part, measured, part.outcomes, part.ends, bootstrap)
             if ground is None and run.controls is not None:
                 of_part, _ = with_controls(of_part, plan, part.outcomes, part.judged, bootstrap)
-            of_part = only_of_all(of_part, calibrated.get(name, {}), WITH_TAIL if ground is None else CALIBRATED)
+            in_part = {name: part.judged}
+            if ground is not None:
+                figures = calibrated_by_run(ground, judged, plan, bootstrap, in_part)[name]
+                of_part, _ = calibrated_estimates(of_part, figures, ground, bootstrap is not None)
+            elif tails is not None:
+                figures = tails_by_run(tails[0], judged, plan, tails[1], bootstrap, in_part)[name]
+                of_part = estimates_with_tails(of_part, figures, bootstrap is not None)
             of_part = labels.qualified(of_part, part.chosen)
             of_column = slices.setdefault(part.column, {})
             of_column[part.value] = Slice(part.column, part.value, part.queries, of_part)
@@ -387,7 +393,7 @@ def _report_on(
             *refused,
             *remarks,
             *(note for slicing in slicings for note in slicing.notes),
-            *remarks_on(slices),
+            *remarks_on(slices, ground, slicings),
         ]
         facts = run.facts.as_input()
         if run.controls is not None and ground is not None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import Outcome
@@ -279,21 +280,107 @@ def test_a_column_that_does_not_exist_is_named(tmp_path) -> None:
         rs.evaluate(LABELS, RUNS, by=f"{tmp_path / 'by.csv'}:lang", **OPTIONS)
 
 
-# -- what rests on all queries ----------------------------------------------------------------------------
+# -- other labels -----------------------------------------------------------------------------------------
 
 
-def test_a_slice_has_no_calibrated_figure_and_says_so() -> None:
-    people = {query: dict(list(row.items())[:2]) for query, row in LABELS.items()}
-    options = {"scale": "utility", "depths": [3], "measures": ["RA-nWG"], "human": people, "by": {"kind": HARD}}
-    compared = rs.compare(LABELS, RUNS, **options)
-    whole, part = compared.report["one", "RA-nWG@3"], compared.report.runs["one"].slices["kind"]["easy"]["RA-nWG@3"]
-    assert whole.basis == part.basis == "calibrated"
+def judged_by_noise() -> dict[str, dict[str, int]]:
+    """A judge's grades of the same pairs."""
+    rng = np.random.default_rng(1)
+    return {q: {p: int(np.clip(g + rng.integers(-1, 3), 1, 5)) for p, g in row.items()} for q, row in LABELS.items()}
+
+
+def of_people(easy: int, hard: int) -> dict[str, dict[str, int]]:
+    """People's labels of so many passages of each easy and hard query."""
+    kept = {query: hard if HARD[query] == "hard" else easy for query in QUERIES}
+    return {query: dict(list(row.items())[: kept[query]]) for query, row in LABELS.items() if kept[query]}
+
+
+@pytest.fixture(scope="module")
+def calibrated():
+    """People labelled two passages of each easy query, and all passages of the hard ones."""
+    options = {"scale": "utility", "corpus_size": 500, "depths": [3], "measures": ["RA-nWG", "Harm", "BoR"]}
+    return rs.compare(judged_by_noise(), RUNS, human=of_people(2, 12), by={"kind": HARD}, **options)
+
+
+def test_a_slice_that_people_labelled_whole_has_their_figures(calibrated) -> None:
+    truth = rs.compare(LABELS, RUNS, by={"kind": HARD}, **OPTIONS)
+    assert calibrated.notes[0].startswith("calibrated by ")
+    assert "labels by people that calibrate the figures of each slice of kind: easy 90, hard 180" in calibrated.notes
+    for run in RUNS:
+        of_people, of_both = (each.report.runs[run].slices["kind"]["hard"] for each in (truth, calibrated))
+        for key in ("RA-nWG@3", "Harm@3", "BoR@3"):
+            assert of_both[key].basis == "calibrated"
+            assert of_both[key].value == pytest.approx(of_people[key].value, abs=1e-12)
+            assert of_both[key].low <= of_people[key].value <= of_both[key].high
+            assert of_both[key].as_judged != of_both[key].value
+    for key in ("RA-nWG@3", "Harm@3", "BoR@3"):
+        of_people, of_both = (each.slices["kind"]["hard"]["other", key] for each in (truth, calibrated))
+        assert of_both.difference == pytest.approx(of_people.difference, abs=1e-12)
+        assert of_both.basis == "calibrated"
+        assert of_both.verdict == "none: under 20 queries"
+
+
+def test_a_calibrated_slice_follows_the_labels_of_its_own_queries() -> None:
+    """The judge gives 5 to everything. People say 1 in the easy queries and 5 in the hard ones."""
+    judge = {query: dict.fromkeys(row, 5) for query, row in LABELS.items()}
+    people = {query: dict.fromkeys(row, 5 if HARD[query] == "hard" else 1) for query, row in of_people(6, 6).items()}
+    options = {"scale": "utility", "depths": [3], "measures": ["Harm"], "human": people, "by": {"kind": HARD}}
+    report = rs.evaluate(judge, {"one": {query: list(row)[:3] for query, row in LABELS.items()}}, **options)
+    slices = report.runs["one"].slices["kind"]
+    assert report["Harm@3"].value == pytest.approx(0.75, abs=0.1)
+    assert slices["easy"]["Harm@3"].value == pytest.approx(1.0, abs=0.02)
+    assert slices["hard"]["Harm@3"].value == pytest.approx(0.0, abs=0.02)
+    assert slices["easy"]["Harm@3"].low > 0.9
+    assert slices["hard"]["Harm@3"].high < 0.25  # what 15 queries can show
+
+
+def test_few_labels_of_a_slice_leave_a_wide_interval_and_none_leave_no_figure() -> None:
+    options = {"scale": "utility", "depths": [3], "measures": ["Harm"], "by": {"kind": HARD}}
+    half_widths = []
+    for people in (of_people(2, 12), of_people(2, 2)):
+        report = rs.evaluate(judged_by_noise(), {"one": RUNS["one"]}, human=people, **options)
+        part = report.runs["one"].slices["kind"]["hard"]["Harm@3"]
+        half_widths.append(part.high - part.low)
+    assert half_widths[0] < half_widths[1]
+    report = rs.evaluate(judged_by_noise(), {"one": RUNS["one"]}, human=of_people(4, 0), **options)
+    part = report.runs["one"].slices["kind"]["hard"]["Harm@3"]
+    assert report["Harm@3"].reason is None
     assert math.isnan(part.value)
+    assert part.reason == "people labelled no pair of these queries"
     assert part.as_judged is not None
-    assert part.reason is not None
-    assert "no calibrated figure" in part.reason
-    assert not compared.slices
-    assert any("no differences within slices" in note for note in compared.notes)
+
+
+def test_calibrated_slices_say_what_they_are_not(calibrated) -> None:
+    assert calibrated.interactions == ()
+    assert "no test of interaction: it is of figures as judged, and these are calibrated" in calibrated.notes
+    options = {"scale": "utility", "depths": [3], "measures": ["RA-nWG"], "human": of_people(3, 3)}
+    notes = rs.evaluate(LABELS, {"one": RUNS["one"]}, by=["n5", "R"], **options).runs["one"].notes
+    assert "the slices of n5 and R are formed by the judge's grades: people can see other queries in them" in notes
+    assert not any("without a decisive passage" in note for note in notes)
+
+
+def test_a_slice_completes_the_tails_of_its_queries() -> None:
+    """Of each query 4 passages and 2 of the ranks 5 to 10 are graded; the other four ranks of the tail are not."""
+    labels, runs, passages = {}, {}, []
+    for i, query in enumerate(QUERIES):
+        runs[query] = [f"d{j}" for j in range(10)]
+        labels[query] = {"d0": 5, "d1": 2, "d2": 1, "d3": 1, "d5": 5 if HARD[query] == "hard" else 1, "d8": 1}
+        passages += [(query, passage) for passage in labels[query]]
+        assert i < N
+    qrels = rs.Qrels.from_dict(labels)
+    in_tail = np.array([passage in ("d5", "d8") for _, passage in passages])
+    qrels.origins = LabelOrigins(
+        np.where(in_tail, int(Chosen.TAIL), int(Chosen.POOL)).astype(np.uint8),
+        np.zeros(len(passages), bool),
+        qrels.grade,
+        np.where(in_tail, 6, 0),
+        tail_ranks=(5, 10),
+    )
+    report = rs.evaluate(qrels, {"one": runs}, scale="utility", depths=[10], measures=["N-Recall4+"], by={"kind": HARD})
+    easy, hard = (report.runs["one"].slices["kind"][kind]["N-Recall4+@10"] for kind in ("easy", "hard"))
+    assert easy.basis == hard.basis == "with a tail"
+    assert easy.reason is None
+    assert hard.reason is None
 
 
 def test_controls_of_a_slice_are_those_of_its_queries() -> None:

@@ -65,9 +65,16 @@ class CalibratedDifference:
 
 
 def calibrated_differences(
-    ground: Ground, judged: Mapping[str, JudgedRun], baseline: str, plan: Plan, sampling: Sampling
+    ground: Ground,
+    judged: Mapping[str, JudgedRun],
+    baseline: str,
+    plan: Plan,
+    sampling: Sampling,
+    parts: Mapping[str, JudgedRun] | None = None,
 ) -> dict[tuple[str, str], CalibratedDifference]:
     """Every difference from the baseline: {(run, measure with its depth): difference}.
+
+    `parts` are as in `calibrated_figures`.
 
     Raises
     ------
@@ -77,16 +84,19 @@ def calibrated_differences(
     result = {}
     for depth, wanted in by_depth(plan).items():
         top = tops(judged, ground.labels, depth)
-        for name in judged:
+        measured = judged if parts is None else parts
+        for name, run in measured.items():
             if name == baseline:
                 continue
-            if judged[name].queries != judged[baseline].queries:
+            if run.queries != measured[baseline].queries:
                 raise InputError(
                     "labels by people (human) calibrate differences over the same queries only: leave out "
                     "paired=False (--unpaired)"
                 )
             strata = Strata.of(ground, Places.of_two(top, name, baseline, named_depth(depth)))
-            pair = judged[name], judged[baseline]
+            if parts is not None:
+                strata = strata.over(rows_of(ground, run))
+            pair = run, measured[baseline]
             for key, difference in _differences_at(strata, pair, wanted, depth, sampling).items():
                 result[name, key] = difference
     return result

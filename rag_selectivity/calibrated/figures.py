@@ -70,17 +70,25 @@ class Sampling:
 
 
 def calibrated_figures(
-    ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan, sampling: Sampling
+    ground: Ground,
+    judged: Mapping[str, JudgedRun],
+    plan: Plan,
+    sampling: Sampling,
+    parts: Mapping[str, JudgedRun] | None = None,
 ) -> dict[str, dict[str, Calibrated]]:
     """Every figure of every run: {run: {measure with its depth: figure}}.
 
-    The strata of a figure are those of its own K, so each K has completions of its own.
+    The strata of a figure are those of its own K, so each K has completions of its own. `parts` are the runs over the
+    queries of a slice: their figures rest on what people labelled there.
     """
-    result: dict[str, dict[str, Calibrated]] = {name: {} for name in judged}
+    measured = judged if parts is None else parts
+    result: dict[str, dict[str, Calibrated]] = {name: {} for name in measured}
     for depth, wanted in by_depth(plan).items():
         top = tops(judged, ground.labels, depth)
-        for name, run in judged.items():
+        for name, run in measured.items():
             strata = Strata.of(ground, Places.of_run(top, name, named_depth(depth)))
+            if parts is not None:
+                strata = strata.over(rows_of(ground, run))
             if strata.missing is not None:
                 figures = {str(measure @ at): Calibrated.none(strata.missing) for measure, at in wanted}
             else:
@@ -90,17 +98,24 @@ def calibrated_figures(
 
 
 def figures_with_tails(
-    ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan, first: int, sampling: Sampling
+    ground: Ground,
+    judged: Mapping[str, JudgedRun],
+    plan: Plan,
+    first: int,
+    sampling: Sampling,
+    parts: Mapping[str, JudgedRun] | None = None,
 ) -> dict[str, dict[str, Calibrated]]:
     """Every figure of every run with the ungraded passages of tails completed by the judge's own grades.
 
     Only these passages are completed, so all depths share one set of completions. `first` is the first rank of the
-    tails.
+    tails. `parts` are the runs over the queries of a slice, whose tails are completed by their own grades.
     """
     top = tops(judged, ground.labels, first - 1)
     result = {}
-    for name, run in judged.items():
+    for name, run in (judged if parts is None else parts).items():
         strata = Strata.of(ground, Places.of_run(top, name, named_depth(first - 1)))
+        if parts is not None:
+            strata = strata.over(rows_of(ground, run))
         rows, lenient = rows_of(ground, run), without_errors(run)
         resampled = Resampling(sampling.units(run.queries), len(run))
         random = np.random.default_rng([sampling.seed, 8])

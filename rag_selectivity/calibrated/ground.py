@@ -14,7 +14,7 @@ from rag_selectivity.data.origins import Chosen
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.join.controls import control_rows
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.statistics.completion import Completion, FloatArray, steps_of, stratified_prior
+from rag_selectivity.statistics.completion import Completion, FloatArray, prior_of_a_part, steps_of, stratified_prior
 from rag_selectivity.wording import counted
 
 #: No person graded the pair.
@@ -94,6 +94,18 @@ class Ground:
         """Every grade that a judge or a person gave, in order."""
         given = [self.labels.grade, self.human[self.human >= 0], self.settling[self.settling >= 0]]
         return np.unique(np.concatenate(given))
+
+    def over(self, inside: NDArray[np.bool_]) -> Ground:
+        """The same for some of the labels' queries: bool[queries]."""
+        of_pair = inside[self.labels.query]
+        return replace(
+            self,
+            human=np.where(of_pair, self.human, UNLABELLED),
+            settling=np.where(of_pair, self.settling, UNLABELLED),
+            tail_open=np.where(inside, self.tail_open, 0),
+            in_tail=self.in_tail & of_pair,
+            counted=self.counted[of_pair[self.counted]],
+        )
 
     @property
     def people(self) -> tuple[int, int]:
@@ -207,6 +219,24 @@ class Strata:
             _missing(draft, places, levels) if ground.has_people else None,
         )
 
+    def over(self, queries: IntArray) -> Strata:
+        """The same strata over some of the labels' queries, completed by what people labelled of these.
+
+        Where people labelled few pairs of a stratum there, their labels of it in all queries count as two more.
+        """
+        inside = np.zeros(len(self.ground.labels), bool)
+        inside[queries] = True
+        ground = self.ground.over(inside)
+        completion = self.completion.over(inside)
+        completion = replace(completion, prior=prior_of_a_part(self.completion.counts, self.completion.prior))
+        missing = self.missing
+        if missing is None and ground.has_people:
+            missing = _of_one_query(completion)
+        elif missing is None and self.ground.has_people:
+            missing = "people labelled no pair of these queries"
+        tail = None if self.tail is None or not ground.tail_open.any() else self.tail.over(inside)
+        return replace(self, ground=ground, completion=completion, tail=tail, missing=missing)
+
     def draws(self, number: int, seed: Sequence[int]) -> Iterator[tuple[IntArray, IntArray]]:
         """Completed labels: the grade of each judgment, and the labels of each query with each of the `levels`.
 
@@ -267,10 +297,10 @@ def _tail_completion(ground: Ground, places: Places, grades: IntArray, steps: Fl
 
 def _missing(completion: Completion, places: Places, levels: IntArray) -> str | None:
     """Why people's labels cannot calibrate figures in these strata; None if they can."""
+    alone = _of_one_query(completion)
+    if alone is not None:
+        return alone
     known = completion.label >= 0
-    by_query = np.unique(completion.query[known])
-    if len(by_query) == 1 and completion.queries > 1 and not known.all():
-        return "all labels by people are of one query"
     labelled = completion.counts.sum(axis=1)
     open_pairs = np.bincount(completion.stratum[~known], minlength=len(labelled))
     empty = np.flatnonzero((open_pairs > 0) & (labelled == 0))
@@ -282,6 +312,13 @@ def _missing(completion: Completion, places: Places, levels: IntArray) -> str | 
         f"no person labelled any of the {counted(int(open_pairs[empty[0]]), 'pair')} that the judge graded "
         f"{levels[level]} {places.names[place]}{more}; draw the pairs with annotate --draw calibrate:N"
     )
+
+
+def _of_one_query(completion: Completion) -> str | None:
+    known = completion.label >= 0
+    if len(np.unique(completion.query[known])) == 1 and len(np.unique(completion.query)) > 1 and not known.all():
+        return "all labels by people are of one query"
+    return None
 
 
 def completed_run(judged: JudgedRun, rows: IntArray, levels: IntArray, grades: IntArray, table: IntArray) -> JudgedRun:

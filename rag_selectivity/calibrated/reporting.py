@@ -27,20 +27,29 @@ def sampling_of(bootstrap: Bootstrap | None) -> Sampling:
 
 
 def calibrated_by_run(
-    ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan, bootstrap: Bootstrap | None
+    ground: Ground,
+    judged: Mapping[str, JudgedRun],
+    plan: Plan,
+    bootstrap: Bootstrap | None,
+    parts: Mapping[str, JudgedRun] | None = None,
 ) -> dict[str, dict[str, Calibrated]]:
-    """The calibrated figures of every run."""
+    """The calibrated figures of every run, or of its `parts` over the queries of a slice."""
     served = [(measure, at) for measure, at in plan if measure.name not in WITHOUT_GRADES]
-    return calibrated_figures(ground, judged, served, sampling_of(bootstrap))
+    return calibrated_figures(ground, judged, served, sampling_of(bootstrap), parts)
 
 
 def tails_by_run(
-    ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan, first: int, bootstrap: Bootstrap | None
+    ground: Ground,
+    judged: Mapping[str, JudgedRun],
+    plan: Plan,
+    first: int,
+    bootstrap: Bootstrap | None,
+    parts: Mapping[str, JudgedRun] | None = None,
 ) -> dict[str, dict[str, Calibrated]]:
     """The figures of every run that other labels bear on, with the tails from rank `first` on completed.
 
     These compare a list with all labels, or leave out the queries without a relevant one (Success). Figures against a
-    random draw rest on the controls instead, where there are any.
+    random draw rest on the controls instead, where there are any. `parts` are the runs over the queries of a slice.
     """
     controlled = any(run.controls is not None for run in judged.values())
     served = [
@@ -50,7 +59,7 @@ def tails_by_run(
         and measure.higher_is_better is not None
         and not (controlled and measure.needs_corpus_size)
     ]
-    return figures_with_tails(ground, judged, served, first, sampling_of(bootstrap))
+    return figures_with_tails(ground, judged, served, first, sampling_of(bootstrap), parts)
 
 
 def estimates_with_tails(

@@ -37,18 +37,22 @@ def differences(
     paired: bool = True,
     draws: int = 10_000,
     power: float | None = 0.8,
+    whole: Mapping[str, JudgedRun] | None = None,
 ) -> tuple[RunDifference, ...]:
     """Every measured difference of the given pairs (run, baseline): the rows of one comparison, as one family of tests.
 
     `report` is made of `measured`. If it holds labels by people, the differences rest on them. Without `power`, no
-    detectable difference is computed.
+    detectable difference is computed. `judged` are the parts of the runs `whole` over the queries of a slice, if these
+    are given.
     """
     calibrated: dict[tuple[str, str, str], CalibratedDifference] = {}
     if report.ground is not None:
         graded = [(measure, at) for measure, at in measured.plan if measure.name not in WITHOUT_GRADES]
         for base in dict.fromkeys(base for _, base in pairs):
-            compared = {name: judged[name] for name in (base, *(name for name, other in pairs if other == base))}
-            found = calibrated_differences(report.ground, compared, base, graded, sampling_of(bootstrap))
+            names = (base, *(name for name, other in pairs if other == base))
+            compared, every = ({name: runs[name] for name in names} for runs in (judged, whole or judged))
+            parts = None if whole is None else compared
+            found = calibrated_differences(report.ground, every, base, graded, sampling_of(bootstrap), parts)
             calibrated |= {(name, base, key): difference for (name, key), difference in found.items()}
     return _Differences(measured, judged, report, bootstrap, paired, draws, power, calibrated).rows(pairs)
 

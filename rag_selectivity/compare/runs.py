@@ -259,9 +259,6 @@ def comparison_of(
     if not slicings:
         return Comparison(base, rows, report, settings, tuple(query_notes))
     query_notes += [note for slicing in slicings for note in slicing.notes]
-    if ground is not None:
-        query_notes.append("no differences within slices: people's labels calibrate those over all queries only")
-        return Comparison(base, rows, report, settings, tuple(query_notes))
     slices, interactions = sliced_differences(
         pairs, judged, measured, report, bootstrap, slicings, paired=paired, draws=draws
     )
@@ -269,8 +266,10 @@ def comparison_of(
     tested = {(row.by, row.run, row.tested_as) for row in in_slices if row.test and not row.few}
     settings["family_of_slices"] = len(tested)
     settings["family_of_interactions"] = sum(bool(test.test) for test in interactions)
-    query_notes += remarks_on(report.runs[base].slices)
-    if not paired:
+    query_notes += remarks_on(report.runs[base].slices, ground, slicings)
+    if ground is not None:
+        query_notes.append("no test of interaction: it is of figures as judged, and these are calibrated")
+    elif not paired:
         query_notes.append("no test of interaction: it needs the same queries under both runs")
     return Comparison(base, rows, report, settings, tuple(query_notes), slices, interactions)
 

@@ -38,7 +38,8 @@ def sliced_differences(
     """The differences in each slice, and a test of interaction for each pair, slicing, measure and depth.
 
     The differences of all slices of 20 queries or more are one family of tests for Holm's correction, and so are the
-    tests of interaction. `report` is made of `measured` and has the slices.
+    tests of interaction. `report` is made of `measured` and has the slices. There is no test of interaction of unpaired
+    runs, nor of differences that people's labels calibrate.
     """
     found: SlicedDifferences = {}
     parts = {name: list(parts_of(run, measured.outcomes[name], slicings, None)) for name, run in judged.items()}
@@ -62,18 +63,19 @@ def sliced_differences(
                 compared,
                 in_slice,
                 replace(measured, outcomes={name: part.outcomes for name, part in some.items()}),
-                replace(report, runs=runs, ground=None),
+                replace(report, runs=runs),
                 bootstrap,
                 paired=paired,
                 draws=draws,
                 power=None,
+                whole=judged,
             )
             queries = len(next(iter(in_slice.values()))) if paired else sum(map(len, in_slice.values()))
             of_column = found.setdefault(slicing.column, {})
             rows = tuple(replace(row, by=(slicing.column, value)) for row in rows)
             of_column[value] = SliceDifferences(slicing.column, value, queries, rows)
     found = _adjusted(found)
-    if not paired:
+    if not paired or report.ground is not None:
         return found, ()
     tests = [
         test

@@ -108,6 +108,7 @@ def slice_difference_blocks(comparison: Comparison, run: str) -> Iterable[Block]
         yield Table(header, cells, breaks=False)
         if any(row.few for row in rows if row.measure in shown):
             yield Note(f"{FEW_MARK} under {FEWEST} queries: no verdict, and in no test of interaction")
+        yield from map(Note, _missing(rows, shown))
         yield Note(f"p Holm: over {counted(comparison.settings['family_of_slices'], 'test')} in all slices")
         tests = [test for test in comparison.interactions if (test.column, test.run) == (column, run)]
         yield from map(Note, interaction_lines([test for test in tests if test.measure in shown]))
@@ -129,12 +130,25 @@ def difference_grid(
                         str(measure),
                         f"{value}{FEW_MARK if row.few else ''}",
                         str(row.n) if row.n == row.n_baseline else f"{row.n}, {row.n_baseline}",
-                        f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]",
+                        f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]{_as_judged(row)}",
                         "–" if math.isnan(row.p_adjusted) else f"{row.p_adjusted:.4f}",
                         "–" if row.few else row.verdict,
                     ]
                 )
     return header, cells
+
+
+def _missing(rows: Sequence[RunDifference], shown: Sequence[Measure]) -> list[str]:
+    """Why differences of slices have no value."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row.measure in shown and row.reason is not None and math.isnan(row.difference):
+            reasons.setdefault(row.reason, []).append(f"{row.measure} of {'' if row.by is None else row.by[1]}")
+    return [f"no {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+
+
+def _as_judged(row: RunDifference) -> str:
+    return "" if row.as_judged is None else f" (as judged {signed(row.as_judged)})"
 
 
 def interaction_lines(tests: Sequence[Interaction]) -> list[str]:

@@ -1,31 +1,25 @@
-"""The parts of a run that are its slices, and what only a whole can have."""
+"""The parts of a run that are its slices, and what must be said of them."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL, Estimate
 from rag_selectivity.results.slices import Slices
-from rag_selectivity.slices.given import N5
+from rag_selectivity.slices.given import N5, R
 from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.slice_intervals import slice_intervals
-from rag_selectivity.wording import counted
-
-_ONLY_OF_ALL = {
-    CALIBRATED: "people's labels tell the judge's errors over all queries, not in each slice: no calibrated figure",
-    WITH_TAIL: "the labels of tails are completed over all queries together: no figure with a tail in a slice",
-}
+from rag_selectivity.wording import counted, enumeration
 
 
 @dataclass(frozen=True)
@@ -72,30 +66,34 @@ def parts_of(
             yield Part(slicing.column, value, run, chosen, some, ends)
 
 
-def only_of_all(estimates: Mapping[str, Estimate], completed: Iterable[str], basis: str) -> dict[str, Estimate]:
-    """The estimates of a slice, without a value where that of all queries rests on more than the labels as they are.
-
-    `completed` are the names of these figures. The figure as judged stands beside the missing value.
-    """
-    result = dict(estimates)
-    for key in completed:
-        if key in result:
-            judged = result[key]
-            result[key] = replace(
-                judged,
-                value=math.nan,
-                low=math.nan,
-                high=math.nan,
-                reason=_ONLY_OF_ALL[basis],
-                basis=basis,
-                as_judged=judged.value,
-                as_judged_interval=(judged.low, judged.high),
-            )
-    return result
+def remarks_on(slices: Slices, ground: Ground | None, slicings: Sequence[Slicing]) -> list[str]:
+    """What a reader must know who compares slices."""
+    if ground is not None:
+        return [*_labels_by_people(ground, slicings), *_formed_by_the_judge(slices)]
+    return _other_weights(slices)
 
 
-def remarks_on(slices: Slices) -> list[str]:
-    """What a reader must know who compares slices of n5: RA-nWG has other weights without a decisive passage."""
+def _labels_by_people(ground: Ground, slicings: Sequence[Slicing]) -> Iterator[str]:
+    """How many labels by people the figures of each slice rest on."""
+    queries = ground.labels.queries
+    for slicing in slicings:
+        places = np.array([slicing.slice_of.get(query, -1) for query in queries], np.int64)
+        labelled = places[ground.labels.query[ground.human >= 0]]
+        counts = np.bincount(labelled[labelled >= 0], minlength=len(slicing.values)).tolist()
+        listed = ", ".join(f"{value} {count:,}" for value, count in zip(slicing.values, counts, strict=True))
+        yield f"labels by people that calibrate the figures of each slice of {slicing.column}: {listed}"
+
+
+def _formed_by_the_judge(slices: Slices) -> Iterator[str]:
+    named = [column for column in (N5, R) if column in slices]
+    if named:
+        yield (
+            f"the slices of {enumeration(named)} are formed by the judge's grades: people can see other queries in them"
+        )
+
+
+def _other_weights(slices: Slices) -> list[str]:
+    """RA-nWG has other weights where the pool holds no decisive passage."""
     by_value = slices.get(N5, {})
     without, others = by_value.get("0"), [part for value, part in by_value.items() if value != "0"]
     if without is None or not others:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -70,6 +70,11 @@ class Completion:
         cell = self.stratum[self._open] * self.queries + self.query[self._open]
         cells, back = np.unique(cell, return_inverse=True)
         return cells, back
+
+    def over(self, inside: NDArray[np.bool_]) -> Completion:
+        """The pairs of some queries: bool[queries]. All queries keep their numbers."""
+        kept = inside[self.query]
+        return replace(self, query=self.query[kept], stratum=self.stratum[kept], label=self.label[kept])
 
     def draws(self, random: np.random.Generator, number: int) -> Iterator[IntArray]:
         """Completed labels, one draw at a time: the level of every pair, int64[pairs].
@@ -205,6 +210,24 @@ def stratified_prior(counts: FloatArray, stands_for: FloatArray, listed: NDArray
         pooled = pooled / pooled.sum() if pooled.sum() > 0 else np.full(levels, 1.0 / levels)
         prior[~listed] = SPARSE_PRIOR * (number * pooled + 1.0) / (number + levels)
     return prior
+
+
+def prior_of_a_part(counts: FloatArray, prior: FloatArray) -> FloatArray:
+    """Pseudo-labels for the strata of some queries: two each, spread as people's grades are expected in all queries.
+
+    Parameters
+    ----------
+    counts, prior : float64[strata, levels]
+        The known labels of all queries, and the pseudo-labels for all queries.
+
+    Examples
+    --------
+    >>> prior_of_a_part(np.array([[5.9, 1.9], [0.0, 0.0]]), np.full((2, 2), 0.1)).tolist()
+    [[1.5, 0.5], [1.0, 1.0]]
+    """
+    expected = counts + prior
+    result: FloatArray = SPARSE_PRIOR * expected / expected.sum(axis=1, keepdims=True)
+    return result
 
 
 def steps_of(levels: IntArray, lowest: int, relevant_from: int) -> FloatArray:
