@@ -374,6 +374,31 @@ def test_a_sampled_tail_stands_for_the_rest_of_it() -> None:
     assert shown == pytest.approx(max(0.0, np.log2(0.025 ** (1 / QUERIES) / chance)), abs=1e-3)
 
 
+def test_lambda_counts_what_two_labels_of_a_tail_stand_for() -> None:
+    """λ is a mean of K/N · (known relevant + relevant of the tail) where no control is relevant."""
+    labels, runs, drawn = judged_by(0.0, number=10)
+    stored = with_origins(labels, drawn)
+    rows = np.flatnonzero([passage.startswith("d") and passage.endswith(("-9", "-10")) for passage in stored.passages])
+    stored.origins.chosen[rows] = int(Chosen.TAIL)
+    stored.origins.tail_size[rows] = 60
+    first = np.array([row for row in rows.tolist() if stored.passages[row].endswith("-9")])
+    before = {query: sum(grade > 0 for grade in stored[query].values()) for query in stored}
+    stored.grade[first] = 1
+    per_query = np.bincount(stored.query[first], minlength=len(stored))
+    assert per_query.max() == 1
+    known = np.array([before[query] for query in stored.queries]) + per_query
+    labelled = np.bincount(stored.query[rows], minlength=len(stored))
+    found = report((stored, runs, None), measures=["lambda"])["lambda@10"]
+    expected = np.mean(10 / SIZE * (known + (60 - labelled) * per_query / labelled))
+    assert found.low == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_ceiling_without_a_relevant_control_ends_where_the_random_draw_does() -> None:
+    result = report(judged_by(0.0, number=10), measures=["RandomSuccess", "BoR_max"])
+    chance, ceiling = result["RandomSuccess@10"], result["BoR_max@10"]
+    assert (ceiling.low, ceiling.high) == pytest.approx((-np.log2(chance.high), -np.log2(chance.low)), rel=1e-9)
+
+
 def test_tails_of_which_few_queries_have_labels_bound_what_a_draw_finds() -> None:
     labels, runs, drawn = judged_by(0.0, number=10)
     stored = with_origins(labels, drawn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +22,7 @@ from rag_selectivity.statistics.behind_best import behind_best
 from rag_selectivity.statistics.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
 from rag_selectivity.statistics.exact import weighted_rate
 from rag_selectivity.statistics.log_histogram import LogHistogram
+from rag_selectivity.statistics.paired import Pair
 from rag_selectivity.statistics.placebos import _weighted
 from rag_selectivity.statistics.unpaired import unpaired_difference
 
@@ -175,3 +177,10 @@ def test_weights_that_go_with_success_make_a_rate_less_certain_than_kish_says() 
         stats.beta.ppf(0.975, trials * rate + 1, trials * (1 - rate)),
     )
     assert (low, high) == pytest.approx(ends, rel=1e-9)
+
+
+def test_an_unseen_unit_weighs_what_the_average_of_what_is_weighed_does() -> None:
+    zeros = np.zeros(2)
+    pair = Pair("mean", zeros, zeros, zeros, zeros, np.array([1.0, 3.0]), (0.0, 1.0), weighted=True)
+    assert pair.unseen == (1 * 1 + 3 * 3) / (1 + 3)
+    assert replace(pair, weighted=False).unseen == 2.0

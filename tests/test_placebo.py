@@ -64,7 +64,14 @@ LABELS = {"q": {"a": 5, "b": 4, "c": 1, "d": 2, "e": 4, "f": 3}}
 LISTS = {"q": ["c", "x", "a", "f", "e"]}
 
 
-@pytest.fixture(scope="module", params=[None, {"q": ["b", "c", "x", "a", "f", "e"]}], ids=["list", "pool"])
+POOLS = {
+    "list": None,
+    "pool": {"q": ["b", "c", "x", "a", "f", "e"]},
+    "pool that lacks listed ones": {"q": ["b", "x", "a"]},
+}
+
+
+@pytest.fixture(scope="module", params=POOLS.values(), ids=POOLS)
 def among_labels(request):
     """The join of the labels, and those of all permutations of their grades."""
     joins = shuffled(LABELS, LISTS, sorted(LABELS["q"]), 50, request.param)
