@@ -155,7 +155,8 @@ def evaluate(
         Groups of queries, for each of which every figure is given too (`RunReport.slices`). Each column of a table with
         `query_id` is a slicing, `"file.csv:column"` one of them; numbers with more than 8 values are cut into
         quartiles, and queries without a value are the slice `(none)`. `n5` counts decisive passages (grade 5), `R`
-        relevant ones, `length` the words of the query. Intervals come from the resamples of all queries.
+        relevant ones, `length` the words of the query. Intervals come from the resamples of all queries. With `human`
+        a slice rests on the labels by people of its own queries.
     queries : {query: text}, path or frame, optional
         The texts of the queries, for `by="length"`.
     weights : path, frame, records or {query: weight}, optional

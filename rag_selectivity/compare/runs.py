@@ -100,7 +100,8 @@ def compare(
     by, queries : optional
         As in `evaluate`. `Comparison.slices` has the differences within each slice, `Comparison.interactions` a test
         for each slicing, run and figure: does the difference change between slices? Both have their own Holm
-        correction. Slices under 20 queries have no verdict and are in no test of interaction.
+        correction. Slices under 20 queries have no verdict and are in no test of interaction; differences that people's
+        labels calibrate (`human`) have no such test.
     weights : optional
         As in `evaluate`. Differences, intervals, p-values, effects and tests of interaction are then weighted; wins,
         ties and losses count queries. A swap of two runs' figures swaps what each weighs, so the test keeps its level
