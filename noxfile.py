@@ -20,7 +20,6 @@ from packaging.version import Version
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv"
-os.environ.setdefault("UV_LINK_MODE", "copy")  # works whatever file system the cache is on
 
 ROOT = Path(__file__).parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")["project"]

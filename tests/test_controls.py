@@ -391,6 +391,11 @@ def test_lambda_counts_what_two_labels_of_a_tail_stand_for() -> None:
     found = report((stored, runs, None), measures=["lambda"])["lambda@10"]
     expected = np.mean(10 / SIZE * (known + (60 - labelled) * per_query / labelled))
     assert found.low == pytest.approx(expected, rel=1e-12)
+    # At the upper end, the controls' highest rate holds of every passage without a label and outside the tail.
+    labels_of = np.bincount(stored.query[[not p.startswith("c") for p in stored.passages]], minlength=len(stored))
+    outside = SIZE - labels_of - (60 - labelled)
+    highest = beta.ppf(0.975, 1, QUERIES)
+    assert found.high == pytest.approx(expected + np.mean(10 / SIZE * outside) * highest, rel=1e-9)
 
 
 def test_the_ceiling_without_a_relevant_control_ends_where_the_random_draw_does() -> None:

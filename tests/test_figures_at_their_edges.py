@@ -17,13 +17,16 @@ from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.statistics import correlation, rank_correlation, sign_share, two_arms
+from rag_selectivity.statistics.agreement import alpha_of_annotators
 from rag_selectivity.statistics.always_valid import Blocks
 from rag_selectivity.statistics.behind_best import behind_best
+from rag_selectivity.statistics.completion import _with_mean
 from rag_selectivity.statistics.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
 from rag_selectivity.statistics.exact import weighted_rate
 from rag_selectivity.statistics.log_histogram import LogHistogram
 from rag_selectivity.statistics.paired import Pair
 from rag_selectivity.statistics.placebos import _weighted
+from rag_selectivity.statistics.two_arms import ArmMoments
 from rag_selectivity.statistics.unpaired import unpaired_difference
 
 
@@ -184,3 +187,43 @@ def test_an_unseen_unit_weighs_what_the_average_of_what_is_weighed_does() -> Non
     pair = Pair("mean", zeros, zeros, zeros, zeros, np.array([1.0, 3.0]), (0.0, 1.0), weighted=True)
     assert pair.unseen == (1 * 1 + 3 * 3) / (1 + 3)
     assert replace(pair, weighted=False).unseen == 2.0
+
+
+def test_values_seen_in_parts_have_the_moments_of_all() -> None:
+    rng = np.random.default_rng(4)
+    values, covariate = rng.normal(3.0, 1.0, 50), rng.normal(-2.0, 2.0, 50)
+    moments = ArmMoments()
+    for part in np.split(np.arange(50), [7, 8, 31]):
+        moments.add(values[part], covariate[part])
+    whole = np.cov(values, covariate, ddof=0) * 50
+    assert (moments.n, moments.mean, moments.covariate_mean) == pytest.approx((50, values.mean(), covariate.mean()))
+    assert (moments.squares, moments.products, moments.covariate_squares) == pytest.approx(
+        (whole[0, 0], whole[0, 1], whole[1, 1])
+    )
+
+
+def test_alpha_of_two_grades_is_krippendorffs() -> None:
+    """2 and 4 by up to three annotators: 1 − observed over expected squared differences, each grade weighing once."""
+    rng = np.random.default_rng(8)
+    pairs = [rng.choice([2, 4], 2 + i % 2, p=[0.3, 0.7]).tolist() for i in range(40)]
+    given = np.concatenate(pairs)
+    within = sum(sum((a - b) ** 2 for a in each for b in each) / (len(each) - 1) for each in pairs) / len(given)
+    between = sum((a - b) ** 2 for a in given for b in given) / (len(given) * (len(given) - 1))
+    found = alpha_of_annotators(pairs, [f"q{i}" for i in range(40)])
+    assert found.value == pytest.approx(1 - within / between, rel=1e-9)
+    alike = alpha_of_annotators([[3, 3]] * 5, list("abcde"))
+    assert math.isnan(alike.value)
+    assert alike.reason == "Everybody gave grade 3 to every pair."
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.7, 1.3])
+def test_shares_that_a_query_effect_tilts_have_the_given_mean(spread) -> None:
+    """Over a normal effect, by numerical integration."""
+    shares, steps = np.array([[0.7, 0.2, 0.06, 0.04], [0.25, 0.25, 0.25, 0.25]]), np.array([0.0, 1.0, 2.0, 3.0])
+    base = _with_mean(shares, spread, steps)
+    effects = np.linspace(-8, 8, 4001) * spread
+    tilted = base[:, None, :] * np.exp(effects[:, None] * steps)
+    tilted /= tilted.sum(axis=2, keepdims=True)
+    density = stats.norm.pdf(effects, scale=spread)
+    mean = (tilted * density[:, None]).sum(axis=1) / density.sum()
+    np.testing.assert_allclose(mean, shares, atol=0.004)

@@ -85,6 +85,15 @@ def test_shuffling_among_the_labels_gives_the_mean_over_all_permutations(measure
     np.testing.assert_allclose(placebo.outcome.parts[0], mean_of_first_part(measure, joins), rtol=1e-10)
 
 
+@pytest.mark.parametrize("measure", WITH_PLACEBO)
+@pytest.mark.parametrize("labels", [{"a": 5, "c": 1}, {"a": 4, "c": 5, "e": 3}], ids=["two labels", "three"])
+def test_shuffling_among_few_labels_gives_the_mean_over_all_permutations(measure, labels):
+    joins = shuffled({"q": labels}, LISTS, sorted(labels), 50, None)
+    judged = made({"q": labels}, LISTS, size=50)
+    placebo = placebo_of(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
+    np.testing.assert_allclose(placebo.outcome.parts[0], mean_of_first_part(measure, joins), rtol=1e-10)
+
+
 POSITIVES = {"q": {"a": 5, "b": 4, "e": 4}}
 CORPUS = ["a", "b", "e", "c", "x", "f", "y"]
 
