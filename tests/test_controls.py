@@ -417,13 +417,13 @@ def test_tails_of_which_few_queries_have_labels_bound_what_a_draw_finds() -> Non
     )
     stored.origins.chosen[rows] = int(Chosen.TAIL)
     stored.origins.tail_size[rows] = 60
-    stored.grade[[row for row in rows if stored.passages[row].endswith("-9")][::2]] = 1
+    stored.grade[[row for row in rows if stored.passages[row].endswith("-9")][::3]] = 1
     shown = report((stored, runs, None), measures=["BoR"])["BoR@10"].shown
     queries = range(QUERIES)
     tails = [i for i in queries if i % 3]
     relevant = [i % 5 != 0 for i in queries]
-    shares = sum(1 / len(drawn_of_tail[f"q{i}"]) for i in tails[::2])
-    for i in tails[::2]:
+    shares = sum(1 / len(drawn_of_tail[f"q{i}"]) for i in tails[::3])
+    for i in tails[::3]:
         relevant[i] += 1
     upper = beta.ppf(0.975, shares + 1, len(tails) - shares)
     reach = np.mean([10 * (60 - i % 3) / SIZE if i % 3 else 0.0 for i in queries])

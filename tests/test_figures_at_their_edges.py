@@ -17,15 +17,18 @@ from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.statistics import correlation, rank_correlation, sign_share, two_arms
-from rag_selectivity.statistics.agreement import alpha_of_annotators
-from rag_selectivity.statistics.always_valid import Blocks
+from rag_selectivity.statistics.agreement import agreement, alpha_of_annotators
+from rag_selectivity.statistics.always_valid import BetEvidence, Blocks
 from rag_selectivity.statistics.behind_best import behind_best
+from rag_selectivity.statistics.bootstrap import estimand_of
 from rag_selectivity.statistics.completion import _with_mean
 from rag_selectivity.statistics.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
 from rag_selectivity.statistics.exact import weighted_rate
+from rag_selectivity.statistics.interval_methods import BCa, Percentile
 from rag_selectivity.statistics.log_histogram import LogHistogram
 from rag_selectivity.statistics.paired import Pair
 from rag_selectivity.statistics.placebos import _weighted
+from rag_selectivity.statistics.poisson import _COUNTS
 from rag_selectivity.statistics.two_arms import ArmMoments
 from rag_selectivity.statistics.unpaired import unpaired_difference
 
@@ -227,3 +230,46 @@ def test_shares_that_a_query_effect_tilts_have_the_given_mean(spread) -> None:
     density = stats.norm.pdf(effects, scale=spread)
     mean = (tilted * density[:, None]).sum(axis=1) / density.sum()
     np.testing.assert_allclose(mean, shares, atol=0.004)
+
+
+@pytest.mark.parametrize("method", [BCa, Percentile])
+def test_resamples_without_a_defined_query_are_passed_over(method) -> None:
+    rng = np.random.default_rng(6)
+    values = rng.exponential(size=40)
+    estimand = estimand_of(Outcome((values[:, None],), "", MEAN), None)
+    resampled = rng.choice(values, (500, 40)).mean(axis=1)
+    holes = np.insert(resampled, [3, 77, 400], math.nan)
+    whole, some = (method().ends(estimand, each[None, :], 0.025) for each in (resampled, holes))
+    np.testing.assert_allclose(some, whole, rtol=1e-12)
+    assert whole[0, 0] < values.mean() < whole[1, 0]
+
+
+def test_the_counts_of_the_poisson_bootstrap_are_poisson() -> None:
+    """Of 65,536 equally likely numbers, each count has its share to within one number at each end."""
+    shares = np.bincount(_COUNTS, minlength=12) / 2**16
+    np.testing.assert_allclose(shares, stats.poisson.pmf(np.arange(len(shares)), 1.0), atol=1.01 / 2**16)
+
+
+def test_no_evidence_leaves_everything_open() -> None:
+    evidence = BetEvidence()
+    assert (evidence.n, evidence.p(), evidence.interval(0.95)) == (0, 1.0, (-1.0, 1.0))
+    assert math.isnan(evidence.mean)
+
+
+@pytest.mark.parametrize("chance", [0.6, 0.9])
+def test_the_ends_of_kappa_are_as_far_as_its_jackknife_says(chance) -> None:
+    rng = np.random.default_rng(9)
+    human = rng.integers(1, 6, 400)
+    judge = np.where(rng.random(400) < chance, human, rng.integers(1, 6, 400))
+
+    def kappa(one, other):
+        observed = (one == other).mean()
+        expected = sum((one == grade).mean() * (other == grade).mean() for grade in range(1, 6))
+        return (observed - expected) / (1 - expected)
+
+    found = agreement(human, judge, [f"q{i}" for i in range(400)]).kappa
+    without = np.array([kappa(np.delete(human, i), np.delete(judge, i)) for i in range(400)])
+    spread = math.sqrt(((without - without.mean()) ** 2).sum() * 399 / 400)
+    assert found.value == pytest.approx(kappa(human, judge), rel=1e-12)
+    assert found.value - found.low == pytest.approx(1.96 * spread, rel=0.3)
+    assert found.high - found.value == pytest.approx(1.96 * spread, rel=0.3)
