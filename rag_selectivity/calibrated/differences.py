@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.calibrated.figures import (
-    STRETCH,
     Resampling,
     Sampling,
     by_depth,
@@ -81,6 +80,7 @@ def calibrated_differences(
     InputError
         If the runs are over different queries.
     """
+    sampling = sampling if parts is None else sampling.in_a_slice()
     result = {}
     for depth, wanted in by_depth(plan).items():
         top = tops(judged, ground.labels, depth)
@@ -123,7 +123,7 @@ def _differences_at(
         for measure, at in wanted:
             one, other = (measure.outcome(run, np.array([at])).settled() for run in completed)
             collected[measure].add(one, other, weights)
-    return {str(measure @ at): collected[measure].difference(sampling.level) for measure, at in wanted}
+    return {str(measure @ at): collected[measure].difference(sampling) for measure, at in wanted}
 
 
 @dataclass
@@ -144,8 +144,9 @@ class _Collected:
             self.resampled.append(values[0, 1:] - values[1, 1:])
         self.undefined = one.undefined
 
-    def difference(self, level: float) -> CalibratedDifference:
+    def difference(self, sampling: Sampling) -> CalibratedDifference:
         """The medians, the intervals and p."""
+        level = sampling.level
         values = np.array(self.pairs)
         known = ~np.isnan(values).any(axis=1)
         with np.errstate(invalid="ignore"):
@@ -155,8 +156,8 @@ class _Collected:
             return CalibratedDifference.none(self.undefined if known.mean() < 0.9 else "no query succeeded: log2 of 0")
         middle = quantile(differences[finite], 0.5)
         resampled = np.concatenate(self.resampled)
-        resampled = _around(resampled[~np.isnan(resampled)], middle)
-        fixed = _around(differences[finite], middle)
+        resampled = _around(resampled[~np.isnan(resampled)], middle, sampling.stretch)
+        fixed = _around(differences[finite], middle, sampling.stretch)
         tails = (1 - level) / 2, (1 + level) / 2
         low, high = (quantile(resampled, tail) for tail in tails)
         p = min(1.0, 2 * min(float((resampled <= _SAME).mean()), float((resampled >= -_SAME).mean())))
@@ -175,10 +176,10 @@ class _Collected:
         )
 
 
-def _around(values: FloatArray, middle: float) -> FloatArray:
+def _around(values: FloatArray, middle: float, stretch: float) -> FloatArray:
     """The values with their distances from the middle stretched; what is infinite stays so."""
     with np.errstate(invalid="ignore"):
-        return np.where(np.isinf(values), values, middle + STRETCH * (values - middle))
+        return np.where(np.isinf(values), values, middle + stretch * (values - middle))
 
 
 def _values(outcome: Outcome, both: NDArray[np.bool_], weights: FloatArray) -> FloatArray:

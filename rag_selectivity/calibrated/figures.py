@@ -20,6 +20,8 @@ from rag_selectivity.measures.plan import Plan
 DRAWS, RESAMPLES = 150, 8
 #: By how much the half-widths are stretched: so many completions of so few labels are narrower than their errors.
 STRETCH = 1.2
+#: The same within a slice, which rests on a part of the labels and, of few, on what other queries say too.
+STRETCH_IN_A_SLICE = 1.5
 #: Below so many relevant passages a query, figures of success, and those that compare with all labels, are rough.
 FEW_RELEVANT = 2.0
 
@@ -61,12 +63,17 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How completions are drawn: level, seed, number of completions, and the clusters of queries, if any."""
+    """How completions are drawn: level, seed, number of completions, the clusters of queries; and the stretch."""
 
     level: float = 0.95
     seed: int = 7
     draws: int = DRAWS
     units: Callable[[Sequence[str]], IntArray | None] = field(default=lambda _: None)
+    stretch: float = STRETCH
+
+    def in_a_slice(self) -> Sampling:
+        """The same for the queries of a slice."""
+        return replace(self, stretch=STRETCH_IN_A_SLICE)
 
 
 def calibrated_figures(
@@ -82,6 +89,7 @@ def calibrated_figures(
     queries of a slice: their figures rest on what people labelled there.
     """
     measured = judged if parts is None else parts
+    sampling = sampling if parts is None else sampling.in_a_slice()
     result: dict[str, dict[str, Calibrated]] = {name: {} for name in measured}
     for depth, wanted in by_depth(plan).items():
         top = tops(judged, ground.labels, depth)
@@ -128,7 +136,7 @@ def figures_with_tails(
                 for column, depth in enumerate(at.tolist()):
                     alone = replace(outcome, parts=tuple(part[:, [column]] for part in outcome.parts))
                     collected[str(measure @ depth)].add(alone, weights, None, random)
-        result[name] = {key: each.figure(sampling.level) for key, each in collected.items()}
+        result[name] = {key: each.figure(sampling) for key, each in collected.items()}
     return result
 
 
@@ -167,7 +175,7 @@ def _figures_at(
     few = bool(np.median(relevant) < FEW_RELEVANT) if relevant else False
     figures = {}
     for measure, at in wanted:
-        figure = collected[measure].figure(sampling.level)
+        figure = collected[measure].figure(sampling)
         rough = few and (measure.compares_with_all_labels or measure.name == Success.name)
         figures[str(measure @ at)] = replace(figure, rough=rough or (settled.given and settled.serves(measure)))
     return figures
@@ -261,8 +269,9 @@ class _Collected:
         self.form = outcome.aggregate.form
         self.bounds = outcome.ends_at(0) if self.form == "mean" else None
 
-    def figure(self, level: float) -> Calibrated:
+    def figure(self, sampling: Sampling) -> Calibrated:
         """The median and the intervals."""
+        level = sampling.level
         values = np.array(self.values)
         known = values[~np.isnan(values)]
         # A figure that most completions do not have is none.
@@ -274,13 +283,13 @@ class _Collected:
         bounds = self.bounds
         if bounds is None and self.form != "bits" and len(resampled) and resampled.min() >= 0:
             bounds = (0.0, math.inf)
-        low, high = stretched(resampled, value, level, bounds)
+        low, high = stretched(resampled, value, sampling, bounds)
         n = int(np.median(self.defined))
         if self.bounds is not None and low == high and n > 1:
             low, high = _if_all_agree(value, n, level, self.bounds)
         if n < 2:
             low = high = math.nan
-        return Calibrated(value, low, high, *stretched(known, value, level, bounds), n)
+        return Calibrated(value, low, high, *stretched(known, value, sampling, bounds), n)
 
 
 def _if_all_agree(value: float, queries: int, level: float, bounds: tuple[float, float]) -> tuple[float, float]:
@@ -308,15 +317,15 @@ def _values(outcome: Outcome, weights: FloatArray, settled: Settled | None, rand
 
 
 def stretched(
-    values: FloatArray, value: float, level: float, bounds: tuple[float, float] | None
+    values: FloatArray, value: float, sampling: Sampling, bounds: tuple[float, float] | None
 ) -> tuple[float, float]:
     """The quantiles of the values with stretched half-widths; NaN without values."""
     if not len(values):
         return math.nan, math.nan
     ends = []
-    for tail in ((1 - level) / 2, (1 + level) / 2):
+    for tail in ((1 - sampling.level) / 2, (1 + sampling.level) / 2):
         end = quantile(values, tail)
-        ends.append(value + STRETCH * (end - value) if math.isfinite(end) and math.isfinite(value) else end)
+        ends.append(value + sampling.stretch * (end - value) if math.isfinite(end) and math.isfinite(value) else end)
     low, high = min(ends[0], value), max(ends[1], value)
     return (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
 
