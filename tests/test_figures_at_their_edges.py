@@ -24,7 +24,7 @@ from rag_selectivity.statistics.bootstrap import estimand_of
 from rag_selectivity.statistics.completion import _with_mean
 from rag_selectivity.statistics.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
 from rag_selectivity.statistics.exact import weighted_rate
-from rag_selectivity.statistics.interval_methods import BCa, Percentile
+from rag_selectivity.statistics.interval_methods import BCa, Percentile, _mid_quantile
 from rag_selectivity.statistics.log_histogram import LogHistogram
 from rag_selectivity.statistics.paired import Pair
 from rag_selectivity.statistics.placebos import _weighted
@@ -273,3 +273,59 @@ def test_the_ends_of_kappa_are_as_far_as_its_jackknife_says(chance) -> None:
     assert found.value == pytest.approx(kappa(human, judge), rel=1e-12)
     assert found.value - found.low == pytest.approx(1.96 * spread, rel=0.3)
     assert found.high - found.value == pytest.approx(1.96 * spread, rel=0.3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_quantiles_with_ties_interpolate_between_the_middles_of_equal_figures(seed) -> None:
+    rng = np.random.default_rng(seed)
+    ordered = np.sort(rng.integers(0, 9, 40) / 8)
+    distinct, first, times = np.unique(ordered, return_index=True, return_counts=True)
+    levels = [0.0, 0.003, 0.025, 0.2, 0.5, 0.61, 0.975, 0.999, 1.0]
+    found = [_mid_quantile(ordered[None, :], np.array([level]), np.array([40]))[0] for level in levels]
+    expected = np.interp(np.array(levels) * 40, first + times / 2, distinct)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_weights_count_from_zero_to_one() -> None:
+    values = np.array([[0.5, 0.5], [math.nan, 1.0], [0.2, 0.3]])
+    counts = Outcome((values,), "", MEAN, weights=np.array([2.0, 8.0, 4.0])).counting()
+    assert counts.tolist() == [[0.5, 0.25], [0.0, 1.0], [1.0, 0.5]]
+
+
+def test_bits_of_few_weighted_successes_have_the_ends_of_their_rate() -> None:
+    queries = [f"q{i}" for i in range(60)]
+    labels = {q: {f"a{q}": 1, **({f"b{q}": 1} if i % 2 else {})} for i, q in enumerate(queries)}
+    run = {q: [f"a{q}" if i % 20 == 3 else "x"] for i, q in enumerate(queries)}
+    weights = {q: 1.0 + i % 3 for i, q in enumerate(queries)}
+    found = rs.evaluate(labels, {"r": run}, corpus_size=100, measures=["BoR"], depths=[1], weights=weights)["BoR@1"]
+    w = np.array(list(weights.values()))
+    success = np.array([float(i % 20 == 3) for i in range(60)])
+    chance = np.average([0.02 if i % 2 else 0.01 for i in range(60)], weights=w)
+    rates = weighted_rate(success[:, None], w[:, None] / 3, 0.025)[:, 0]
+    low, high = np.log2(rates / chance)
+    assert found.high == pytest.approx(high, rel=1e-9)
+    assert low - 0.1 < found.low <= low + 1e-9  # an unseen query may lower it
+
+
+def test_evidence_beyond_the_data_is_that_of_as_many_bets() -> None:
+    """A mean of .2 with a variance of .5 is that of 37 wins, 17 losses and 46 ties in 100."""
+    evidence = BetEvidence({1.0: 37, 0.0: 46, -1.0: 17})
+    assert evidence.excess(0.2, 0.5, 100) == pytest.approx(evidence.log_e(0.0, 1), rel=1e-12)
+
+
+def test_controls_of_clusters_hold_as_many_draws_as_there_are_clusters() -> None:
+    """Where all queries agree, the draws have the spread of as many answers as the controls hold separate draws."""
+    n = 200
+    draw = Draw(np.zeros(n), np.ones(n), np.full(n, 2.0), np.zeros(n))
+    for units, answers in ((None, 500), (np.arange(n) // 2, 250)):
+        counts = Counts(np.full(n, 5), np.ones(n, np.int64), units)
+        found = _shares_found(draw, counts, np.ones(n, bool), 40_000, np.random.default_rng(3))
+        expected = stats.beta(0.4 * answers + 0.5, 0.6 * answers + 1.0)
+        assert (found.mean(), found.std()) == pytest.approx((expected.mean(), expected.std()), rel=0.02)
+
+
+def test_arms_without_any_spread_do_not_differ() -> None:
+    one, other = (Outcome((np.full((size, 1), 0.3),), "", MEAN, bounds=(0.0, 1.0)) for size in (30, 50))
+    found = unpaired_difference(one, other)
+    assert (found.value[0], found.p[0]) == (0.0, 1.0)
+    assert found.low[0] < 0 < found.high[0]
