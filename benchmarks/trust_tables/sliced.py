@@ -144,7 +144,7 @@ def difference_trial(name: str, seeds: range, labels: int) -> list[np.ndarray]:
 
 def differences_table(times: int) -> str:
     """Equal runs in two slices: error, coverage, and how often a difference is shown."""
-    lines = [f"{'200 labels':50}{'error':>18}{'coverage':>17}{'shown by labels':>22}{'as printed':>17}"]
+    lines = [f"{'200 labels':32}{'error':>19}{'coverage':>19}{'shown by labels':>19}{'as printed':>19}"]
     for name in ("judges:Olz-gpt4o", "judges:willia-umbrela1", "Cranfield:lenient"):
         for at, rows in enumerate(difference_trial(name, range(times), 200)):
             columns = [
@@ -152,7 +152,7 @@ def differences_table(times: int) -> str:
                 for column in (1, 2, 3, 4)
             ]
             title = f"{name.partition(':')[2]}, " + ("one favoured", "none favoured")[at]
-            lines.append(f"{title:50}{columns[0]:>18}{columns[1]:>17}{columns[2]:>22}{columns[3]:>17}")
+            lines.append(f"{title:32}" + "".join(f"{each:>19}" for each in columns))
     return "\n".join(lines)
 
 
