@@ -64,10 +64,12 @@ def test_overlap_and_losses_by_sets(seed) -> None:
         in_top = {(q, p) for q in grades for p in exact[q][: loss.K] if p not in run[q][: loss.K]}
         assert loss.unlabelled == sum(p not in grades[q] for q, p in in_top)
     assert not schemas.problems("comparison", schemas.written(found))
-    assert found.rows == rs.compare(
+    named = rs.compare(
         grades, {"flat": exact, "hnsw": run}, baseline="flat", scale="utility", corpus_size=40, depths=[1, 5, 10],
         bootstrap=FAST,
-    ).rows  # fmt: skip
+    )  # fmt: skip
+    # Not the rows themselves: from Python 3.13 on, rows with the same NaN differ.
+    assert [row.to_dict() for row in found.rows] == [row.to_dict() for row in named.rows]
 
 
 def test_the_sentence_says_what_is_shown_and_no_more() -> None:
