@@ -30,11 +30,19 @@ import rag_selectivity as rs
 
 PRELOADED = (
     "aiohttp",
+    "jinja2",
+    "matplotlib.backends.backend_svg",
+    "matplotlib.figure",
+    "mpl_toolkits.mplot3d",
+    "numpy.random",
     "pyarrow",
+    "scipy.special",
+    "scipy.stats",
     "sqlite3",
     "rag_selectivity.cli.gates",
     "rag_selectivity.decision",
     "rag_selectivity.explain",
+    "rag_selectivity.golden",
     "rag_selectivity.grading.openai_judge",
     "rag_selectivity.render.from_files",
 )

@@ -38,6 +38,17 @@ def test_the_package_imports_nothing_until_a_name_is_used() -> None:
     assert done.stdout.splitlines() == ["[]", "['numpy']"], done.stderr
 
 
+def test_a_file_of_labels_is_evaluated_without_what_golden_sets_need(tmp_path) -> None:
+    (tmp_path / "qrels.trec").write_text("q 0 a 1\nr 0 b 1\n")
+    (tmp_path / "run.trec").write_text("q Q0 a 1 2.0 x\nr Q0 c 1 2.0 x\n")
+    done = python(
+        f"import rag_selectivity as rs, sys; rs.evaluate({str(tmp_path / 'qrels.trec')!r}, "
+        f"{str(tmp_path / 'run.trec')!r}, corpus_size=9); "
+        "print([name for name in ('scipy.stats', 'scipy.sparse', 'pyarrow', 'pandas') if name in sys.modules])"
+    )
+    assert done.stdout.splitlines() == ["[]"], done.stderr
+
+
 def declared() -> dict[str, str]:
     """{name: module} as type checkers see the package."""
     tree = ast.parse(Path(str(rs.__file__)).read_text(encoding="utf-8"))

@@ -20,7 +20,6 @@ from rag_selectivity.golden.checked import NOTE, PROBLEM, WARNING, ChangedLabel,
 from rag_selectivity.golden.contents import changed_labels
 from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.golden.golden_set import GoldenSet
-from rag_selectivity.golden.grouping import groups_by_ngrams
 from rag_selectivity.golden.label_source import Row
 from rag_selectivity.golden.query_set import NGRAMS, THRESHOLDS
 from rag_selectivity.golden.questions import key_of
@@ -297,6 +296,8 @@ def _near_duplicates(texts: Mapping[str, str | None], threshold: float) -> Itera
     if not known:
         return
     keys = [key for _, key in known]
+    from rag_selectivity.golden.grouping import groups_by_ngrams
+
     leaders = groups_by_ngrams(keys, np.arange(len(keys)), threshold)
     groups: dict[int, list[str]] = {}
     for (id_, _), leader in zip(known, leaders.tolist(), strict=True):

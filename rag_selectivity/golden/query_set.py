@@ -12,7 +12,6 @@ import numpy as np
 from rag_selectivity.data.cells import shown
 from rag_selectivity.data.ids import IntArray, text_id
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.golden.grouping import groups_by_ngrams, groups_by_vectors
 from rag_selectivity.golden.questions import Question, key_of, normalised, read_questions
 from rag_selectivity.golden.sampling import sampled
 from rag_selectivity.golden.vectors import vectors_of
@@ -157,8 +156,12 @@ def queries(
     forms = _Forms(questions)
     leaders = np.arange(len(forms.keys))
     if group == NGRAMS:
+        from rag_selectivity.golden.grouping import groups_by_ngrams
+
         leaders = groups_by_ngrams(forms.keys, forms.order, limit)
     elif group == VECTORS:
+        from rag_selectivity.golden.grouping import groups_by_vectors
+
         leaders = groups_by_vectors(forms.means(vectors_of(vectors, questions)), forms.order, limit)
     groups = forms.grouped(leaders)
     strata = _strata(groups, by)

@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.stats import kendalltau
-
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import SelectivityWarning
@@ -239,6 +237,8 @@ def _tau(before: Sequence[float], after: Sequence[float]) -> float:
         return math.nan
     if len(set(before)) < 2 or len(set(after)) < 2:
         return math.nan
+    from scipy.stats import kendalltau
+
     # The same order is 1 and not the float below it, which a limit of 1 would refuse.
     return round(float(kendalltau(before, after).statistic), 12)
 
