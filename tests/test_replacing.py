@@ -128,6 +128,19 @@ def test_a_device_is_written_into() -> None:
         write_whole("/dev/full", "x")
 
 
+def test_a_full_device_leaves_nothing_that_the_collector_stumbles_over() -> None:
+    """What an error kept of a BytesIO and its buffer crashed Python 3.12.1."""
+    code = (
+        "import gc, rag_selectivity as rs; from rag_selectivity.io.replacing import write_whole\n"
+        "for _ in range(20):\n"
+        "    try: write_whole('/dev/full', 'x' * 100_000)\n"
+        "    except rs.InputError: pass\n"
+        "    gc.collect()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_where_a_shell_redirects_to_is_written_into(tmp_path) -> None:
     names = {"/dev/stdout": "a", "/dev/fd/1": "b", "/proc/self/fd/1": "c"}
     code = f"from rag_selectivity.io.replacing import write_whole; [write_whole(*each) for each in {names}.items()]"

@@ -210,7 +210,10 @@ class _Target:
             if self.partial is not None:
                 _put_in_place(self.partial, self.file)
             elif self.pending is not None:
-                _write_into(self.file, self.pending.getbuffer())
+                # Let go at once: an error keeps what its frames hold, and Python before 3.13 can crash when it collects
+                # a BytesIO together with its buffer.
+                with self.pending.getbuffer() as content:
+                    _write_into(self.file, content)
 
     def remove_left_behind(self) -> None:
         """Remove the partial files of processes that were killed."""
@@ -351,8 +354,10 @@ def _write_into(file: str, content: memoryview) -> None:
     # Opened anew, a file to which the shell redirects would be overwritten from its beginning.
     descriptor = os.open(file, os.O_WRONLY | os.O_APPEND) if number is None else os.dup(number)
     try:
-        while content:
-            content = content[os.write(descriptor, content) :]
+        written = 0
+        while written < len(content):
+            with content[written:] as rest:
+                written += os.write(descriptor, rest)
     finally:
         os.close(descriptor)
 
