@@ -20,6 +20,8 @@ from packaging.version import Version
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv"
+# Works whatever file system the cache is on, and NLTK, with which LlamaIndex splits texts, refuses hard links.
+os.environ.setdefault("UV_LINK_MODE", "copy")
 
 ROOT = Path(__file__).parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")["project"]
