@@ -30,6 +30,9 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 LOWEST_PYTHON = "3.11"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 BUILT = tempfile.TemporaryDirectory(prefix="rag-selectivity-wheel-")
+#: Of the environments in which nothing runs that NLTK is a part of. Where there can be no links, uv copies.
+LINKED = {"UV_LINK_MODE": "hardlink"}
+USE_NLTK = ("ragas", "llama-index", "langchain")
 #: A file's tests stay together, since they share what they set up.
 IN_PARALLEL = ("-n", "2", "--dist", "loadfile")
 
@@ -55,7 +58,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the types, strictly."""
-    install_everything(session)
+    install_everything(session, LINKED)
     session.run("mypy")
 
 
@@ -84,7 +87,7 @@ def docs(session: nox.Session) -> None:
 @nox.session
 def site(session: nox.Session) -> None:
     """Build the site of `docs/` without network, every warning an error, and check what was built."""
-    install_everything(session)
+    install_everything(session, LINKED)
     built = ROOT / "docs" / "_build" / "html"
     session.run("python", "-m", "sphinx", "-E", "-W", "--keep-going", "-q", "-b", "html", "docs", str(built))
     session.run("pytest", "tests/test_site.py", *session.posargs, env={"RAG_SELECTIVITY_SITE": str(built)})
@@ -219,15 +222,16 @@ def dev_tools(*names: str) -> list[str]:
     return [listed[name] for name in names]
 
 
-def install_everything(session: nox.Session) -> None:
+def install_everything(session: nox.Session, env: dict[str, str] | None = None) -> None:
     """Install as the README does."""
-    session.install("--editable", ".[all,dev]")
+    session.install("--editable", ".[all,dev]", env=env)
 
 
 def install_alone(session: nox.Session, extra: str, resolution: str) -> dict[str, Version]:
     """Install the wheel, and what it requires with this extra alone; return the versions that were chosen."""
     choice = () if extra == "core" else ("--extra", extra)
-    session.install("--resolution", resolution, "--requirements", "pyproject.toml", *choice)
+    env = None if extra in USE_NLTK else LINKED
+    session.install("--resolution", resolution, "--requirements", "pyproject.toml", *choice, env=env)
     printed = str(session.run("uv", "pip", "freeze", silent=True, stderr=subprocess.DEVNULL))
     session.install("--no-deps", str(wheel(session)))
     return {name: Version(version) for name, version in (line.split("==") for line in printed.splitlines())}
