@@ -20,8 +20,9 @@ import numpy as np
 
 import rag_selectivity as rs
 from benchmarks.trust_tables import worlds
-from rag_selectivity.calibrated.differences import calibrated_differences
-from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
+from rag_selectivity.calibrated.differences import CalibratedDifference, calibrated_differences
+from rag_selectivity.calibrated.figures import Calibrated, Sampling, calibrated_figures
+from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import PeoplesLabels, calibration_ground
 from rag_selectivity.grading.designs import Settling, calibrate_draw
 from rag_selectivity.measures.names import parse_measure
@@ -111,7 +112,7 @@ def trial(cell: Cell) -> np.ndarray:
 def figure_rows(
     world: worlds.World, joined: tuple[dict, dict], labels: int, seed: int, depth: int = 10, settling: bool = False
 ) -> np.ndarray:
-    """float64[rows, 6]: measure, error, error as judged, covered, covered with queries, half-width."""
+    """float64[rows, 6]: the rows of `figure_row`, of every run and measure."""
     judged, truth = joined
     human = people_of(world, labels, seed, settling, depth)
     ground, _ = calibration_ground(world.judge.on_scale("utility"), human)
@@ -121,18 +122,20 @@ def figure_rows(
     for run in world.runs:
         for place, (measure, at) in enumerate(plan):
             true, as_judged = (float(measure.outcome(joins[run], at).value()[0]) for joins in (truth, judged))
-            figure = figures[run][str(measure @ depth)]
-            rows.append(
-                (
-                    place,
-                    abs(figure.value - true),
-                    abs(as_judged - true),
-                    np.nan if figure.reason else figure.fixed_low <= true <= figure.fixed_high,
-                    np.nan if figure.reason else figure.low <= true <= figure.high,
-                    (figure.fixed_high - figure.fixed_low) / 2,
-                )
-            )
+            rows.append(figure_row(place, figures[run][str(measure @ depth)], true, as_judged))
     return np.array(rows, float)
+
+
+def figure_row(place: int, figure: Calibrated, true: float, as_judged: float) -> tuple[float, ...]:
+    """Measure, error, error as judged, covered, covered with queries, half-width."""
+    return (
+        place,
+        abs(figure.value - true),
+        abs(as_judged - true),
+        np.nan if figure.reason else figure.fixed_low <= true <= figure.fixed_high,
+        np.nan if figure.reason else figure.low <= true <= figure.high,
+        (figure.fixed_high - figure.fixed_low) / 2,
+    )
 
 
 def cells(times: int, sizes: Iterable[int] = (100, 200, 400)) -> list[Cell]:
@@ -187,34 +190,35 @@ def _text(values: Iterable[float], digits: int) -> str:
 
 
 def difference_trial(base: worlds.World, favoured: float | None, seeds: range, labels: int = 200) -> np.ndarray:
-    """float64[rows, 5]: measure, error, covered by completions alone, called different by these, and as printed."""
+    """float64[rows, 5]: the rows of `difference_row`, of every seed and measure."""
     rows = []
     for seed in seeds:
         world = base if favoured is None else worlds.equal_runs(base, seed, favoured)
         judged, truth = joined_of(world)
-        drawn: dict[str, dict[str, int]] = {}
-        for pair in calibrate_draw(world.judge, world.runs, labels, seed=seed, differences=True):
-            drawn.setdefault(pair.query, {})[pair.passage] = world.human[pair.query][pair.passage]
-        ground, _ = calibration_ground(world.judge.on_scale("utility"), drawn)
+        ground = ground_for_differences(world, labels, seed)
         one, two = world.runs
         changes = calibrated_differences(ground, judged, one, PLAN, Sampling(seed=seed))
         for place, (measure, at) in enumerate(PLAN):
-            change = changes[two, str(measure @ 10)]
             true = float(np.subtract(*(measure.outcome(truth[run], at).value()[0] for run in (two, one))))
-            covered = change.fixed_low <= true + 1e-9 and true - 1e-9 <= change.fixed_high
-            different = change.fixed_low > 1e-9 or change.fixed_high < -1e-9
-            printed = change.low > 1e-9 or change.high < -1e-9
-            undefined = change.reason is not None
-            rows.append(
-                (
-                    place,
-                    abs(change.difference - true),
-                    np.nan if undefined else covered,
-                    np.nan if undefined else different,
-                    np.nan if undefined else printed,
-                )
-            )
+            rows.append(difference_row(place, changes[two, str(measure @ 10)], true))
     return np.array(rows, float)
+
+
+def ground_for_differences(world: worlds.World, labels: int, seed: int) -> Ground:
+    """What a draw that is made for differences lets people label."""
+    drawn: dict[str, dict[str, int]] = {}
+    for pair in calibrate_draw(world.judge, world.runs, labels, seed=seed, differences=True):
+        drawn.setdefault(pair.query, {})[pair.passage] = world.human[pair.query][pair.passage]
+    return calibration_ground(world.judge.on_scale("utility"), drawn)[0]
+
+
+def difference_row(place: int, change: CalibratedDifference, true: float) -> tuple[float, ...]:
+    """Measure, error, covered by completions alone, called different by these, and as printed."""
+    covered = change.fixed_low <= true + 1e-9 and true - 1e-9 <= change.fixed_high
+    different = change.fixed_low > 1e-9 or change.fixed_high < -1e-9
+    printed = change.low > 1e-9 or change.high < -1e-9
+    said = (covered, different, printed) if change.reason is None else (np.nan,) * 3
+    return (place, abs(change.difference - true), *said)
 
 
 def differences_table(times: int = 20, kinds: Iterable[tuple[str, Callable[[], worlds.World]]] | None = None) -> str:

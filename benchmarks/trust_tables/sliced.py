@@ -16,12 +16,20 @@ import numpy as np
 
 import rag_selectivity as rs
 from benchmarks.trust_tables import calibrated, worlds
-from benchmarks.trust_tables.calibrated import PLAN, heading, joined_of, line, people_of
+from benchmarks.trust_tables.calibrated import (
+    PLAN,
+    difference_row,
+    figure_row,
+    ground_for_differences,
+    heading,
+    joined_of,
+    line,
+    people_of,
+)
 from benchmarks.trust_tables.worlds import World
 from rag_selectivity.calibrated.differences import calibrated_differences
 from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
 from rag_selectivity.calibrated.people import calibration_ground
-from rag_selectivity.grading.designs import calibrate_draw
 
 
 @dataclass(frozen=True)
@@ -74,17 +82,7 @@ def trial(cell: Cell) -> list[np.ndarray]:
                         float(measure.outcome(joins[run], depth).value()[0]) for joins in (true_parts, parts)
                     )
                     figure = figures[run][str(measure @ 10)]
-                    none = figure.reason is not None
-                    rows[at].append(
-                        (
-                            number,
-                            abs(figure.value - true),
-                            abs(as_judged - true),
-                            np.nan if none else figure.fixed_low <= true <= figure.fixed_high,
-                            np.nan if none else figure.low <= true <= figure.high,
-                            (figure.fixed_high - figure.fixed_low) / 2,
-                        )
-                    )
+                    rows[at].append(figure_row(number, figure, true, as_judged))
     return [np.array(each, float) for each in rows]
 
 
@@ -124,21 +122,13 @@ def difference_trial(name: str, seeds: range, labels: int) -> list[np.ndarray]:
         judge = {query: judges[at][query] for query, at in place.items()}
         world = World(alike.human, rs.Qrels.from_dict(judge), alike.runs, alike.corpus_size)
         judged, _ = joined_of(world)
-        drawn: dict[str, dict[str, int]] = {}
-        for pair in calibrate_draw(world.judge, world.runs, labels, seed=seed, differences=True):
-            drawn.setdefault(pair.query, {})[pair.passage] = world.human[pair.query][pair.passage]
-        ground, _ = calibration_ground(world.judge.on_scale("utility"), drawn)
+        ground = ground_for_differences(world, labels, seed)
         one, two = world.runs
         for at in (0, 1):
             parts = {run: each.over(np.array([place[q] == at for q in each.queries])) for run, each in judged.items()}
             changes = calibrated_differences(ground, judged, one, PLAN, Sampling(seed=seed), parts)
             for number, (measure, _) in enumerate(PLAN):
-                change = changes[two, str(measure @ 10)]
-                none = change.reason is not None
-                covered = change.fixed_low <= 1e-9 and change.fixed_high >= -1e-9
-                printed = change.low > 1e-9 or change.high < -1e-9
-                row = (covered, not covered, printed)
-                rows[at].append((number, abs(change.difference), *((np.nan,) * 3 if none else row)))
+                rows[at].append(difference_row(number, changes[two, str(measure @ 10)], 0.0))
     return [np.array(each, float) for each in rows]
 
 

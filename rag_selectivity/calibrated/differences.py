@@ -93,9 +93,8 @@ def calibrated_differences(
                     "labels by people (human) calibrate differences over the same queries only: leave out "
                     "paired=False (--unpaired)"
                 )
-            strata = Strata.of(ground, Places.of_two(top, name, baseline, named_depth(depth)))
-            if parts is not None:
-                strata = strata.over(rows_of(ground, run))
+            queries = None if parts is None else rows_of(ground, run)
+            strata = Strata.of(ground, Places.of_two(top, name, baseline, named_depth(depth)), queries)
             pair = run, measured[baseline]
             for key, difference in _differences_at(strata, pair, wanted, depth, sampling).items():
                 result[name, key] = difference

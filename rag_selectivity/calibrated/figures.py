@@ -94,9 +94,8 @@ def calibrated_figures(
     for depth, wanted in by_depth(plan).items():
         top = tops(judged, ground.labels, depth)
         for name, run in measured.items():
-            strata = Strata.of(ground, Places.of_run(top, name, named_depth(depth)))
-            if parts is not None:
-                strata = strata.over(rows_of(ground, run))
+            queries = None if parts is None else rows_of(ground, run)
+            strata = Strata.of(ground, Places.of_run(top, name, named_depth(depth)), queries)
             if strata.missing is not None:
                 figures = {str(measure @ at): Calibrated.none(strata.missing) for measure, at in wanted}
             else:
@@ -121,10 +120,9 @@ def figures_with_tails(
     top = tops(judged, ground.labels, first - 1)
     result = {}
     for name, run in (judged if parts is None else parts).items():
-        strata = Strata.of(ground, Places.of_run(top, name, named_depth(first - 1)))
-        if parts is not None:
-            strata = strata.over(rows_of(ground, run))
         rows, lenient = rows_of(ground, run), without_errors(run)
+        places = Places.of_run(top, name, named_depth(first - 1))
+        strata = Strata.of(ground, places, None if parts is None else rows)
         resampled = Resampling(sampling.units(run.queries), len(run))
         random = np.random.default_rng([sampling.seed, 8])
         collected = {str(measure @ depth): _Collected() for measure, at in plan for depth in at.tolist()}

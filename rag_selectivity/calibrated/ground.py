@@ -188,8 +188,8 @@ class Strata:
     missing: str | None
 
     @classmethod
-    def of(cls, ground: Ground, places: Places) -> Strata:
-        """The strata of a figure; `missing` says why a figure in them is undefined."""
+    def of(cls, ground: Ground, places: Places, queries: IntArray | None = None) -> Strata:
+        """The strata of a figure, over some of the labels' queries if given; `missing` says why it is undefined."""
         labels, levels = ground.labels, ground.levels
         grades = np.searchsorted(levels, labels.grade)
         number = len(levels)
@@ -208,7 +208,7 @@ class Strata:
         if in_tail.sum():
             stands_for += in_tail / in_tail.sum() * ground.tail_open.sum()
         prior = stratified_prior(draft.counts, stands_for, listed)
-        return cls(
+        whole = cls(
             ground,
             places,
             levels,
@@ -218,6 +218,7 @@ class Strata:
             joined[-1] * number + np.arange(number),
             _missing(draft, places, levels) if ground.has_people else None,
         )
+        return whole if queries is None else whole.over(queries)
 
     def over(self, queries: IntArray) -> Strata:
         """The same strata over some of the labels' queries, completed by what people labelled of these.
