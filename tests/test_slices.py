@@ -381,6 +381,11 @@ def test_a_slice_completes_the_tails_of_its_queries() -> None:
     assert easy.basis == hard.basis == "with a tail"
     assert easy.reason is None
     assert hard.reason is None
+    # 15 queries have one relevant of two in their tails; two more labels are spread as in all queries, 15 of 120.
+    share = (15 + 2 * 15 / 120) / (30 + 2)
+    chances = [math.comb(4, x) * share**x * (1 - share) ** (4 - x) for x in range(5)]
+    assert hard.value == pytest.approx(sum(p * 2 / (2 + x) for x, p in enumerate(chances)), abs=0.03)
+    assert easy.value == pytest.approx(1, abs=0.01)
 
 
 def test_controls_of_a_slice_are_those_of_its_queries() -> None:
