@@ -286,6 +286,27 @@ def test_few_successes_of_heavy_queries_do_not_make_a_narrow_interval() -> None:
     assert high[0] > math.log2(0.33 / 0.01)
 
 
+def test_bits_of_one_success_are_a_finite_distance_from_their_placebo(tmp_path) -> None:
+    """Without the query that has it there are no bits: −∞ in a report is no JSON."""
+    labels = {query: {"a": 5, "b": 1, "c": 1} for query in QUERIES[:4]}
+    run = {query: ["b", "c"] for query in QUERIES[:4]} | {QUERIES[1]: ["a", "b"]}
+    report = rs.evaluate(
+        labels,
+        run,
+        scale="utility",
+        corpus_size=1000,
+        depths=[1],
+        weights=dict(zip(QUERIES[:4], (1, 2, 2, 3), strict=True)),
+    )
+    bits = report["BoR@1"]
+    low, high = bits.above_placebo
+    assert math.isfinite(low)
+    assert math.isfinite(high)
+    assert low < bits.value - bits.placebo < high
+    report.save(tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text())
+
+
 def test_clusters_and_weights_together() -> None:
     clusters = {query: i // 3 for i, query in enumerate(QUERIES)}
     report = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, bootstrap=Bootstrap(300, clusters=clusters), **OPTIONS)

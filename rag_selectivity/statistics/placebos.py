@@ -175,14 +175,20 @@ def _value(outcome: Outcome) -> FloatArray:
 
 
 def _weighted(outcome: Outcome, level: float) -> tuple[FloatArray, FloatArray]:
-    """The interval of a weighted figure, from the figures without each query in turn (the jackknife)."""
+    """The interval of a weighted figure, from the figures without each query in turn (the jackknife).
+
+    Bits without the only query that has a success are infinite: that query loses half its weight instead, and the
+    change counts twice.
+    """
     from scipy.special import stdtrit
 
     estimand = estimand_of(outcome, None)
     counted = estimand.mask > 0
     with np.errstate(invalid="ignore", divide="ignore"):
         value = outcome.aggregate.link(estimand.value)
-        away = np.where(counted, outcome.aggregate.link(estimand.without_each()) - value, 0.0)
+        away = outcome.aggregate.link(estimand.without_each()) - value
+        by_half = 2 * (outcome.aggregate.link(estimand.without_each(0.5)) - value)
+        away = np.where(counted, np.where(np.isfinite(away), away, by_half), 0.0)
         n = counted.sum(axis=0)
         spread = np.sqrt((away**2).sum(axis=0) * (n - 1) / n)
         reach = -stdtrit(np.maximum(estimand.effective - 1, 1.0), (1 - level) / 2) * spread

@@ -19,7 +19,7 @@ from rag_selectivity.results.query_scorer import QueryScorer
 from rag_selectivity.single import evaluate_query
 from tests.fuzz.changes import ATOMS, changed_text, changed_value
 from tests.fuzz.kind import FEW, Kind, changed_one
-from tests.fuzz.seeds import LABELS, RUN, TEXTS
+from tests.fuzz.seeds import LABELS, QUERIES, RUN, TEXTS
 
 # -- texts ---------------------------------------------------------------------------------------------------
 
@@ -67,7 +67,13 @@ OPTIONS: dict[str, Any] = {
     "pool": RUN,
     "controls": {"q1": {"d3": 1}},
     "ids": "exact",
-    "human": {"q1": {"d1": 5}},
+    "human": {query: {"d1": 4, "d2": 1, "d3": 2} for query in QUERIES[:4]},
+    "by": {"language": {query: "de" if query < "q3" else "en" for query in QUERIES}},
+    "weights": {query: 1 + 0.5 * number for number, query in enumerate(QUERIES)},
+    "tokens": {"d1": 120, "d2": 80, "d3": 40, "d4": 10},
+    "groups": [["d1", "d2"]],
+    "queries": {query: f"what is {query}?" for query in QUERIES},
+    "exact": RUN,
     "corpus": ["d1", "d2"],
     "ties": "as_given",
     "unjudged": "ignore",
@@ -82,7 +88,9 @@ CALLS: tuple[Callable[..., Any], ...] = (rs.evaluate, rs.evaluate, rs.compare, r
 def call(random: Random, folder: Path) -> object:
     """evaluate, compare or sweep with a changed argument."""
     given: dict[str, Any] = {"qrels": LABELS, "runs": {"a": RUN, "b": LABELS}}
-    names = random.sample(list(OPTIONS), random.choice((0, 1, 1, 2)))
+    names = random.sample(list(OPTIONS), random.choice((0, 1, 1, 2, 3)))
+    if random.random() < 0.2:
+        names = list(dict.fromkeys([*names, "human", random.choice(("by", "weights", "controls"))]))
     options = {"scale": "utility", "corpus_size": 1000, "bootstrap": FEW} | {name: OPTIONS[name] for name in names}
     changed = random.choice([*given, *names])
     where = given if changed in given else options
