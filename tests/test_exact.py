@@ -101,6 +101,15 @@ def test_the_sentence_says_what_is_shown_and_no_more() -> None:
     assert "No difference is shown after Holm's correction in RA-nWG@2" in few.exact[0].text
 
 
+def test_a_single_run_needs_no_name() -> None:
+    grades, exact, run = world(3)
+    options = {"exact": exact, "scale": "utility", "depths": [5], "measures": ["RA-nWG"], "bootstrap": FAST}
+    (alone,), (named,) = (rs.compare(grades, given, **options).exact for given in (run, {"run": run}))
+    assert alone == named
+    with pytest.raises(rs.InputError, match="run"):
+        rs.compare(grades, 5, **options)
+
+
 def test_empty_lists_are_not_said_to_lose_nothing() -> None:
     grades, empty = {"q1": {"a": 5}, "q2": {"a": 5}}, {"q1": [], "q2": []}
     comparison = rs.compare(

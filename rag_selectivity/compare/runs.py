@@ -18,7 +18,7 @@ from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluate import measure_all, report_on
-from rag_selectivity.io.reading import run_of
+from rag_selectivity.io.reading import named_runs, run_of
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Measure
@@ -132,7 +132,7 @@ def compare(
     """
     bootstrap, chosen = Bootstrap.required(bootstrap), resolve_policy(policy, **choices)
     if exact is not None:
-        runs, baseline = with_exact(runs, exact, baseline)
+        runs, baseline = with_exact(named_runs(runs), exact, baseline)
         runs = {name: run_of(run) for name, run in runs.items()}
         if not paired:
             raise InputError("the loss against an exact index is over the same queries: leave out paired=False")
