@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Workers share the cores already: products whose threads wait for each other take many times as long.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from tests.browser import chromium
 from tests.six_runs import write_six_runs
