@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 import stat
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,11 @@ from rag_selectivity.grading.store import (
     StoredAnswer,
     digest,
     leases,
+    opening,
     writer,
 )
-from rag_selectivity.grading.store.opening import connect
+from rag_selectivity.grading.store.opening import connect, connection_to
+from rag_selectivity.grading.store.schema import create_tables
 from tests.test_store import put
 
 Q = digest("q")
@@ -319,3 +322,29 @@ def test_a_store_that_closes_without_a_label_ends_its_leases(tmp_path) -> None:
         assert first.lease([key], 1000) == {key}
     with Store(tmp_path / "s.db") as second:
         assert second.lease([key], 1000) == {key}
+
+
+@pytest.mark.parametrize("when", range(20))
+def test_a_store_that_another_process_makes_meanwhile_is_no_foreign_one(when, tmp_path, monkeypatch) -> None:
+    """Before any of the statements by which a store is opened, another process may commit the tables of a new one."""
+    path, statements = tmp_path / "labels.db", itertools.count()
+
+    def made_by_another(_: str) -> None:
+        if next(statements) == when:
+            other = sqlite3.connect(path, timeout=0, isolation_level=None)
+            # SQLite refuses it while the opening process reads, and it would wait.
+            with closing(other), suppress(sqlite3.OperationalError):
+                other.execute("BEGIN IMMEDIATE")
+                create_tables(other)
+                other.execute("COMMIT")
+
+    def watched(file: Path, mode: str) -> sqlite3.Connection:
+        connection = connection_to(file, mode)
+        connection.set_trace_callback(made_by_another)
+        return connection
+
+    monkeypatch.setattr(opening, "connection_to", watched)
+    with closing(connect(path)) as connection:
+        connection.set_trace_callback(None)
+        assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)
+    assert next(statements) > when

@@ -15,7 +15,14 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store.locks import may_use_log
 from rag_selectivity.grading.store.migration import copy_to, former_tables, migrate
 from rag_selectivity.grading.store.problems import StoreConnection, explained, is_busy
-from rag_selectivity.grading.store.schema import APPLICATION, VERSION, create_tables, transaction, what_is_foreign
+from rag_selectivity.grading.store.schema import (
+    APPLICATION,
+    VERSION,
+    create_tables,
+    one_moment,
+    transaction,
+    what_is_foreign,
+)
 from rag_selectivity.io.own_folder import OwnFolder
 
 BUSY_SECONDS = 60.0
@@ -216,13 +223,15 @@ def _use_write_ahead_log(connection: StoreConnection) -> None:
             time.sleep(0.02)
 
 
-def _check(path: Path, connection: sqlite3.Connection) -> None:
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    if _tables(connection) and application != APPLICATION:
-        raise InputError(f"{path}: an SQLite file, but not a label store; give the path of a label store")
-    if _version(connection) > VERSION:
-        raise InputError(f"{path}: made by a newer rag-selectivity; update rag-selectivity")
-    foreign = what_is_foreign(connection, former_tables())
+def _check(path: Path, connection: StoreConnection) -> None:
+    # Another process may create the tables meanwhile: the old version with the new tables would look foreign.
+    with one_moment(connection):
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        if _tables(connection) and application != APPLICATION:
+            raise InputError(f"{path}: an SQLite file, but not a label store; give the path of a label store")
+        if _version(connection) > VERSION:
+            raise InputError(f"{path}: made by a newer rag-selectivity; update rag-selectivity")
+        foreign = what_is_foreign(connection, former_tables())
     if foreign is not None:
         raise InputError(
             f"{path}: holds the {foreign[0]} {foreign[1]!r}, which is no part of a label store and could run "

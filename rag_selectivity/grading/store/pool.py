@@ -13,7 +13,7 @@ from rag_selectivity.grading.store.draws import draw_number
 from rag_selectivity.grading.store.gaps import Gaps
 from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import Draw, digest
-from rag_selectivity.grading.store.schema import temporary_transaction
+from rag_selectivity.grading.store.schema import one_moment
 
 _UNKNOWN = Draw("unknown")
 #: Pairs that one statement writes; other processes wait for it.
@@ -70,7 +70,7 @@ class Pool:
 
     def filling(self) -> AbstractContextManager[None]:
         """Commit everything that is added in the block, or nothing."""
-        return temporary_transaction(self._connection)
+        return one_moment(self._connection)
 
     def add_pairs(self, rows: Iterable[tuple[str, str, int]], draw: Draw = _UNKNOWN) -> None:
         """Add (query id, passage id, rank) rows; a pair that occurs several times has its best rank.

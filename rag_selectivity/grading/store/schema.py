@@ -133,8 +133,11 @@ def transaction(connection: StoreConnection) -> Iterator[None]:
 
 
 @contextmanager
-def temporary_transaction(connection: StoreConnection) -> Iterator[None]:
-    """`transaction` for temporary tables alone, which keeps no other process waiting."""
+def one_moment(connection: StoreConnection) -> Iterator[None]:
+    """Let all reads of the block see the file as it is at the first of them; also for temporary tables.
+
+    No other process waits for it, but for those that change a file without a write-ahead log.
+    """
     connection.execute("BEGIN DEFERRED")
     with _all_or_nothing(connection):
         yield
