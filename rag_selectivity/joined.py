@@ -102,6 +102,7 @@ def join_runs(
     if budgets or alike is not None:
         named = {name: run_of(run).in_form(form) for name, run in named.items()}
     for name, run in named.items():
+        unfit: list[str] = []
         candidates = pools.of(name, held=alike is not None)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SelectivityWarning)
@@ -118,11 +119,11 @@ def join_runs(
                 name=name,
                 ids=form,
             )
-        if budgets:
-            judged[name] = with_fitting(judged[name], run, lengths, budgets, name)
-        if alike is not None:
-            judged[name] = with_groups(judged[name], run, alike, candidates.lists, name)
-        caught[name] = [*(str(warning.message) for warning in heard), *of_controls, *remarks]
+            if budgets:
+                judged[name], unfit = with_fitting(judged[name], run, lengths, budgets, name)
+            if alike is not None:
+                judged[name] = with_groups(judged[name], run, alike, candidates.lists, name)
+        caught[name] = [*(str(warning.message) for warning in heard), *unfit, *of_controls, *remarks]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return Joined(judged, caught, ground)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.io.groups import near_duplicates
+from rag_selectivity.io.groups import groups_of, near_duplicates
+from rag_selectivity.io.writing import write_rows
 from tests.forked_cli import run_command
 
 PASSAGES = [f"d{i}" for i in range(30)]
@@ -134,7 +136,6 @@ GROUPS, QRELS, RUN = world(7)
     ("options", "message"),
     [
         ({}, r"RA-nWG\(distinct=true\) is about groups of passages .*--groups FILE"),
-        ({"groups": {}}, "there are no passages in it"),
         ({"groups": {"d1": ""}}, "neither may be empty"),
         ({"groups": 3}, "expected .passage: group.*got int"),
         ({"groups": GROUPS, "unjudged": "condense"}, "leaves passages out"),
@@ -227,5 +228,24 @@ def test_the_command_writes_the_table_that_evaluate_reads(tmp_path) -> None:
     assert "g.csv:3: passage 'd1' is in the groups 'a' and 'b'" in done.stderr
     (tmp_path / "c.jsonl").write_text('{"_id": "d1", "text": "alone"}\n')
     done = run_command("duplicates", "c.jsonl", "-o", "none.csv", cwd=tmp_path)
-    assert done.stderr.strip() == "no two passages have nearly the same text: nothing was written"
-    assert not (tmp_path / "none.csv").exists()
+    assert done.stderr.strip() == "no two passages have nearly the same text: the table has no rows"
+    assert (tmp_path / "none.csv").read_text() == "passage_id,group\n"
+    done = run_command("evaluate", *words, "--groups", "none.csv", "--resamples", "0", "--format", "csv", cwd=tmp_path)
+    assert "r,RA-nWG(distinct=true)@2,1" in done.stdout.replace('"', "")
+    assert "the groups have no passages, so that all passages count as distinct" in done.stderr
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_a_table_without_groups_is_one(suffix, tmp_path) -> None:
+    write_rows(tmp_path / f"none.{suffix}", [], columns=("passage_id", "group"))
+    assert len(groups_of(tmp_path / f"none.{suffix}")) == len(groups_of({})) == 0
+
+
+def test_groups_of_other_passages_are_said_to_match_nothing() -> None:
+    options = {"scale": "utility", "measures": ["Redundancy@2"], "bootstrap": None}
+    said = "none of the 2 passages of the groups ('x', 'y') is retrieved or labelled ('d1', 'd2')"
+    with pytest.warns(rs.SelectivityWarning, match=re.escape(said)) as heard:
+        report = rs.evaluate({"q": {"d1": 5}}, {"r": {"q": ["d1", "d2"]}}, groups={"x": "g", "y": "g"}, **options)
+    assert [warning.message.code for warning in heard] == ["ids-do-not-match"]
+    assert any(said in note for note in report.runs["r"].notes)
+    assert report["Redundancy@2"].value == 0

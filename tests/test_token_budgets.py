@@ -215,6 +215,18 @@ def test_what_cannot_be_measured_says_why(measure, options, message) -> None:
         evaluated(QRELS, RUN, [measure], **options)
 
 
+def test_queries_of_which_nothing_fits_are_counted() -> None:
+    labels, run = {"q": {"a": 5}, "r": {"b": 5}, "s": {"a": 5}}, {"q": ["a", "b"], "r": ["b", "a"], "s": []}
+    report = rs.evaluate(
+        labels, {"one": run}, corpus_size=9, scale="utility", tokens={"a": 90, "b": 200},
+        measures=["Success@100tok", "Success@50tok", "Success@500tok"], bootstrap=None,
+    )  # fmt: skip
+    assert [note for note in report.runs["one"].notes if "fits" in note] == [
+        "@50tok: for all 2 queries not even the first passage fits: nothing is shown, and the query fails",
+        "@100tok: for 1 of 2 queries not even the first passage fits: nothing is shown, and the query fails",
+    ]
+
+
 def test_where_lengths_are_not_known_a_budget_is_refused_and_never_the_whole_list() -> None:
     with pytest.raises(rs.InputError, match="here give a depth K"):
         rs.Tally(["P@300tok"])

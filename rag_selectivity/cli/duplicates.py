@@ -35,8 +35,9 @@ def duplicates(
     from rag_selectivity.io.groups import near_duplicates
 
     found = near_duplicates(corpus, threshold=threshold, words=words)
+    rows = [{"passage_id": passage, "group": group} for passage, group in found.items()]
+    put_rows(rows, output, ("passage_id", "group"))
     if not found:
-        note("no two passages have nearly the same text: nothing was written")
+        note("no two passages have nearly the same text: the table has no rows")
         return
-    put_rows([{"passage_id": passage, "group": group} for passage, group in found.items()], output)
     note(f"{counted(len(found), 'passage')} in {counted(len(set(found.values())), 'group')} of nearly the same text")

@@ -122,12 +122,12 @@ def json_rows(data: Any) -> str:
     return json_with_escapes(data, indent=2)
 
 
-def csv_text(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows as CSV with a header; what is undefined is an empty field."""
+def csv_text(rows: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> str:
+    """Rows as CSV with a header, `columns` first; what is undefined is an empty field."""
     from rag_selectivity.io import writing
 
     defined = [{key: "" if value != value else value for key, value in row.items()} for row in rows]
-    return writing.csv_text(defined, csv_safe=SETTINGS.csv_safe).rstrip("\n")
+    return writing.csv_text(defined, csv_safe=SETTINGS.csv_safe, columns=columns).rstrip("\n")
 
 
 def put(text: str, output: Path | None, *, is_data: bool = False) -> None:
@@ -143,14 +143,14 @@ def put(text: str, output: Path | None, *, is_data: bool = False) -> None:
         write_whole(output, (text if is_data else visible_lines(text)) + "\n")
 
 
-def put_rows(rows: list[dict[str, Any]], target: Path) -> None:
-    """Write rows to a file by its suffix, or print them as CSV."""
+def put_rows(rows: list[dict[str, Any]], target: Path, columns: Sequence[str] = ()) -> None:
+    """Write rows to a file by its suffix, or print them as CSV; `columns` come first, alone if there are no rows."""
     from rag_selectivity.io.writing import write_rows
 
     if target == STANDARD_OUTPUT:
-        put(csv_text(rows), None, is_data=True)
+        put(csv_text(rows, columns), None, is_data=True)
     else:
-        write_rows(target, rows, csv_safe=SETTINGS.csv_safe)
+        write_rows(target, rows, csv_safe=SETTINGS.csv_safe, columns=columns)
 
 
 def refuse_standard_output(path: Path, what: str) -> None:

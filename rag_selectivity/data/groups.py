@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
+from rag_selectivity.errors import examples
 
 
 class Groups:
@@ -26,6 +27,14 @@ class Groups:
 
     def __len__(self) -> int:
         return len(self._group_of)
+
+    def name_any(self, passages: Iterable[str]) -> bool:
+        """Whether one of the passages has a group."""
+        return any(passage in self._group_of for passage in passages)
+
+    def examples(self) -> str:
+        """Some of the passages that have one, for a message."""
+        return examples(self._group_of)
 
     def of_qrels(self, qrels: Qrels) -> Qrels:
         """The judgments of groups: each has the highest grade that one of its passages has."""

@@ -32,7 +32,7 @@ WARNING_PAGES = (
         "retriever does. Where it is certain, it is an error; this warning stands where an empty result is possible.",
         "No retrieved passage is judged and `ids='exact'` accepts that; the labels of a monitor are found for no "
         "passage or no query so far, or by different ids equally well; no row of a framework retrieved a judged "
-        "passage; no labelled passage is in the index.",
+        "passage; no labelled passage is in the index; no passage of the groups (`groups`) is retrieved or labelled.",
         "Look at the examples of both sides in the message. Give the form or the identity under which they match "
         "(`ids=`, `identity=`), or labels by the ids that the index keeps.",
         evaluated('{"q1": {"a": 1}}', '{"q1": ["doc-a"]}', "ids-do-not-match", ', ids="exact"'),

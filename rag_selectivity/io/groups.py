@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
@@ -15,6 +16,7 @@ from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.groups import Groups
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.io.tables import NoRowsError
 from rag_selectivity.io.texts import read_texts
 
 GROUP_NAMES = ("group", "group_id", "duplicate_of", "canonical_id")
@@ -29,7 +31,7 @@ _WORD = re.compile(r"\w+")
 
 
 def groups_of(given: Any, form: IdForm = AS_THEY_ARE) -> Groups:
-    """Groups from {passage: group}, a frame or a table with a passage and a group column.
+    """Groups from {passage: group}, a frame or a table with a passage and a group column; there may be none.
 
     Raises
     ------
@@ -48,8 +50,6 @@ def groups_of(given: Any, form: IdForm = AS_THEY_ARE) -> Groups:
             raise InputError(
                 f"{where}: passage {name!r} is in the groups {group_of[name]!r} and {of!r}: keep one of them"
             )
-    if not group_of:
-        raise InputError("groups: there are no passages in it; give a passage and its group in each row")
     return Groups(group_of)
 
 
@@ -143,9 +143,10 @@ def _rows(given: Any) -> Iterator[tuple[str, Any, Any]]:
         for passage, group in zip(passages, groups, strict=True):
             yield f"groups: passage {passage!r}", passage, group
     elif is_path(given):
-        for line, row in read_records(given):
-            where = f"{given}:{line}"
-            passage = row[find_column(list(row), passage_names, "passage", where)]
-            yield where, passage, row[find_column(list(row), GROUP_NAMES, "group", where)]
+        with suppress(NoRowsError):  # no two passages are alike
+            for line, row in read_records(given):
+                where = f"{given}:{line}"
+                passage = row[find_column(list(row), passage_names, "passage", where)]
+                yield where, passage, row[find_column(list(row), GROUP_NAMES, "group", where)]
     else:
         raise InputError(f"groups: expected {{passage: group}}, a DataFrame or a path, got {type(given).__name__}")

@@ -120,6 +120,10 @@ def names_a_query(head: bytes, separator: str) -> bool:
     return len(names) > 1 and optional_column(names, QUERY_NAMES) is not None
 
 
+class NoRowsError(InputError):
+    """A table has no rows: for some tables that is all there is to say."""
+
+
 def header(head: bytes, separator: str) -> list[str]:
     """The fields of a file's first line."""
     return [name.strip(' "\r') for name in _first_line(head).decode("utf-8-sig", "replace").split(separator)]
@@ -132,7 +136,7 @@ def _first_line(head: bytes) -> bytes:
 def _not_empty(path: Path, rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
     first = next(rows, None)
     if first is None:
-        raise InputError(f"{path}: the file has no rows")
+        raise NoRowsError(f"{path}: the file has no rows")
     return chain([first], rows)
 
 

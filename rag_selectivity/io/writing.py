@@ -20,20 +20,20 @@ _FORMULA = re.compile(r"[=+@\t\r\n＝＋－＠]|-(?!(?:\d+\.?\d*|\.\d+)(?:[eE][+
 _TO_ESCAPE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def write_rows(path: str | Path, rows: list[Row], *, csv_safe: bool = False) -> None:
-    """Write rows as .csv, .jsonl or .parquet (`csv_safe` as in `csv_text`)."""
-    write_whole(path, rows_content(path, rows, csv_safe=csv_safe))
+def write_rows(path: str | Path, rows: list[Row], *, csv_safe: bool = False, columns: Sequence[str] = ()) -> None:
+    """Write rows as .csv, .jsonl or .parquet (`csv_safe` and `columns` as in `csv_text`)."""
+    write_whole(path, rows_content(path, rows, csv_safe=csv_safe, columns=columns))
 
 
-def rows_content(path: str | Path, rows: list[Row], *, csv_safe: bool = False) -> Content:
+def rows_content(path: str | Path, rows: list[Row], *, csv_safe: bool = False, columns: Sequence[str] = ()) -> Content:
     """What `write_rows` writes, an InputError or a MissingExtraError if the suffix or an extra does not allow it."""
     match refuse_suffix(path):
         case ".csv":
-            return csv_text(rows, csv_safe=csv_safe, line_end="\r\n")
+            return csv_text(rows, csv_safe=csv_safe, line_end="\r\n", columns=columns)
         case ".jsonl":
             return lambda file: file.writelines(f"{json_line(row)}\n".encode() for row in rows)
         case _:
-            return lambda file: _write_parquet(file, rows)
+            return lambda file: _write_parquet(file, rows, columns)
 
 
 def refuse_suffix(path: str | Path) -> str:
@@ -49,23 +49,24 @@ def refuse_suffix(path: str | Path) -> str:
     return suffix
 
 
-def _write_parquet(file: BinaryIO, rows: list[Row]) -> None:
+def _write_parquet(file: BinaryIO, rows: list[Row], columns: Sequence[str]) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    none = pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in columns})
+    parquet.write_table(pyarrow.Table.from_pylist(rows) if rows else none, file)
 
 
 # -- CSV -----------------------------------------------------------------------------------------------
 
 
-def csv_text(rows: Sequence[Row], *, csv_safe: bool = False, line_end: str = "\n") -> str:
-    """Rows as CSV with a header.
+def csv_text(rows: Sequence[Row], *, csv_safe: bool = False, line_end: str = "\n", columns: Sequence[str] = ()) -> str:
+    """Rows as CSV with a header, in which `columns` come first: they are all that a table without rows has.
 
     Cells that a program for sheets takes for formulas stay as they are, since programs join tables by their ids; a
     warning names the first of them. With `csv_safe` an apostrophe stands before each, so that it is shown as text.
     """
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
     lines: Iterable[Sequence[Any]] = [names, *([row.get(name, "") for name in names] for row in rows)]
     if csv_safe:
         lines = ([harmless(cell) for cell in line] for line in lines)

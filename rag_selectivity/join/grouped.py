@@ -11,9 +11,10 @@ from rag_selectivity.data.groups import Groups
 from rag_selectivity.data.ids import rows_that_may_repeat
 from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Hits, JudgedRun
+from rag_selectivity.wording import counted
 
 
 def with_groups(judged: JudgedRun, run: Run, groups: Groups, pool: Run | None, name: str) -> JudgedRun:
@@ -34,6 +35,7 @@ def with_groups(judged: JudgedRun, run: Run, groups: Groups, pool: Run | None, n
         )
     if judged.documents is not None or judged.qrels is None:
         raise InputError("groups are of passages, and with passages_of the labels are of documents: leave one out")
+    _warn_of_no_match(groups, run, judged, name)
     listed = groups.of_run(run, policy)
     by_rank = replace(policy, order="rank", duplicates="count_once")
     with warnings.catch_warnings():
@@ -48,6 +50,21 @@ def with_groups(judged: JudgedRun, run: Run, groups: Groups, pool: Run | None, n
             name=f"{name}, by group",
         )
     return replace(judged, grouped=replace(grouped, copies=_copies(listed, grouped)))
+
+
+def _warn_of_no_match(groups: Groups, run: Run, judged: JudgedRun, name: str) -> None:
+    labelled = () if judged.qrels is None else judged.qrels.passages
+    if groups.name_any(run.passages.factorized()[0]) or groups.name_any(labelled):
+        return
+    if not len(groups):
+        text = f"{name}: the groups have no passages, so that all passages count as distinct"
+    else:
+        text = (
+            f"{name}: none of the {counted(len(groups), 'passage')} of the groups ({groups.examples()}) is retrieved "
+            f"or labelled ({examples(run.passages)}), so that all passages count as distinct: do both have the same "
+            f"ids?"
+        )
+    warnings.warn(SelectivityWarning(text, "ids-do-not-match"), stacklevel=4)
 
 
 def _copies(run: Run, judged: JudgedRun) -> Hits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,8 @@ class EvaluatedLists:
 
 def with_fitting(
     judged: JudgedRun, run: Run, lengths: Mapping[str, float] | None, budgets: Iterable[TokenBudget], name: str
-) -> JudgedRun:
-    """The join with how many passages of each list of its run fit in each budget.
+) -> tuple[JudgedRun, list[str]]:
+    """The join with how many passages of each list of its run fit in each budget, and notes on lists of which none do.
 
     `lengths` are {passage: tokens}; by default, the run's own.
 
@@ -155,7 +156,19 @@ def with_fitting(
             f"{name}: a budget of tokens needs the lengths of the passages: give tokens={{passage: tokens}} "
             f"(--tokens FILE), or a run with a tokens column"
         )
-    return replace(judged, fitting={budget: listed.fitting(budget) for budget in budgets})
+    fitting = {budget: listed.fitting(budget) for budget in budgets}
+    return replace(judged, fitting=fitting), list(_notes_on_nothing(listed, fitting))
+
+
+def _notes_on_nothing(listed: ListTokens, fitting: Mapping[TokenBudget, IntArray]) -> Iterator[str]:
+    """For how many queries not even the first passage fits."""
+    filled = listed.position[listed.lengths > 0]
+    for budget, counts in fitting.items():
+        empty = int((counts[filled] == 0).sum())
+        if empty:
+            all_of_them = counted(len(filled), "query", "queries")
+            which = f"all {all_of_them}" if empty == len(filled) else f"{empty:,} of {all_of_them}"
+            yield f"@{budget}: for {which} not even the first passage fits: nothing is shown, and the query fails"
 
 
 def tokens_of(passages: Sequence[str], lengths: Mapping[str, float]) -> NDArray[np.float64]:
