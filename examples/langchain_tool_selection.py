@@ -102,7 +102,8 @@ def imported(name: str) -> Any:
 def parameters_of(function: Any) -> str:
     try:
         return " ".join(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # some functions that are written in C do not tell
+    # Some functions that are written in C do not tell; from Python 3.14 on, annotations may name what is not imported.
+    except (TypeError, ValueError, NameError):
         return ""
 
 

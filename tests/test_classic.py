@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from tests import reference
+from tests.measure_names import needs_names_of_ir_measures
 
 DEPTHS = [1, 2, 5, 10, 20, 100, 1000]
 LEVELS = [i / 10 for i in range(11)]
@@ -194,6 +195,7 @@ def test_every_measure_equals_pytrec_eval_query_by_query(data, name, tied, missi
     assert means.value == pytest.approx(sum(cell["map"] for cell in peer.values()) / len(qrels), abs=1e-12)
 
 
+@needs_names_of_ir_measures
 @pytest.mark.parametrize("name", COLLECTIONS)
 def test_every_measure_equals_ir_measures_query_by_query(data, name) -> None:
     qrels_file, run_file, scale, rel = COLLECTIONS[name]

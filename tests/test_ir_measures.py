@@ -7,6 +7,7 @@ import math
 import pytest
 
 import rag_selectivity as rs
+from tests.measure_names import needs_names_of_ir_measures
 
 ir_measures = pytest.importorskip("ir_measures")
 m = pytest.importorskip("rag_selectivity_ir_measures")
@@ -39,6 +40,7 @@ def measures():
     return {ir_measures.parse_measure(name): core for name, core in NAMES.items()}
 
 
+@needs_names_of_ir_measures
 def test_aggregates_are_those_of_evaluate(report, measures) -> None:
     found = ir_measures.calc_aggregate([*measures, ir_measures.nDCG @ 2], QRELS, RUN)
     assert {core: found[measure] for measure, core in measures.items()} == pytest.approx(

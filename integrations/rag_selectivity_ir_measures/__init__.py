@@ -5,8 +5,9 @@ Needs the extra `rag-selectivity[ir-measures]`. Measures that ir_measures has un
 >>> import ir_measures
 >>> from rag_selectivity_ir_measures import BoR, Harm
 >>> qrels, run = {"q": {"d1": 5, "d2": 1}}, {"q": {"d1": 2.0, "d2": 1.0}}
->>> found = ir_measures.calc_aggregate([Harm@2, BoR(N=1024, scale="utility")@1], qrels, run)
->>> found[Harm@2], found[ir_measures.parse_measure("BoR(N=1024, scale='utility')@1")]
+>>> bits = BoR(N=1024, scale="utility")@1
+>>> found = ir_measures.calc_aggregate([Harm@2, bits], qrels, run)
+>>> found[Harm@2], found[bits]
 (0.5, 10.0)
 """
 
