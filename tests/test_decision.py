@@ -20,7 +20,8 @@ from rag_selectivity.decision.systems import all_pairs, letters, pair_of
 from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import RANWG, Success
-from rag_selectivity.render.decision_blocks import MOST_LINES, decision_lines
+from rag_selectivity.render.blocks import text_of
+from rag_selectivity.render.decision_blocks import MOST_LINES, closing_blocks, decision_lines
 from rag_selectivity.results.decision import QUESTIONS
 from rag_selectivity.wording import number
 from tests.forked_cli import run_command
@@ -401,6 +402,10 @@ def test_costs_of_the_decision_are_those_of_its_k() -> None:
     assert {line.costs["tokens"].value for line in advised.lines} == {10 * advised.K}
     assert all("milliseconds" not in line.costs for line in advised.lines)
     assert advised.notes[-1].startswith("measured costs are left out: they are those of the K in production")
+    measured = [{"run": name, "query_id": query, "milliseconds": 5} for name in runs for query in grades]
+    without = decide(report, costs=read_costs(judged, runs, costs=measured))
+    assert without.trade_offs == {}
+    assert "give that K with k (--k)" in " ".join(text_of(closing_blocks(without)).split())
 
 
 # -- every view -----------------------------------------------------------------------------------------------

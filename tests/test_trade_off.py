@@ -154,6 +154,21 @@ def test_the_sentences() -> None:
     assert all(math.isnan(point.most_lost) for point in untested.points)
 
 
+def test_the_cheapest_is_sought_among_the_runs_whose_costs_are_known() -> None:
+    grades, runs, _ = world({"bad": 4.0, "good": 0.65, "best": 0.6})
+    two, one = milliseconds({"good": 20, "best": 90}), milliseconds({"good": 20})
+    some = trade(decision_of(grades, runs, costs=two, max_loss=0.06))
+    assert some.text.startswith(
+        "good is the cheapest of the 2 runs with known milliseconds that is shown to lose at most"
+    )
+    alone = trade(decision_of(grades, runs, costs=one, max_loss=0.06))
+    assert alone.text.startswith(
+        "good is the only run with known milliseconds, and is shown to lose at most 0.06 of RA-nWG"
+    )
+    none = trade(decision_of(grades, runs, costs=one, max_loss=0.001))
+    assert none.text.startswith("None of the runs with known milliseconds is shown to lose at most 0.001 of RA-nWG")
+
+
 def test_labels_that_show_nothing_show_no_cheapest_run() -> None:
     draw = random.Random(3)
     # Grades and lists that have nothing to do with each other.

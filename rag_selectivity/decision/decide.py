@@ -210,7 +210,8 @@ class _Decider:
         if source != GIVEN and costs.measured:
             costs = replace(costs, measured={})
             notes.append(
-                f"measured costs are left out: they are those of the K in production, and K = {depth} is {source}"
+                f"measured costs are left out: they are those of the K in production, and K = {depth} is {source}; "
+                f"give that K with k (--k)"
             )
         elif any(TOKENS in costs.measured.get(name, {}) for name in costs.estimated):
             notes.append(f"at K = {depth} measured tokens take the place of the estimates; those over K are estimated")

@@ -293,12 +293,13 @@ class _Trade:
         )
         if cheapest is None:
             behind = f"may be up to {bound_text(lost[best])} behind"
-            text = f"None is shown to lose at most {allowed} {of}: {highest}, and {behind}."
+            none = "None" if self._costs_of_all(points) else f"None of the runs with known {self.kind}"
+            text = f"{none} is shown to lose at most {allowed} {of}: {highest}, and {behind}."
             others = [point for point in points if (point.run, point.K) != best][:_NAMED]
         else:
             place = (cheapest.run, cheapest.K)
             text = (
-                f"{self._name(place)} is the cheapest that is shown to lose at most {allowed} {of}: it costs "
+                f"{self._name(place)} is {self._the_cheapest(points)} shown to lose at most {allowed} {of}: it costs "
                 f"{self._amount(means[place])} a query, and loses at most {bound_text(cheapest.most_lost)}."
             )
             if place != best:
@@ -309,6 +310,18 @@ class _Trade:
             named = enumeration([f"{self._name((p.run, p.K))} up to {bound_text(p.most_lost)}" for p in others])
             text += f" {'Of the others' if cheapest is None else 'Of the cheaper ones'}, some may lose more: {named}."
         return text
+
+    def _the_cheapest(self, points: Sequence[TradePoint]) -> str:
+        """What the cheapest is called: the costs of some runs may not be known."""
+        if self._costs_of_all(points):
+            return "the cheapest that is"
+        if len(points) == 1:
+            return f"the only run with known {self.kind}, and is"
+        runs = len({point.run for point in points})
+        return f"the cheapest of the {counted(runs, 'run')} with known {self.kind} that is"
+
+    def _costs_of_all(self, points: Sequence[TradePoint]) -> bool:
+        return {point.run for point in points} == {run for run, _ in self.quality}
 
     def _counted(self) -> str:
         runs = counted(len({run for run, _ in self.quality}), "run")

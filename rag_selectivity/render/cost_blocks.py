@@ -16,7 +16,7 @@ _MOST_OF_FRONT = 8
 
 
 def cost_blocks(decision: Decision) -> Iterable[Block]:
-    """For each kind of cost a table, the sentence, and the points over all K that no other point beats."""
+    """For each kind of cost a table, the sentence, and the points over all K that no other point beats; all notes."""
     for kind, trade in decision.trade_offs.items():
         yield Heading(cost_title(trade))
         yield cost_table(trade, decision.level)
@@ -25,8 +25,7 @@ def cost_blocks(decision: Decision) -> Iterable[Block]:
         front = front_text(decision, kind)
         if front:
             yield Note(front)
-    if decision.trade_offs:
-        yield from map(Note, decision.notes)
+    yield from map(Note, decision.notes)
 
 
 def cost_title(trade: TradeOff) -> str:
