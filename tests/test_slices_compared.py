@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.statistics.interaction import heterogeneity
 from rag_selectivity.statistics.paired import holm
+from rag_selectivity.wording import signed
+from tests.forked_cli import run_command
 from tests.test_slices import HARD, LABELS, LANGUAGE, OPTIONS, QUERIES, RUNS
 
 Pairs = list[tuple[np.ndarray, np.ndarray]]
@@ -60,6 +64,34 @@ def test_few_queries_have_no_verdict_and_are_in_no_test_of_interaction(compariso
     of_kind = [test for test in comparison.interactions if test.column == "kind"]
     assert {test.verdict for test in of_kind} == {"not tested"}
     assert {test.reason for test in of_kind} == {"fewer than two slices have 20 queries with a figure"}
+
+
+def test_the_page_has_the_differences_within_slices(tmp_path, comparison) -> None:
+    pytest.importorskip("jinja2")
+    for name, run in RUNS.items():
+        lines = (f"{q} Q0 {d} {i} {99 - i} t\n" for q, row in run.items() for i, d in enumerate(row, 1))
+        (tmp_path / f"{name}.trec").write_text("".join(lines))
+    (tmp_path / "q.trec").write_text("".join(f"{q} 0 {d} {g}\n" for q, row in LABELS.items() for d, g in row.items()))
+    table = "".join(f"{query},{LANGUAGE[query]},{HARD[query]}\n" for query in QUERIES)
+    (tmp_path / "by.csv").write_text("query_id,language,kind\n" + table)
+    words = ["report", "--qrels", "q.trec", "--run", "one.trec", "--run", "other.trec", "--corpus-size", "500"]
+    words += ["--scale", "utility", "--k", "3", "--by", "by.csv", "--output", "page.html"]
+    done = run_command(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    cells = [
+        html.unescape(cell)
+        for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page[page.index("Differences within") :])
+    ]
+    at = cells.index("RA-nWG@3")
+    row = comparison.slices["language"]["de"]["other", "RA-nWG@3"]
+    assert cells[at + 1 : at + 3] == ["de", str(row.n)]
+    assert cells[at + 3] == f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]"
+    assert "other compared with one by kind" in page
+    assert "* under 20 queries: no verdict, and in no test of interaction" in page
+    assert "fewer than two slices have 20 queries with a figure" in page
+    page = rs.evaluate(LABELS, RUNS, **COMPARED).to_html(comparison=comparison)
+    assert "Differences within slices" in page
 
 
 def test_a_comparison_without_slices_is_as_before(comparison) -> None:

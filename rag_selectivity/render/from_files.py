@@ -11,19 +11,24 @@ import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, parameters_of
 from rag_selectivity.calibrated.people import judge_labels, people_of
+from rag_selectivity.compare.runs import comparison_of
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.decision.costs import read_costs
 from rag_selectivity.decision.decide import decide
+from rag_selectivity.decision.systems import comparable
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.io.corpus_file import CorpusFile
 from rag_selectivity.io.reading import is_path, passage_counts_of, read_qrels, read_records, run_of
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, page_measures
+from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, compared_measures, page_measures
 from rag_selectivity.render.comment import comment_of
 from rag_selectivity.render.explorer import CANDIDATES
+from rag_selectivity.results.comparison import Comparison
+from rag_selectivity.results.decision import Decision
+from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.slices.given import NAMES, slicings_of
 from rag_selectivity.slices.slicing import Slicing
@@ -151,7 +156,7 @@ def report_from_files(
             return comment_of(evaluated, decision=decision, against=before, on=on)
 
     # Only the page needs Jinja2 and matplotlib.
-    from rag_selectivity.render.html import to_html
+    from rag_selectivity.render.html import depth_of_page, to_html
     from rag_selectivity.render.reasons import reasons_in
 
     if depths is None:
@@ -163,9 +168,16 @@ def report_from_files(
         texts = queries if "length" in by else None
         slicings = slicings_of(by, judged, queries=texts, ids=ids, needed=False)
     report = report_on(judged, measured, bootstrap, joined.notes, joined.ground, slicings=slicings)
+    compared = None
+    if slicings:
+        wanted = (
+            parsed if measures is not None else _with_parameters(compared_measures(chosen_scale, sized=sized), rel, m)
+        )
+        compared = _compared_in_slices(report, decision, baseline, wanted, depth_of_page(report, decision), slicings)
     return to_html(
         report,
         decision=decision,
+        comparison=compared,
         quality=_quality(quality) if quality is not None else None,
         qrels=labels,
         runs=runs,
@@ -176,6 +188,32 @@ def report_from_files(
         candidates=candidates,
         all_texts=all_texts,
         title=title,
+    )
+
+
+def _compared_in_slices(
+    report: Report,
+    decision: Decision | None,
+    baseline: str | None,
+    measures: Sequence[Measure],
+    depth: int | None,
+    slicings: Sequence[Slicing],
+) -> Comparison | None:
+    """The runs compared within slices, as in `compare`, at the depth of the page; None with nothing to compare."""
+    judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
+    base = decision.baseline if decision is not None else next(iter(judged)) if baseline is None else baseline
+    others = [name for name, _ in comparable([(name, base) for name in judged if name != base], judged, paired=True)]
+    compared = [measure for measure in measures if measure.higher_is_better is not None]
+    if not others or not compared or depth is None or report.bootstrap is None:
+        return None
+    return comparison_of(
+        {name: judged[name] for name in (base, *others)},
+        baseline=base,
+        measures=compared,
+        depths=[depth],
+        bootstrap=report.bootstrap,
+        ground=report.ground,
+        slicings=slicings,
     )
 
 

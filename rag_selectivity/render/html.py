@@ -26,9 +26,10 @@ from rag_selectivity.render.report_table import (
     weights_text,
 )
 from rag_selectivity.render.run_styles import shape_of_run
-from rag_selectivity.render.slice_tables import USUAL_DEPTH, slice_grid
+from rag_selectivity.render.slice_tables import USUAL_DEPTH, slice_differences, slice_grid
 from rag_selectivity.render.tables import next_grids
 from rag_selectivity.render.templates import PAGE, environment
+from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.draws import kept_draws
@@ -59,6 +60,7 @@ def to_html(
     report: Report,
     *,
     decision: Decision | None = None,
+    comparison: Comparison | None = None,
     quality: Mapping[int, Mapping[str, float] | Sequence[float]] | None = None,
     qrels: Any = None,
     runs: Mapping[str, Any] | None = None,
@@ -77,6 +79,8 @@ def to_html(
     decision : Decision, optional
         What the first screen shows. Default: that of the report, or `rag_selectivity.decision.decide(report)`. A report
         that holds only sums (of a monitor, of tallies) has none, and neither has one with weights of queries.
+    comparison : Comparison, optional
+        Of `compare` with `by`: the page shows the differences within its slices, and the tests of interaction.
     quality : {K: {query: score}} or {K: [score, …]}, optional
         Scores of the answers; adds a plot of answer quality.
     qrels, runs : optional
@@ -113,7 +117,7 @@ def to_html(
     shapes = [shape_of_run(place) for place in range(len(report.runs))]
     style = "".join((PAGE / name).read_text(encoding="utf-8") for name in ("first_screen.css", "style.css"))
     style += templates.get_template("first_screen.html.j2").module.colours(shapes)
-    depth = _depth_without_decision(report) if decision is None else decision.K
+    depth = depth_of_page(report, decision)
     explored = (
         None
         if depth is None
@@ -146,6 +150,10 @@ def to_html(
                 _tables(report, name, found[name], USUAL_DEPTH if decision is None else decision.K)
                 for name in report.runs
             ],
+            comparison=comparison,
+            differences=[]
+            if comparison is None
+            else [table for name in report.runs for table in slice_differences(comparison, name)],
             style=style,
             explorer=explored,
             weighted=weights_text(report),
@@ -201,8 +209,10 @@ def decision_on(report: Report) -> Decision | None:
     return decide(report)
 
 
-def _depth_without_decision(report: Report) -> int | None:
-    """The K of the queries of a weighted report, which has no decision; None where the page shows no queries."""
+def depth_of_page(report: Report, decision: Decision | None) -> int | None:
+    """The K of the decision, or that of a weighted report, which has none; None where the page shows no queries."""
+    if decision is not None:
+        return decision.K
     if report.weights is None or not report.depths:
         return None
     return min(report.depths, key=lambda depth: (abs(depth - USUAL_DEPTH), depth))

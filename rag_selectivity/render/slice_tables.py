@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rag_selectivity.data.token_budget import is_budget
 from rag_selectivity.measures.base import Measure
@@ -94,8 +95,27 @@ def _cell(measure: Measure, estimate: Estimate | None, queries: int) -> str:
 # -- differences ------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class DifferenceTable:
+    """The differences of a run from the baseline in the slices of a column, and what the test of interaction says."""
+
+    column: str
+    run: str
+    header: list[str]
+    rows: list[list[str]]
+    notes: list[str]
+
+
 def slice_difference_blocks(comparison: Comparison, run: str) -> Iterable[Block]:
     """For each column a table of the differences of a run in each slice, and what the tests of interaction say."""
+    for found in slice_differences(comparison, run):
+        yield Heading(Id(run), " compared with ", Id(comparison.baseline), f" by {found.column}")
+        yield Table(found.header, found.rows, breaks=False)
+        yield from map(Note, found.notes)
+
+
+def slice_differences(comparison: Comparison, run: str) -> Iterator[DifferenceTable]:
+    """A table for each column in whose slices the run is compared."""
     for column, by_value in comparison.slices.items():
         rows = [row for part in by_value.values() for row in part.rows if row.run == run]
         if not rows:
@@ -103,15 +123,14 @@ def slice_difference_blocks(comparison: Comparison, run: str) -> Iterable[Block]
         shown = shown_measures(
             list(dict.fromkeys(row.measure for row in rows if row.test and isinstance(row.measure, Measure)))
         )
-        header, cells = difference_grid(comparison, rows, shown)
-        yield Heading(Id(run), " compared with ", Id(comparison.baseline), f" by {column}")
-        yield Table(header, cells, breaks=False)
-        if any(row.few for row in rows if row.measure in shown):
-            yield Note(f"{FEW_MARK} under {FEWEST} queries: no verdict, and in no test of interaction")
-        yield from map(Note, _missing(rows, shown))
-        yield Note(f"p Holm: over {counted(comparison.settings['family_of_slices'], 'test')} in all slices")
         tests = [test for test in comparison.interactions if (test.column, test.run) == (column, run)]
-        yield from map(Note, interaction_lines([test for test in tests if test.measure in shown]))
+        notes = []
+        if any(row.few for row in rows if row.measure in shown):
+            notes.append(f"{FEW_MARK} under {FEWEST} queries: no verdict, and in no test of interaction")
+        notes += _missing(rows, shown)
+        notes.append(f"p Holm: over {counted(comparison.settings['family_of_slices'], 'test')} in all slices")
+        notes += interaction_lines([test for test in tests if test.measure in shown])
+        yield DifferenceTable(column, run, *difference_grid(comparison, rows, shown), notes)
 
 
 def difference_grid(
