@@ -94,6 +94,19 @@ def test_the_page_has_the_differences_within_slices(tmp_path, comparison) -> Non
     assert "Differences within slices" in page
 
 
+def test_latex_says_what_its_marks_mean_and_what_was_corrected(comparison) -> None:
+    text = comparison.to_latex()
+    (table,) = [part for part in text.split("\\end{table}") if "by kind" in part]
+    assert "hard* & 15" in table
+    notes = re.findall(r"\\footnotesize (.*)\\par}", table)
+    family = comparison.settings["family_of_slices"]
+    assert notes[:2] == [
+        "* under 20 queries: no verdict, and in no test of interaction",
+        f"p Holm: over {family} tests in all slices",
+    ]
+    assert notes[2].startswith("no test of interaction of ")
+
+
 def test_a_comparison_without_slices_is_as_before(comparison) -> None:
     plain = rs.compare(LABELS, RUNS, **COMPARED)
     assert repr(plain.rows) == repr(comparison.rows)

@@ -61,10 +61,14 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note below the figures; in a terminal it starts with its `kind`: note or warning."""
+    """A note below the figures; in a terminal it starts with its `kind`: note or warning.
+
+    LaTeX has those `of_table` alone: without them the table before cannot be read.
+    """
 
     text: str
     kind: str = ""
+    of_table: bool = False
 
 
 Block = Heading | Table | Lines | Paragraph | Note
@@ -148,15 +152,17 @@ def html_text(text: str) -> str:
 
 
 def latex_of(blocks: Iterable[Block]) -> str:
-    """LaTeX; needs booktabs. The heading before a table is its caption."""
-    tables: list[str] = []
+    """LaTeX; needs booktabs. The heading before a table is its caption, and notes of a table stand below it."""
+    tables: list[tuple[Table, tuple[str, ...], list[str]]] = []
     caption: tuple[str, ...] = ()
     for block in blocks:
         if isinstance(block, Heading):
             caption = block.pieces
         elif isinstance(block, Table):
-            tables.append(_latex(block.header, block.rows, caption))
-    return "\n\n".join(tables)
+            tables.append((block, caption, []))
+        elif isinstance(block, Note) and block.of_table:
+            tables[-1][2].append(block.text)
+    return "\n\n".join(_latex(table.header, table.rows, above, below) for table, above, below in tables)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -228,8 +234,10 @@ def latex_text(text: str) -> str:
     return rf"\texttt{{{shown}}}" if isinstance(text, Id) else shown
 
 
-def _latex(header: Sequence[str], rows: Iterable[Sequence[str]], caption: Sequence[str]) -> str:
-    """A LaTeX table with booktabs rules; all columns are aligned to the right."""
+def _latex(
+    header: Sequence[str], rows: Iterable[Sequence[str]], caption: Sequence[str], notes: Sequence[str] = ()
+) -> str:
+    """A LaTeX table with booktabs rules; all columns are aligned to the right, and notes are paragraphs below them."""
 
     def line(cells: Sequence[str]) -> str:
         signed = [cell if isinstance(cell, Id) else _HYPHEN_OF_A_NUMBER.sub("−", cell) for cell in cells]
@@ -249,6 +257,7 @@ def _latex(header: Sequence[str], rows: Iterable[Sequence[str]], caption: Sequen
             *map(line, rows),
             r"\bottomrule",
             r"\end{tabular}",
+            *(rf"\par\smallskip {{\footnotesize {latex_text(note)}\par}}" for note in notes),
             r"\end{table}",
         ]
     )

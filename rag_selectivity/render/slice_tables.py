@@ -28,7 +28,7 @@ def slice_blocks(run: str, slices: Slices) -> Iterable[Block]:
         header, rows, notes = slice_grid(by_value)
         yield Heading(Id(run), f" by {column}")
         yield Table(header, rows)
-        yield from (Note(note, "note") for note in notes)
+        yield from (Note(note, "note", of_table=True) for note in notes)
 
 
 def slice_grid(by_value: Mapping[str, Slice], depth: int = USUAL_DEPTH) -> tuple[list[str], list[list[str]], list[str]]:
@@ -111,7 +111,7 @@ def slice_difference_blocks(comparison: Comparison, run: str) -> Iterable[Block]
     for found in slice_differences(comparison, run):
         yield Heading(Id(run), " compared with ", Id(comparison.baseline), f" by {found.column}")
         yield Table(found.header, found.rows, breaks=False)
-        yield from map(Note, found.notes)
+        yield from (Note(note, of_table=True) for note in found.notes)
 
 
 def slice_differences(comparison: Comparison, run: str) -> Iterator[DifferenceTable]:
