@@ -38,6 +38,16 @@ MEASURES = [
     "%PROC",
     "Fe",
     "Judged",
+    "P",
+    "R",
+    "RR",
+    "DCG",
+    "RBP",
+    "ERR",
+    "T",
+    "Bpref",
+    "infAP",
+    "IPrec11",
 ]
 
 
@@ -91,6 +101,21 @@ def test_figures_are_those_of_the_queries_alone(report, value) -> None:
             assert estimate.possible == pytest.approx(same.possible, rel=1e-12) if same.possible else True
             assert (estimate.placebo is None) == (same.placebo is None), key
             assert estimate.placebo is None or estimate.placebo == pytest.approx(same.placebo, rel=1e-9)
+
+
+def test_figures_of_a_slice_are_means_of_those_of_another_library(report) -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    scores = {query: {d: 99.0 - i for i, d in enumerate(row)} for query, row in RUNS["one"].items()}
+    names = {"P_3": "P@3", "recall_10": "R@10", "map": "AP", "recip_rank": "RR", "bpref": "Bpref", "infAP": "infAP"}
+    found = pytrec_eval.RelevanceEvaluator(LABELS, set(names), relevance_level=4).evaluate(scores)
+    figures = rs.evaluate(LABELS, RUNS, measures=list(names.values()), by={"language": LANGUAGE}, bootstrap=None,
+                          policy="trec_eval", **{**OPTIONS, "depths": [3]})  # fmt: skip
+    for value, part in figures.runs["one"].slices["language"].items():
+        # A query without a list, or without a relevant passage, counts 0 under this policy, as `trec_eval -c` says.
+        queries = [query for query in QUERIES if LANGUAGE[query] == value]
+        for theirs, ours in names.items():
+            expected = np.mean([found.get(query, {}).get(theirs, 0.0) for query in queries])
+            assert part[ours].value == pytest.approx(expected, abs=1e-9), (value, ours)
 
 
 def test_slices_of_a_column_add_up_to_all_queries(report) -> None:
