@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from hashlib import blake2b
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden import Check, build, check
+from rag_selectivity.golden import Check, GoldenSet, build, check, diff, export, import_set
+from rag_selectivity.golden.building import Built
+from rag_selectivity.golden.forms.side import SIDE
+from rag_selectivity.golden.render import manifest_lines
 from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.io.writing import write_rows
@@ -124,6 +128,115 @@ def test_the_list_to_label_again_is_a_draw_and_a_new_grade_mends_the_set(tmp_pat
     golden = build(tmp_path / "golden", labels=store, queries=QUERIES, corpus=changed).golden
     found = check(golden, corpus=changed, threshold=0.95)
     assert (golden.version, codes(found)) == (3, [])
+
+
+# -- labels that do not say which texts were read -------------------------------------------------------
+
+ASKED = {"q1": "What is RAG?"}
+GRADES = {"q1": {"d1": 5, "d2": 1}}
+OLD, NEW = {"d1": "one", "d2": "two"}, {"d1": "one", "d2": "two, and more"}
+OF_OLD = blake2b(b"two", digest_size=16).hexdigest()
+
+
+def version(place: Path, corpus: Any, labels: Any = GRADES, **options: Any) -> Built:
+    return build(place / "set", labels=labels, queries=options.pop("queries", ASKED), corpus=corpus, **options)
+
+
+def to_label_again(golden: Any, **options: Any) -> list[tuple[str, str, str, tuple[str, ...]]]:
+    return [(each.query, each.passage, each.what, each.annotators) for each in check(golden, **options).relabel]
+
+
+@pytest.mark.parametrize("in_store", [False, True])
+def test_a_label_keeps_its_text_in_later_versions(in_store, tmp_path) -> None:
+    labels: Any = GRADES
+    if in_store:
+        labels = tmp_path / "labels.db"
+        with Store(labels) as store:
+            store.put_human_labels(
+                [HumanLabel("q1", passage, "person", grade) for passage, grade in GRADES["q1"].items()]
+            )
+    assert version(tmp_path, OLD, labels).golden.manifest.labels["changed"] == 0
+    second = version(tmp_path, NEW, labels)
+    assert second.golden.manifest.labels["changed"] == 1
+    assert any("1 pair labelled by another text" in line for line in manifest_lines(second.golden.manifest))
+    # Only the label of the other text says which text it belongs to.
+    assert [row["passage_hash"] for row in second.golden.label_rows] == [None, OF_OLD]
+    assert to_label_again(second.golden) == [("q1", "d2", "passage", ("person",))]
+    assert not version(tmp_path, NEW, labels).is_new
+    assert (diff(tmp_path / "set").labels_added, diff(tmp_path / "set").labels_removed) == ({}, {})
+    third = version(tmp_path, {**NEW, "d3": "three"}, labels).golden
+    assert to_label_again(third) == [("q1", "d2", "passage", ("person",))]
+    # The text that was labelled is back.
+    fourth = version(tmp_path, OLD, labels).golden
+    assert (fourth.version, fourth.manifest.labels["changed"], check(fourth).relabel) == (4, 0, ())
+    assert [row["passage_hash"] for row in fourth.label_rows] == [None, None]
+
+
+def test_a_question_that_changed_is_found_as_a_passage_is(tmp_path) -> None:
+    version(tmp_path, OLD)
+    second = version(tmp_path, NEW, queries={"q1": "What was RAG?"}).golden
+    assert to_label_again(second) == [("q1", "d1", "query", ("person",)), ("q1", "d2", "both", ("person",))]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [{"corpus": None}, {"corpus": NEW, "labels": {"q1": {"d1": 5}}}, {"corpus": None, "labels": {"q1": {"d1": 5}}}],
+)
+def test_a_version_without_the_text_or_the_label_hides_no_change(between, tmp_path) -> None:
+    version(tmp_path, OLD)
+    version(tmp_path, **between)
+    third = version(tmp_path, NEW).golden
+    assert (third.version, to_label_again(third)) == (3, [("q1", "d2", "passage", ("person",))])
+
+
+def test_a_version_that_took_the_labels_to_the_new_text_is_seen_through(tmp_path, monkeypatch) -> None:
+    version(tmp_path, OLD)
+    with monkeypatch.context() as patched:
+        patched.setattr("rag_selectivity.golden.building.keeping_labelled_texts", lambda rows, *_: list(rows))
+        second = version(tmp_path, NEW).golden
+    assert second.manifest.labels["changed"] == 0
+    assert to_label_again(second) == [("q1", "d2", "passage", ("person",))]
+    assert version(tmp_path, {**NEW, "d3": "three"}).golden.manifest.labels["changed"] == 1
+
+
+def again(text: str | None) -> HumanLabel:
+    hashes = [None if each is None else blake2b(each.encode(), digest_size=16).digest() for each in (ASKED["q1"], text)]
+    return HumanLabel("q1", "d2", "person", 1, None, *(hashes if text else (None, None)))
+
+
+def test_labels_made_anew_are_not_named(tmp_path) -> None:
+    # By its hash, its date, its grade and its person; ben, who labelled the old text, is named.
+    labels = tmp_path / "labels.db"
+    with Store(labels) as store:
+        store.put_human_labels([again(None), HumanLabel("q1", "d2", "ben", 1)])
+        first = version(tmp_path, OLD, store).golden
+        assert to_label_again(version(tmp_path, NEW, store).golden) == [("q1", "d2", "passage", ("ben", "person"))]
+        store.put_human_labels([again(None)])
+        assert to_label_again(version(tmp_path, NEW, store).golden) == [("q1", "d2", "passage", ("ben",))]
+        store.put_human_labels([again(NEW["d2"])])
+        assert to_label_again(version(tmp_path, NEW, store).golden) == [("q1", "d2", "passage", ("ben",))]
+        store.put_human_labels([HumanLabel("q1", "d2", "ben", 2), HumanLabel("q1", "d2", "cy", 1)])
+        assert to_label_again(version(tmp_path, NEW, store).golden) == []
+    # The former version stays as it is.
+    assert GoldenSet.read(first.folder).label_rows == first.label_rows
+
+
+def test_labels_of_another_set_keep_its_texts(tmp_path) -> None:
+    version(tmp_path, OLD)
+    other = build(tmp_path / "other", labels=tmp_path / "set", queries=ASKED, corpus=NEW).golden
+    assert to_label_again(other) == [("q1", "d2", "passage", ("person",))]
+    same = build(tmp_path / "same", labels=tmp_path / "set", queries=ASKED, corpus=OLD).golden
+    assert same.manifest.fingerprint == GoldenSet.read(tmp_path / "set").manifest.fingerprint
+
+
+def test_a_form_alone_keeps_the_texts_of_the_set(tmp_path) -> None:
+    first = version(tmp_path, OLD).golden
+    export(first, tmp_path / "beir", "beir")
+    (tmp_path / "beir" / SIDE).unlink()
+    texts = tmp_path / "beir" / "corpus.jsonl"
+    texts.write_text(texts.read_text(encoding="utf-8").replace("two", NEW["d2"]), encoding="utf-8")
+    second = import_set(tmp_path / "beir", tmp_path / "set", "beir", annotator="person").golden
+    assert (second.version, to_label_again(second)) == (2, [("q1", "d2", "passage", ("person",))])
 
 
 # -- runs ----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from rag_selectivity.golden.contents import SetContents
 from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.golden.golden_set import GoldenSet, is_set_path, versions_of
 from rag_selectivity.golden.label_source import label_rows_of
+from rag_selectivity.golden.labelled_texts import keeping_labelled_texts, with_versions_before
 from rag_selectivity.golden.manifest import LABELS, MANIFEST, QUERIES, RUBRIC, Manifest
 from rag_selectivity.golden.query_rows import query_rows
 from rag_selectivity.grading.rubric import Rubric
@@ -64,7 +65,9 @@ def build(
     folder : str or Path
         Of the set; made if need be.
     labels : path of a label store, of its export, of qrels or of a golden set; Qrels; or {query: {passage: grade}}
-        Grades from 1 to 5. All labels of the queries are kept, with judges, people, reasons and origins.
+        Grades from 1 to 5. All labels of the queries are kept, with judges, people, reasons and origins. A label of a
+        person that does not say which texts were read, as in qrels, belongs to those of the first version that has it:
+        it keeps their hashes where the texts are others now, unless it has another grade or a later date.
     queries : QuerySet, path, DataFrame, {id: text} or list of records
         As `golden queries` writes them; `weight`, `stratum` and other columns are kept.
     corpus : path, {id: text}, DataFrame or records, optional
@@ -99,6 +102,7 @@ def build(
     ('faq v1', {'q1': {'d1': 5}}, True, False)
     """
     place = Path(folder)
+    set_of_labels = _set_of(labels)
     labels, queries = _of_set(labels, LABELS), _of_set(queries, QUERIES)
     former = newest_of(place)
     refuse_unwritable_folder(place)
@@ -113,9 +117,14 @@ def build(
         )
     labelled = {row["passage_id"] for row in kept}
     found = None if corpus is None else CorpusPrint.of(corpus, labelled)
+    texts = {} if found is None else found.texts
+    texts_of_queries = {row["query_id"]: row["text"] for row in rows}
+    for known in (set_of_labels, former):
+        if known is not None:
+            kept = keeping_labelled_texts(kept, with_versions_before(known), texts_of_queries, texts)
     contents = SetContents(
         rows,
-        {} if found is None else found.texts,
+        texts,
         kept,
         None if found is None else found.to_dict(),
         rubric_of(former) if rubric is None else _rubric(rubric),
@@ -184,9 +193,15 @@ def put_version(
     return GoldenSet.read(target), True
 
 
+def _set_of(source: Any) -> GoldenSet | None:
+    """The golden set that was given, None where it is something else."""
+    return GoldenSet.read(source) if isinstance(source, GoldenSet) or is_set_path(source) else None
+
+
 def _of_set(source: Any, file: str) -> Any:
     """The file of another golden set, where that was given."""
-    return GoldenSet.read(source).folder / file if isinstance(source, GoldenSet) or is_set_path(source) else source
+    golden = _set_of(source)
+    return source if golden is None else golden.folder / file
 
 
 def _means_the_same(one: Manifest, other: Manifest) -> bool:

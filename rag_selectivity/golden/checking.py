@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from rag_selectivity.golden.contents import changed_labels
 from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.golden.golden_set import GoldenSet
 from rag_selectivity.golden.label_source import Row
+from rag_selectivity.golden.labelled_texts import with_labelled_texts, with_versions_before
 from rag_selectivity.golden.query_set import NGRAMS, THRESHOLDS
 from rag_selectivity.golden.questions import key_of
 from rag_selectivity.golden.reusability import Reusability, reusability
@@ -61,7 +62,8 @@ def check(
         Of a path the newest version.
     queries, corpus : path, {id: text}, DataFrame or records, optional
         The texts as they are now. Labels that were given to other texts are problems, and those of people are listed to
-        be labelled again. Default: the texts that the set has.
+        be labelled again. A label of a person that does not say which texts were read belongs to those of the first
+        version that has it. Default: the texts that the set has.
     runs : {name: run} or one run, optional
         For the share of each that is judged, and for the reusability of the set.
     measures : sequence of str, optional
@@ -214,7 +216,7 @@ def _changed(golden: GoldenSet, now: _Now) -> tuple[tuple[ChangedLabel, ...], tu
     """What people should label again, and the pairs of judges' labels that have another text."""
     # A second grade of the same person never counts as a label, nor does one that was skipped or failed.
     counts = [row for row in golden.label_rows if row["grade"] is not None and not row.get("sample")]
-    rows = list(map(_with_texts_of_the_set(golden), counts))
+    rows = with_labelled_texts(counts, with_versions_before(golden))
     changed = list(changed_labels(rows, now.queries, now.passages))
     of_people: dict[tuple[str, str], list[Row]] = {}
     of_judges: dict[tuple[str, str], None] = {}
@@ -228,20 +230,6 @@ def _changed(golden: GoldenSet, now: _Now) -> tuple[tuple[ChangedLabel, ...], tu
         for pair, of_pair in of_people.items()
     ]
     return tuple(relabel), tuple(of_judges)
-
-
-def _with_texts_of_the_set(golden: GoldenSet) -> Callable[[Row], Row]:
-    """Gives labels that do not say which texts were read those that the set had when it was made."""
-    of_query = {row["query_id"]: digest(row["text"]).hex() for row in golden.queries if row["text"] is not None}
-    of_passage = {id_: digest(text).hex() for id_, text in golden.passages.items()}
-
-    def filled(row: Row) -> Row:
-        if row.get("query_hash") and row.get("passage_hash"):
-            return row
-        hashes = {"query_hash": of_query.get(row["query_id"]), "passage_hash": of_passage.get(row["passage_id"])}
-        return {**row, **{name: row.get(name) or value for name, value in hashes.items()}}
-
-    return filled
 
 
 def _what(rows: Sequence[Row], now: _Now) -> str:

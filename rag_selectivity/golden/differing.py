@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.golden_set import GoldenSet
 from rag_selectivity.golden.label_source import Row, sources_of
+from rag_selectivity.golden.labelled_texts import text_hash
 from rag_selectivity.golden.manifest import RUBRIC
 from rag_selectivity.io.writing import json_line
 
@@ -171,7 +173,7 @@ def diff(
     weights, weights_now = one.weights or {}, other.weights or {}
     both = [query for query in texts if query in texts_now]
     grades, grades_now = (_grades(each, judges, rule) for each in (one, other))
-    given, given_now = _labels(one.label_rows), _labels(other.label_rows)
+    given, given_now = _Labels(one), _Labels(other)
     columns, columns_now = _columns(one), _columns(other)
     origins, origins_now = _origins(one.label_rows), _origins(other.label_rows)
     prints = one.manifest.corpus, other.manifest.corpus
@@ -195,8 +197,8 @@ def diff(
             for pair in sorted({*grades, *grades_now})
             if grades.get(pair) != grades_now.get(pair)
         ),
-        labels_added=_counted(given_now, given),
-        labels_removed=_counted(given, given_now),
+        labels_added=given_now.without(given),
+        labels_removed=given.without(given_now),
         origins_changed=sum(pair in origins_now and origins_now[pair] != of for pair, of in origins.items()),
         rubric_changed=one.manifest.files.get(RUBRIC) != other.manifest.files.get(RUBRIC),
         corpus_changed=None if None in prints else prints[0] != prints[1],
@@ -229,16 +231,41 @@ def _grades(golden: GoldenSet, judges: Sequence[str] | None, rule: str | None) -
     return {(query, passage): grade for query in labels for passage, grade in labels[query].items()}
 
 
-def _labels(rows: Sequence[Row]) -> dict[tuple[Any, ...], str]:
-    """{what makes a label: who gave it}; a label of another text or another grade is another label."""
-    identity = ("source", "judge", "rubric_version", "prompt_version", "query_id", "passage_id", "sample", "grade")
-    hashes = ("query_hash", "passage_hash")
-    return {tuple(row.get(name) for name in (*identity, *hashes)): str(row["judge"]) for row in rows}
+_WHO = ("source", "judge", "rubric_version", "prompt_version", "query_id", "passage_id", "sample", "grade")
+_Label = tuple[Any, ...]
 
 
-def _counted(labels: Mapping[tuple[Any, ...], str], others: Mapping[tuple[Any, ...], str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for key, who in labels.items():
-        if key not in others:
-            counts[who] = counts.get(who, 0) + 1
-    return dict(sorted(counts.items()))
+class _Labels:
+    """The labels of a version; a label of another text or another grade is another label."""
+
+    def __init__(self, golden: GoldenSet) -> None:
+        queries = {row["query_id"]: row["text"] for row in golden.queries}
+        self.rows = golden.label_rows
+        self.stated = [_label(row, row.get("query_hash"), row.get("passage_hash")) for row in self.rows]
+        # A label without the hashes of its texts is that of the texts of the version: a later one may state them.
+        self.with_texts = [
+            _label(
+                row,
+                row.get("query_hash") or _hash(queries.get(row["query_id"])),
+                row.get("passage_hash") or _hash(golden.passages.get(row["passage_id"])),
+            )
+            for row in self.rows
+        ]
+
+    def without(self, other: _Labels) -> dict[str, int]:
+        """{judge or annotator: labels that the other version lacks}."""
+        stated, with_texts = set(other.stated), set(other.with_texts)
+        counts = Counter(
+            str(row["judge"])
+            for row, one, full in zip(self.rows, self.stated, self.with_texts, strict=True)
+            if one not in stated and full not in with_texts
+        )
+        return dict(sorted(counts.items()))
+
+
+def _label(row: Row, query_hash: str | None, passage_hash: str | None) -> _Label:
+    return (*(row.get(name) for name in _WHO), query_hash, passage_hash)
+
+
+def _hash(text: str | None) -> str | None:
+    return None if text is None else text_hash(text)

@@ -18,6 +18,7 @@ from rag_selectivity.golden.forms.form import RELEVANT, Form, Held, View
 from rag_selectivity.golden.forms.side import SIDE, Side, read_side
 from rag_selectivity.golden.golden_set import GoldenSet, content_hash, fingerprint, versions_of
 from rag_selectivity.golden.label_source import label_rows_of, qrels_of_export
+from rag_selectivity.golden.labelled_texts import keeping_labelled_texts, with_versions_before
 from rag_selectivity.golden.manifest import LABELS
 from rag_selectivity.golden.query_rows import query_rows
 from rag_selectivity.grading.store import digest
@@ -148,6 +149,9 @@ def _of_form_alone(
     texts = {id_: text for id_, (text, _) in held.passages.items()}
     print_ = CorpusPrint.of_rows(texts.items(), labelled).to_dict() if form.holds_corpus else None
     kept = {id_: text for id_, text in texts.items() if id_ in labelled}
+    if former is not None:
+        asked = {row["query_id"]: row["text"] for row in rows}
+        labels = keeping_labelled_texts(labels, with_versions_before(former), asked, kept)
     contents = SetContents(rows, kept, labels, print_, rubric_of(former))
     golden, is_new = put_version(target, contents, former=former, name=name, licence=licence, date=date)
     return ImportedSet(golden, is_new, is_lossless=False)

@@ -46,7 +46,8 @@ def manifest_lines(manifest: Manifest) -> Iterator[str]:
             yield f"  pool {pool['source']}, {depth}: {counted(pool['pairs'], 'pair')}"
     yield f"  licence: {manifest.licence or 'not stated'}"
     if labels["changed"]:
-        yield f"  warning: {counted(labels['changed'], 'pair')} labelled by another text than the set has"
+        pairs = counted(labels["changed"], "pair")
+        yield f"  warning: {pairs} labelled by another text than the set has (`golden check` names them)"
     if labels["without_text"]:
         yield f"  warning: {counted(labels['without_text'], 'pair')} without a text"
 
