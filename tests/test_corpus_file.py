@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from functools import partial
+from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.golden import build
+from rag_selectivity.golden.corpus_print import CorpusPrint
+from rag_selectivity.io import texts_of_ids
 from rag_selectivity.io.corpus_file import CorpusFile
 from rag_selectivity.io.json_lines import json_rows
 from rag_selectivity.io.json_objects import json_objects
@@ -18,6 +25,7 @@ from rag_selectivity.io.opening import text_lines
 from rag_selectivity.io.reading import read_corpus_ids
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.render.explorer.texts import LEAST, texts_with_room
+from tests.forked_cli import run_command
 
 FILES = {
     "plain": b'{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": "two"}\n',
@@ -26,7 +34,7 @@ FILES = {
     "byte order mark, blank lines and returns": b'\xef\xbb\xbf{"_id": "d1", "text": "one"}\r\n\r\n   \n'
     b'{"_id": "d2", "contents": "\xc3\xa9t\xc3\xa9"}\n\n{"Body": "\\ud83d\\ude00 \\n", "_id": "d3"}',
     "columns that change": b'{"_id": "d1", "text": "one", "body": "no"}\n{"body": "yes", "_id": "d2"}\n',
-    "an id twice": b'{"_id": "d1", "text": "first"}\n{"_id": "d1", "text": "the second one"}\n',
+    "an id twice": b'{"_id": "d1", "text": "one"}\n{"_id": "d1", "contents": "one"}\n',
     "a query id too": b'{"docid": "d1", "query_id": "q1", "text": "x"}\n{"docid": "d2", "qid": "q1", "text": "y"}\n',
     "an empty text": b'{"_id": "d1", "text": ""}\n{"_id": "d2", "text": "two"}\n',
     "no text": b'{"_id": "d1", "text": "one"}\n{"_id": "d2", "other": 3}\n',
@@ -61,6 +69,88 @@ def test_ids_lengths_and_texts_are_those_of_the_slow_reader(tmp_path, name, pack
     for form in (AS_THEY_ARE, IdForm.of("casefold,prefix=d")):
         for wanted in ({"d1", "1"}, {"d2", "2", "q1"}, {"d3", "4", "3"}, set(map(form, corpus.ids))):
             assert told(partial(quick, corpus, wanted, form)) == told(partial(slow, path, wanted, form))
+
+
+def as_source(form: str, rows: list[tuple[str, str]], place: Path) -> Any:
+    """The rows as a source of texts; of a file its path."""
+    records = [{"_id": id_, "text": text} for id_, text in rows]
+    if form == "tsv":
+        (place / "corpus.tsv").write_text("".join(f"{id_}\t{text}\n" for id_, text in rows), encoding="utf-8")
+        return place / "corpus.tsv"
+    if form in ("jsonl", "folder"):
+        (place / "corpus.jsonl").write_text("\n\n".join(map(json.dumps, records)), encoding="utf-8")
+        return place / "corpus.jsonl" if form == "jsonl" else place
+    made = {"records": records, "pairs": rows, "once": iter(rows), "frame": pd.DataFrame(records)}
+    return made[form]
+
+
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "folder", "records", "pairs", "once", "frame"])
+@pytest.mark.parametrize("seed", range(3))
+def test_an_id_with_two_texts_is_named_with_both_places(form, seed, tmp_path) -> None:
+    generator = random.Random(seed)
+    rows = [(f"d{generator.randrange(40)}", f"text {generator.randrange(2)}") for _ in range(60)]
+    # By hand: the first row that gives an id another text than the row before it with that id.
+    last: dict[str, int] = {}
+    for second, (id_, text) in enumerate(rows):
+        if id_ in last and rows[last[id_]][1] != text:
+            break
+        last[id_] = second
+    first = last[id_]
+    source = as_source(form, rows, tmp_path)
+    file = tmp_path / "corpus.jsonl" if form == "folder" else source
+    # Every other line of JSONL is blank.
+    line = {"tsv": "{file}:{tsv}", "jsonl": "{file}:{jsonl}", "folder": "{file}:{jsonl}"}.get(form, "corpus, row {tsv}")
+    places = [line.format(file=file, tsv=row + 1, jsonl=2 * row + 1) for row in (first, second)]
+    message = f"{places[1]}: {id_!r} has another text than in {places[0]}: give each text an id of its own, or"
+    assert message in str(told(lambda: list(read_texts(source, "corpus"))))
+    if form in ("jsonl", "folder"):
+        assert message in str(told(lambda: list(read_corpus_ids(source))))
+        assert message in str(told(lambda: CorpusFile(source)))
+
+
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "folder", "records", "pairs", "once", "frame"])
+def test_an_id_with_the_same_text_twice_counts_once(form, tmp_path) -> None:
+    rows = [("d1", "one"), ("d2", "two"), ("d1", "one")]
+    assert list(read_texts(as_source(form, rows, tmp_path), "corpus")) == rows
+    printed = CorpusPrint.of(as_source(form, rows, tmp_path), ())
+    assert printed.to_dict() == CorpusPrint.of(dict(rows), ()).to_dict()
+    assert printed.passages == 2
+
+
+def test_ids_of_one_hash_are_two_ids(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(texts_of_ids, "hash", lambda text: len(text or ""), raising=False)
+    path = as_source("jsonl", [("d1", "one"), ("d2", "three"), ("d3", "one")], tmp_path)
+    assert list(read_corpus_ids(path)) == [id_ for id_, _ in read_texts(path, "corpus")] == ["d1", "d2", "d3"]
+
+
+def test_ids_alone_may_come_several_times(tmp_path) -> None:
+    (tmp_path / "ids.csv").write_text("_id,year\nd1,2023\nd1,2024\n", encoding="utf-8")
+    assert list(read_corpus_ids(tmp_path / "ids.csv")) == ["d1", "d1"]
+
+
+@pytest.mark.parametrize("command", ["build", "check", "duplicates", "grade", "evaluate"])
+def test_commands_refuse_a_corpus_with_two_texts_of_an_id(command, tmp_path) -> None:
+    texts = [("d1", "one"), ("d2", "two"), ("d1", "another one")]
+    as_source("jsonl", texts, tmp_path)
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "Which one?"}\n', encoding="utf-8")
+    (tmp_path / "labels.qrels").write_text("q1 0 d1 5\n", encoding="utf-8")
+    (tmp_path / "run.trec").write_text("q1 Q0 d1 1 1.0 run\n", encoding="utf-8")
+    build(tmp_path / "set", labels={"q1": {"d1": 5}}, queries={"q1": "Which one?"}, corpus={"d1": "one"})
+    labels, run = ["--qrels", "labels.qrels"], ["--run", "run.trec"]
+    words = {
+        "build": ["golden", "build", "other", *labels, "--queries", "queries.jsonl"],
+        "check": ["golden", "check", "set"],
+        "duplicates": ["duplicates", "corpus.jsonl", "--output", "other"],
+        "grade": ["grade", "--queries", "queries.jsonl", "--pool", "run.trec", "--store", "new.db", "--dry-run"],
+        "evaluate": ["evaluate", *labels, *run],
+    }[command]
+    if command == "grade":
+        words += ["--model", "m", "--base-url", "http://localhost:1/v1"]
+    given = [] if command == "duplicates" else ["--corpus", "corpus.jsonl"]
+    done = run_command(*words, *given, cwd=tmp_path, timeout=60)
+    assert done.returncode == 2
+    assert "corpus.jsonl:5: 'd1' has another text than in corpus.jsonl:1" in done.stderr
+    assert not (tmp_path / "other").exists()
 
 
 def test_tables_and_folders(tmp_path) -> None:

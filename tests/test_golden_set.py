@@ -103,7 +103,7 @@ def test_the_rubric_is_kept_in_later_versions(tmp_path) -> None:
 
 def test_a_corpus_has_the_same_print_in_any_order() -> None:
     rows = list(CORPUS.items())
-    prints = [CorpusPrint.of_rows(order, ()).to_dict() for order in (rows, rows[::-1], [*rows, ("d0", "another")])]
+    prints = [CorpusPrint.of_rows(order, ()).to_dict() for order in (rows, rows[::-1], [*rows, rows[0]])]
     assert prints[0] == prints[1] == prints[2]
     for other in (rows[1:], [("d0", "x"), *rows[1:]], [("d0x", rows[0][1]), *rows[1:]], [("d1", "a"), ("d", "1a")]):
         assert CorpusPrint.of_rows(other, ()).to_dict() != prints[0]

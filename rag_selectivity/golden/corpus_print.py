@@ -20,7 +20,7 @@ class CorpusPrint:
     Attributes
     ----------
     passages : int
-        Different ids; of several texts of an id the first one counts.
+        Different ids.
     texts : {id: text}
         Of the passages that were asked for.
     """
@@ -31,12 +31,12 @@ class CorpusPrint:
 
     @classmethod
     def of(cls, corpus: Any, wanted: Collection[str]) -> CorpusPrint:
-        """Read a corpus once, and keep the texts of some passages."""
+        """Read a corpus once, and keep the texts of some passages; an id with two texts is an InputError."""
         return cls.of_rows(read_texts(corpus, "corpus", PASSAGE_NAMES), wanted)
 
     @classmethod
     def of_rows(cls, rows: Iterable[tuple[str, str]], wanted: Collection[str]) -> CorpusPrint:
-        """As `of`, from (id, text) rows."""
+        """As `of`, from (id, text) rows, in which an id has one text; one that comes again counts once."""
         found, seen = cls(), set[str]()
         for id_, text in rows:
             if id_ in seen:

@@ -12,7 +12,8 @@ from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, co
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
 from rag_selectivity.io.reading import is_path, is_table, read_records
-from rag_selectivity.io.texts import TEXT_NAMES, read_texts
+from rag_selectivity.io.record_text import TEXT_NAMES
+from rag_selectivity.io.texts import read_texts
 from rag_selectivity.io.writing import json_line
 
 _IDS = ("_id", "id", *QUERY_NAMES)

@@ -21,7 +21,7 @@ from rag_selectivity.data.columns import (
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import first_bytes, text_lines
 from rag_selectivity.io.reading import is_path, read_records
-from rag_selectivity.io.texts import TEXT_NAMES
+from rag_selectivity.io.record_text import TEXT_NAMES
 from rag_selectivity.live.spans import is_otlp
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import SCHEMA

@@ -15,8 +15,9 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.formats import Row, format_of
 from rag_selectivity.io.opening import opened
 from rag_selectivity.io.reading import corpus_rows
+from rag_selectivity.io.record_text import TEXT_NAMES, passage_text
 from rag_selectivity.io.tables import JsonLines
-from rag_selectivity.io.texts import TEXT_NAMES, passage_text, read_texts
+from rag_selectivity.io.texts import read_texts
 
 
 class CorpusFile:

@@ -73,7 +73,7 @@ def near_duplicates(corpus: Any, *, threshold: float = THRESHOLD, words: int = W
     Raises
     ------
     InputError
-        If the threshold or the number of words is out of range, or a text is missing.
+        If the threshold or the number of words is out of range, a text is missing, or an id has two texts.
     MissingExtraError
         Without datasketch (`pip install "rag-selectivity[duplicates]"`).
     """
@@ -86,14 +86,16 @@ def near_duplicates(corpus: Any, *, threshold: float = THRESHOLD, words: int = W
     except ImportError:
         raise MissingExtraError("datasketch", "duplicates", "grouping near-duplicates") from None
 
-    ids: list[str] = []
+    ids: dict[str, None] = {}
     sets: list[NDArray[np.uint64]] = []
     candidates = MinHashLSH(threshold=max(0.1, threshold - _MARGIN), num_perm=_PERMUTATIONS)
     leader: list[int] = []
     for passage, text in read_texts(corpus, "corpus"):
+        if passage in ids:
+            continue
         shingles = _shingles(text, words)
         number = len(ids)
-        ids.append(passage)
+        ids[passage] = None
         sets.append(shingles)
         leader.append(number)
         if not len(shingles):
@@ -107,7 +109,8 @@ def near_duplicates(corpus: Any, *, threshold: float = THRESHOLD, words: int = W
         candidates.insert(number, signature, check_duplication=False)
     of = [_leader(leader, number) for number in range(len(ids))]
     sizes = np.bincount(of, minlength=len(ids))
-    return {ids[number]: ids[first] for number, first in enumerate(of) if sizes[first] > 1}
+    names = list(ids)
+    return {names[number]: names[first] for number, first in enumerate(of) if sizes[first] > 1}
 
 
 def _shingles(text: str, words: int) -> NDArray[np.uint64]:

@@ -23,8 +23,10 @@ from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.formats import Format, Row, TableFormat, format_of
 from rag_selectivity.io.opening import first_bytes, is_folder
+from rag_selectivity.io.record_text import passage_text
 from rag_selectivity.io.side_file import has_side_file, with_side_file
 from rag_selectivity.io.tables import CommaSeparated, TabSeparated, header
+from rag_selectivity.io.texts_of_ids import TextsOfIds, two_texts
 from rag_selectivity.io.trec import Trec
 
 _ONLY_DICT = frozenset([dict])
@@ -218,11 +220,16 @@ def read_corpus_ids(path: str | Path) -> Iterator[str]:
 
 
 def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
-    """(line, passage id, row) of a corpus."""
+    """(line, passage id, row) of a corpus.
+
+    An id may come several times with the same text, or without texts; after the last row, one with two texts is an
+    InputError with both places.
+    """
     file = Path(path)
     if is_folder(file):
         file = file / "corpus.jsonl"
     column = None
+    known = TextsOfIds()
     for line, row in read_records(file):
         if column is None:
             column = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
@@ -231,9 +238,15 @@ def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
         id_ = str(row[column])
         if id_fault(id_) is not None:
             checked_id(id_, f"{file}:{line}", "passage")
+        text = passage_text(row)
+        known.add(id_, text if isinstance(text, str) else None)
         yield line, id_, row
     if column is None:
         raise InputError(f"{file}: the file has no rows")
+    for rows in known.differing():
+        first, second = ((line, str(row[column])) for n, (line, row) in enumerate(read_records(file)) if n in rows)
+        if first[1] == second[1]:
+            raise InputError(two_texts(first[1], f"{file}:{first[0]}", f"{file}:{second[0]}"))
 
 
 def read_records(path: str | Path) -> Iterator[tuple[int, Row]]:

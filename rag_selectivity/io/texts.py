@@ -20,9 +20,9 @@ from rag_selectivity.data.columns import (
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.opening import first_bytes, is_folder, text_lines
 from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.io.record_text import TEXT_NAMES, passage_text
+from rag_selectivity.io.texts_of_ids import TextsOfIds, two_texts
 from rag_selectivity.wording import counted
-
-TEXT_NAMES = ("text", "contents", "content", "body", "passage_text", "query", "question")
 
 
 def read_texts(
@@ -33,10 +33,32 @@ def read_texts(
 ) -> Iterator[tuple[str, str]]:
     """(id, text) of {id: text}, a frame, a file, or an iterable of records or pairs; titles go in front.
 
-    `names` are further names of the id's column, `columns` the names of the text's, the most fitting first.
+    `names` are further names of the id's column, `columns` the names of the text's, the most fitting first. An id may
+    come several times with the same text; after the last row, one with two texts is an InputError with both places.
     """
-    rows = ((str(key), value) for key, value in source.items()) if isinstance(source, Mapping) else None
-    return checked_texts(rows if rows is not None else _texts(source, what, names), what, columns)
+    known = TextsOfIds()
+    is_read_again = is_path(source) or is_frame(source) or isinstance(source, (Mapping, Sequence))
+    ids: list[str] | None = None if is_read_again else []
+    for id_, text in checked_texts(_texts(source, what, names), what, columns):
+        known.add(id_, text)
+        if ids is not None:
+            ids.append(id_)
+        yield id_, text
+    for rows in known.differing():
+        (first, id_of_first), (second, id_of_second) = _rows_at(rows, source, what, names, ids)
+        if id_of_first == id_of_second:
+            raise InputError(two_texts(id_of_first, first, second))
+
+
+def _rows_at(
+    rows: tuple[int, int], source: Any, what: str, names: Sequence[str], ids: Sequence[str] | None
+) -> list[tuple[str, str]]:
+    """The place and the id of two rows, by their numbers from 0."""
+    if is_path(source):
+        path = _file_of(source, what)
+        return [(f"{path}:{line}", id_) for n, (line, id_, _) in enumerate(_file_texts(path, names)) if n in rows]
+    known = (id_ for id_, _ in _texts(source, what, names)) if ids is None else ids
+    return [(f"{what}, row {n + 1}", id_) for n, id_ in enumerate(known) if n in rows]
 
 
 def needed_texts(source: Any, what: str, names: Sequence[str], needed: Mapping[str, Any]) -> dict[str, str]:
@@ -69,17 +91,11 @@ def checked_texts(
         yield checked_id(id_, what, "text's"), text
 
 
-def passage_text(record: Mapping[str, Any], columns: Sequence[str] = TEXT_NAMES) -> Any:
-    """The text of a BEIR-like record, its title in front."""
-    column = optional_column(list(record), columns)
-    text = record[column] if column is not None else None
-    # An answer is not a part of what has the title.
-    title = record.get("title") if columns is TEXT_NAMES else None
-    return f"{title}\n{text}" if title and isinstance(text, str) and text else text if text is not None else title
-
-
 def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """(id, text or record) of a frame, a file, or an iterable of records or pairs."""
+    """(id, text or record) of {id: text}, a frame, a file, or an iterable of records or pairs."""
+    if isinstance(source, Mapping):
+        yield from ((str(key), value) for key, value in source.items())
+        return
     if is_frame(source):
         source = as_frame(source, f"{what} frame")
         columns = column_names(source)
@@ -89,10 +105,7 @@ def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, 
             yield str(id_), {name: column[i] for name, column in values.items()}
         return
     if is_path(source):
-        path = Path(source)
-        if is_folder(path):
-            path = path / f"{what}.jsonl"
-        yield from _file_texts(path, names)
+        yield from ((id_, record) for _, id_, record in _file_texts(_file_of(source, what), names))
         return
     for record in iterated(source, f"{what}: give {{id: text}}, a frame, a file, or a list of (id, text)"):
         if isinstance(record, Mapping):
@@ -105,7 +118,13 @@ def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, 
             yield str(id_), text
 
 
-def _file_texts(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+def _file_of(source: str | Path, what: str) -> Path:
+    path = Path(source)
+    return path / f"{what}.jsonl" if is_folder(path) else path
+
+
+def _file_texts(path: Path, names: Sequence[str]) -> Iterator[tuple[int, str, Any]]:
+    """(line, id, text or record) of a file."""
     first = first_bytes(path).split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r").split("\t")
     if len(first) == 2 and not first[0].startswith("{") and optional_column(first, ("_id", "id", *names)) is None:
         # MS MARCO's way: id, tab, text, and no header.
@@ -113,13 +132,13 @@ def _file_texts(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
             id_, tab, text = text_line.partition("\t")
             if not tab:
                 raise InputError(f"{path}:{number}: expected an id, a tab and a text")
-            yield _file_id(id_, path, number), text
+            yield number, _file_id(id_, path, number), text
         return
     for line, record in read_records(path):
         column = find_column(list(record), ("_id", "id", *names), "id", f"{path}:{line}")
         if record[column] in (None, ""):
             raise InputError(f"{path}:{line}: the id is empty")
-        yield _file_id(str(record[column]), path, line), record
+        yield line, _file_id(str(record[column]), path, line), record
 
 
 def _file_id(text: str, path: Path, line: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.forms.form import Form, Held, View
 from rag_selectivity.golden.forms.reading import add_grade, add_passage, add_query, content_of, id_of, rows_of, text_of
-from rag_selectivity.io.texts import passage_text
+from rag_selectivity.io.record_text import passage_text
 from rag_selectivity.io.writing import json_line
 
 QUERIES, CORPUS, QRELS = "queries.jsonl", "corpus.jsonl", "qrels/test.tsv"

@@ -266,14 +266,14 @@ class Texts:
 
 
 def _read(source: Any, ids: Collection[str], what: str, names: Sequence[str]) -> dict[str, str]:
-    """{id: text} of some ids; of several texts of an id, the first one counts, as in `grade`."""
+    """{id: text} of some ids."""
     if source is None:
         raise InputError(f"a label store holds no texts: give --{what} FILE")
     rows: Iterable[tuple[str, str]] = read_texts(source, what, names)
     found: dict[str, str] = {}
     for id_, text in rows:
         if id_ in ids:
-            found.setdefault(id_, text)
+            found[id_] = text
     missing = sorted(set(ids) - found.keys())
     if missing:
         raise InputError(

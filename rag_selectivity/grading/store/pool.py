@@ -206,7 +206,7 @@ class PoolTexts:
         return (row[0] for row in self._connection.execute(f"SELECT id FROM needed_{self._table}"))
 
     def add(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Add (id, text) rows. Ids that need no text are left out; of several texts of an id, the first one counts."""
+        """Add (id, text) rows, in which an id has one text. Ids that need no text are left out."""
         self._connection.executemany(
             f"INSERT INTO {self._table} SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM needed_{self._table}"
             f" WHERE id = ?1) AND NOT EXISTS (SELECT 1 FROM {self._table} WHERE id = ?1)",
