@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from collections import Counter
@@ -12,9 +13,11 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden import grouping, queries
+from rag_selectivity.golden.query_rows import query_rows
 from rag_selectivity.golden.questions import key_of
 from rag_selectivity.golden.sampling import sampled
 from rag_selectivity.io.texts import read_texts
+from tests.forked_cli import run_command
 
 ASKED = ["What is RAG?", "what  is rag?", "What is RAG?", "How do I rerank?", "ﬁne", "fine", " "]
 
@@ -159,6 +162,21 @@ def test_the_file_is_read_as_queries(tmp_path) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in queries(ASKED).to_rows()), encoding="utf-8")
     found = dict(read_texts(file, "queries"))
     assert sorted(found.values()) == ["How do I rerank?", "What is RAG?", "fine"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_every_file_of_queries_gives_the_same_set(suffix, tmp_path) -> None:
+    (tmp_path / "asked.txt").write_text('What is "RAG", or so?\nwhat is "rag", or so?\nHow?\n', encoding="utf-8")
+    command = ["golden", "queries", "asked.txt", "--group", "ngrams", "--by", "length", "-o", f"x.{suffix}"]
+    assert run_command(*command, cwd=tmp_path).returncode == 0
+    if suffix == "csv":
+        with (tmp_path / "x.csv").open(encoding="utf-8", newline="") as file:
+            cells = [row["members"] for row in csv.DictReader(file)]
+        assert [json.loads(cell) for cell in cells] == [['What is "RAG", or so?'], ["How?"]]
+    rows = query_rows(tmp_path / f"x.{suffix}")
+    expected = queries(tmp_path / "asked.txt", group="ngrams", by="length").to_rows()
+    assert rows == expected
+    assert [type(row["frequency"]) for row in rows] == [int, int]
 
 
 @pytest.mark.parametrize(

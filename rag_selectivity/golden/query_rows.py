@@ -11,6 +11,7 @@ from rag_selectivity.data.cells import checked_id, holds_half, is_missing, numbe
 from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, is_frame, optional_column
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
+from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.reading import is_path, is_table, read_records
 from rag_selectivity.io.record_text import TEXT_NAMES
 from rag_selectivity.io.texts import read_texts
@@ -114,12 +115,31 @@ def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     if of_weight is not None and not is_missing(given[of_weight]):
         row["weight"] = checked_weight(given[of_weight], where)
     known = {*_ID_COLUMNS, "text", "weight"}
-    row |= {str(name): given[name] for name in others if name != of_text and str(name).lower() not in known}
+    row |= {
+        str(name): _as_written(str(name), given[name])
+        for name in others
+        if name != of_text and str(name).lower() not in known
+    }
     try:
         json_line(row)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: query {row['query_id']!r} holds a value that JSON lacks ({error})") from None
     return row
+
+
+def _as_written(name: str, value: Any) -> Any:
+    """The value of a column of `golden queries`, which a cell of CSV holds as text; any other value as it is.
+
+    >>> _as_written("members", '["What is RAG?"]'), _as_written("frequency", "3"), _as_written("members", "ada")
+    (['What is RAG?'], 3, 'ada')
+    """
+    if name not in ("members", "frequency") or not isinstance(value, str):
+        return value
+    try:
+        found = json_value(value)
+    except ValueError:
+        return value
+    return found if isinstance(found, list if name == "members" else int) else value
 
 
 def checked_weight(value: Any, where: str) -> float:

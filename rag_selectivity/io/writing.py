@@ -65,9 +65,10 @@ def csv_text(rows: Sequence[Row], *, csv_safe: bool = False, line_end: str = "\n
 
     Cells that a program for sheets takes for formulas stay as they are, since programs join tables by their ids; a
     warning names the first of them. With `csv_safe` an apostrophe stands before each, so that it is shown as text.
+    Lists and dicts are written as JSON.
     """
     names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
-    lines: Iterable[Sequence[Any]] = [names, *([row.get(name, "") for name in names] for row in rows)]
+    lines: Iterable[Sequence[Any]] = [names, *([_cell(row.get(name, "")) for name in names] for row in rows)]
     if csv_safe:
         lines = ([harmless(cell) for cell in line] for line in lines)
     else:
@@ -75,6 +76,10 @@ def csv_text(rows: Sequence[Row], *, csv_safe: bool = False, line_end: str = "\n
     written = _Lines(line_end)
     csv.writer(written, lineterminator="\r\n").writerows(lines)
     return "".join(written.lines)
+
+
+def _cell(value: Any) -> Any:
+    return json_line(value) if isinstance(value, (list, tuple, dict)) else value
 
 
 class _Lines:
