@@ -18,6 +18,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.golden import GoldenSet, build, check, diff, export, import_set
 from rag_selectivity.golden.adjudicating import annotator_agreement
 from rag_selectivity.golden.forms import FORMS
+from rag_selectivity.golden.forms.side import SIDE
 from rag_selectivity.golden.manifest import MANIFEST
 from rag_selectivity.golden.render import difference_text
 from rag_selectivity.grading.store import Store
@@ -51,6 +52,19 @@ def test_an_export_into_a_set_is_refused_and_leaves_it(home, target, form) -> No
     with pytest.raises(InputError, match="golden set, whose files an export would replace: name another folder"):
         export("s", target, form)
     assert content_of("s") == before
+
+
+def test_an_export_beside_one_in_another_form_is_refused(home) -> None:
+    export("s", "out", "beir")
+    before = content_of("out")
+    with pytest.raises(InputError, match=r"out: this is an export in the form beir, .* name another folder, or remove"):
+        export("s", "out", "ragas")
+    assert content_of("out") == before
+    # The same form again, and any form where no side file can be read, replace what is there.
+    export("s", "out", "beir")
+    (home / "out" / SIDE).write_text("no side file", encoding="utf-8")
+    export("s", "out", "ragas")
+    assert import_set("out", "back", "ragas").is_lossless
 
 
 def test_an_import_into_a_version_is_refused(home) -> None:

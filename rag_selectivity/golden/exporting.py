@@ -12,7 +12,7 @@ from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.golden.forms import FORMS
 from rag_selectivity.golden.forms.form import Form, View
-from rag_selectivity.golden.forms.side import SIDE, side_text
+from rag_selectivity.golden.forms.side import SIDE, form_in, side_text
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set
 from rag_selectivity.io.replacing import refuse_unwritable_folder, write_files
 from rag_selectivity.io.texts import read_texts
@@ -66,7 +66,7 @@ def export(
     ----------
     golden : path or GoldenSet
     folder : str or Path
-        Made if need be; files of these names are replaced.
+        Made if need be; files of an earlier export in the same form are replaced.
     form : {"trec", "beir", "ragas", "langsmith", "llama-index"}
     corpus : path, {id: text}, DataFrame or records, optional
         For BEIR and LlamaIndex: the corpus that the set was made with, whose texts then all stand in the form. Default:
@@ -77,8 +77,8 @@ def export(
     Raises
     ------
     InputError
-        If the set has queries without a text, an id cannot stand in the form, the corpus is another one, or the form
-        holds no corpus.
+        If the folder holds an export in another form, the set has queries without a text, an id cannot stand in the
+        form, the corpus is another one, or the form holds no corpus.
 
     Examples
     --------
@@ -97,6 +97,11 @@ def export(
         raise InputError(f"{target}: this is a file; an export is a folder")
     if is_golden_set(target):
         raise InputError(f"{target}: this is a golden set, whose files an export would replace: name another folder")
+    if (other := form_in(target)) not in (None, form):
+        raise InputError(
+            f"{target}: this is an export in the form {other}, whose side file ({SIDE}) an export in the form {form} "
+            f"would replace: name another folder, or remove that file first"
+        )
     refuse_unwritable_folder(target)
     view = view_of(given, judges, rule, _texts(given, chosen, corpus))
     without = [row["query_id"] for row in view.queries if not (row["text"] or "").strip()]

@@ -121,6 +121,15 @@ _ROW: Check = either(
 )
 
 
+def form_in(folder: Path) -> str | None:
+    """The form of the export in a folder; None if there is none, or its side file cannot be read."""
+    try:
+        side = read_side(folder)
+    except InputError:
+        return None
+    return None if side is None else side.form
+
+
 def read_side(folder: Path) -> Side | None:
     """The side file of a folder; None if there is none.
 
