@@ -133,7 +133,7 @@ def _difference_blocks(found: Difference) -> Iterator[Block]:
         yield Paragraph("Both hold the same.")
         return
     counts = {what: count for what, count in found.counts().items() if count}
-    lines = [f"{count:,} {what}" for what, count in counts.items()]
+    lines = [_counted(count, *what.split(" ", 1)) for what, count in counts.items()]
     lines += [f"{counted(count, 'label')} of {who} added" for who, count in found.labels_added.items()]
     lines += [f"{counted(count, 'label')} of {who} removed" for who, count in found.labels_removed.items()]
     if found.corpus_changed:
@@ -158,6 +158,11 @@ def _difference_blocks(found: Difference) -> Iterator[Block]:
     ):
         if ids:
             yield Paragraph(f"{what}{_of_first(len(ids))}: {', '.join(ids[:_SHOWN])}.")
+
+
+def _counted(count: int, things: str, what: str) -> str:
+    """A number of things, as in `1 query added`."""
+    return f"{counted(count, {'queries': 'query'}.get(things, things.removesuffix('s')), things)} {what}"
 
 
 def _change_row(change: GradeChange) -> list[str]:
