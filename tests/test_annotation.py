@@ -528,7 +528,7 @@ def test_the_command_and_the_way_to_agree(world) -> None:
         (("-o", "t.html", "--terminal"), "--terminal writes answers as JSON, not html"),
         (("-o", "t.json", "--terminal", "--annotator", "a", "--annotator", "b"), "--terminal asks one person"),
         (("-o", "t.html", "--annotator", "a b", "--annotator", "a/b"), "two annotators' names give one file name"),
-        (("-o", "t.html", "--store", "none.db"), "none.db: there is no such label store"),
+        (("-o", "t.html", "--store", "none.db"), "none.db: there is no such label store; check the path, or make"),
     ],
 )
 def test_mistakes_of_the_command(world, words, message) -> None:

@@ -77,7 +77,7 @@ def recover(path: Path, target: Path) -> Recovered:
         If the target exists, or nothing can be read.
     """
     if not path.is_file():
-        raise InputError(f"{path}: there is no such label store")
+        raise InputError(f"{path}: there is no such label store; check the path")
     if target.exists():
         raise InputError(f"{target}: exists already; give the path of a new file")
     if not target.parent.is_dir():

@@ -63,7 +63,10 @@ class Store:
         if self.path == STANDARD_INPUT:
             raise InputError("-: a label store is an SQLite file and cannot be a pipe; name its file")
         if (read_only or not create) and not self.path.exists():
-            raise InputError(f"{self.path}: there is no such label store")
+            raise InputError(
+                f"{self.path}: there is no such label store; check the path, or make one: `grade` puts a judge's "
+                f"labels into it, `store import` those of a file"
+            )
         if not self.path.parent.is_dir():
             raise InputError(f"{self.path}: the folder does not exist; make it first")
         if self.path.is_dir():
