@@ -290,6 +290,17 @@ def test_pairs_of_a_file_are_not_drawn_by_the_tool(world) -> None:
     assert "people-not-drawn" in [caveat.code for caveat in report.provenance.caveats]
 
 
+def test_pairs_of_a_file_need_no_judge(world) -> None:
+    pairs = list(world.grades)[:6]
+    world.write_pairs(pairs)
+    (task,) = world.draw(f"file:{world.folder / 'pairs.csv'}", annotators=["ada"], repeats=0).tasks
+    assert pairs_in(task) == set(pairs)
+    with Store(world.folder / "people.db") as store:
+        store.put_human_labels([HumanLabel(*pair, "ada", 3) for pair in pairs])
+        (task,) = draw_tasks(store, f"file:{world.folder / 'pairs.csv'}", repeats=0, **world.texts).tasks
+    assert pairs_in(task) == set(pairs)
+
+
 # -- annotators beside each other -------------------------------------------------------------------------
 
 

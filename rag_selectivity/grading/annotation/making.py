@@ -79,8 +79,8 @@ def make_tasks(
     Raises
     ------
     InputError
-        If the store has no labels of a judge, the draw cannot be made, or texts are missing or not those that were
-        graded.
+        If the store has no labels of a judge (which `file:FILE` does not need), the draw cannot be made, or texts are
+        missing or not those that were graded.
 
     Warns
     -----
@@ -89,7 +89,16 @@ def make_tasks(
     """
     by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
     source = draw_source(
-        store, runs=runs, pools=pools, list_depth=list_depth, judges=judges, rule=rule, seed=seed, targeted=False
+        store,
+        runs=runs,
+        pools=pools,
+        list_depth=list_depth,
+        judges=judges,
+        rule=rule,
+        seed=seed,
+        targeted=False,
+        # A file names its pairs, whatever their grades are.
+        by_grades=not draw.startswith("file:"),
     )
     drawn = draw_pairs(draw, source)
     lists = [*source.runs.items(), *zip(pool_names(pools), source.pools, strict=True)]
@@ -123,8 +132,9 @@ def draw_source(
     rule: str | None = None,
     seed: int = 7,
     targeted: bool,
+    by_grades: bool = True,
 ) -> DrawSource:
-    """What pairs are drawn from; the arguments as in `make_tasks`.
+    """What pairs are drawn from; the arguments as in `make_tasks`. Only a draw `by_grades` needs those of a judge.
 
     `targeted` says whether the draw chooses pairs by what is known of their labels. Such a draw passes over all pairs
     that people have labelled. A draw at random passes over those that were drawn at random: the others are no sample,
@@ -132,7 +142,7 @@ def draw_source(
     """
     labelled = {(label.query, label.passage) for label in store.human_labels() if label.grade is not None}
     return DrawSource(
-        labels=judge_labels(store, judges, rule),
+        labels=judge_labels(store, judges, rule) if by_grades else Qrels.from_dict({}),
         runs={name: run_of(run) for name, run in (runs or {}).items()},
         pools=[run_of(pool) for pool in pools],
         depth=_checked_depth(list_depth),
