@@ -98,6 +98,14 @@ def agree(
     pairs = _Pairs.of(by_hand, by_judge)
     both = ~np.isnan(pairs.human)
     if not both.any():
+        by_judges = pairs.keys()
+        left_out = {pair: design for pair, design in sides.targeted().items() if pair in by_judges}
+        if left_out:
+            raise InputError(
+                f"{counted(len(left_out), 'pair was', 'pairs were')} graded by both, and left out, since they were "
+                f"chosen by what was known of their labels ({enumeration(sorted(set(left_out.values())))}); no other "
+                f"pair was graded by both: have both grade pairs that are drawn at random (golden draw --draw agree:N)"
+            )
         raise InputError(
             f"no pair was graded by both: the human labels have queries {examples(by_hand)}, "
             f"the judge's {examples(by_judge)}; do both use the same ids?"
@@ -183,6 +191,10 @@ class _Pairs:
         """(query, passage) of a row."""
         return self.queries[self.query[row]], self.passages[row]
 
+    def keys(self) -> set[tuple[str, str]]:
+        """(query, passage) of all rows."""
+        return {self.key(row) for row in range(len(self.judge))}
+
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
@@ -251,6 +263,17 @@ class _Sides:
                 )
             return Qrels.from_records([row for row in rows if row[:2] not in chosen], source=str(self.human))
         return _by_people(self.human, self.without)
+
+    def targeted(self) -> Mapping[tuple[str, str], str]:
+        """{(query, passage): design} of the labels that `by_hand` leaves out."""
+        if not (is_path(self.human) and is_store(self.human)):
+            return {}
+        with Store(self.human, read_only=True) as store:
+            if not self.reference:
+                return store.targeted_pairs()
+            graded = {row[:2] for row in label_rows(store, judges=[self.reference], humans=False, as_given=True)}
+            chosen = chosen_by_labels(store, [self.reference, *(self.judges or ())])
+        return {pair: design for pair, design in chosen.items() if pair in graded}
 
 
 def chosen_by_labels(store: Store, annotators: Collection[str]) -> dict[tuple[str, str], str]:

@@ -458,6 +458,26 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
         assert {(q, p): grade for q, p, grade in label_rows(store, judges=())} == people
 
 
+def test_who_only_adjudicated_is_told_so(world) -> None:
+    annotated(world)
+    found = annotator_agreement(world.store, bootstrap=NO_INTERVALS)
+    with Store(world.store) as store:
+        task = adjudication_task(store, found, adjudicator="cy", **world.texts)
+    assert task is not None
+    world.answer(task, lambda *_: 3, "final.json")
+    with pytest.raises(rs.InputError, match=r"'cy' only adjudicated: .* leave out --annotator cy, or have"):
+        annotator_agreement(world.store, ["ada", "cy"])
+    with pytest.raises(rs.InputError, match="has no labels of 'cyd'"):
+        annotator_agreement(world.store, ["ada", "cyd"])
+    count = len(found.disagreements)
+    message = rf"{count} pairs were graded by both, and left out, .*\(adjudicate:{count}\); no other pair"
+    with (
+        pytest.warns(rs.SelectivityWarning, match="left out that a person graded"),
+        pytest.raises(rs.InputError, match=message),
+    ):
+        rs.agree(labels=world.store, judges=["ada", "cy"])
+
+
 def test_a_label_of_an_older_text_is_neither_agreement_nor_disagreement(world) -> None:
     annotated(world)
     found = annotator_agreement(world.store, bootstrap=NO_INTERVALS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -191,7 +191,7 @@ def annotator_agreement(
     ]
     adjudicated = {(each.query, each.passage): each for each in known if each.draw and is_adjudication(each.draw)}
     labels = [each for each in known if each.draw is None or not is_adjudication(each.draw)]
-    names = _names(store, labels, annotators)
+    names = _names(store, labels, annotators, {each.annotator for each in adjudicated.values()})
     grades: dict[Pair, dict[str, int]] = {}
     chosen: set[Pair] = set()
     for label in labels:
@@ -285,11 +285,19 @@ def _grade(label: HumanLabel | None) -> int | None:
     return None if label is None else label.grade
 
 
-def _names(store: Store, labels: Sequence[HumanLabel], annotators: Sequence[str] | None) -> list[str]:
+def _names(
+    store: Store, labels: Sequence[HumanLabel], annotators: Sequence[str] | None, adjudicators: Collection[str]
+) -> list[str]:
     known = sorted({label.annotator for label in labels})
     if annotators:
         annotators = names_in(annotators, "annotators")
         unknown = [name for name in annotators if name not in known]
+        if unknown and unknown[0] in adjudicators:
+            raise InputError(
+                f"{store.path}: {unknown[0]!r} only adjudicated: these pairs were chosen because annotators differ, so "
+                f"that no agreement can be told from them; leave out --annotator {unknown[0]}, or have this person "
+                f"label pairs as an annotator too (golden draw --annotator {unknown[0]})"
+            )
         if unknown:
             raise InputError(
                 f"{store.path} has no labels of {unknown[0]!r}{did_you_mean(unknown[0], known)}; it has labels of "
