@@ -106,5 +106,5 @@ def _is_another(row: Row, known: Row) -> bool:
     """Whether a label was given after that of a version, or is another grade."""
     if row["grade"] != known["grade"]:
         return True
-    dates = row.get("created"), known.get("created")
-    return all(isinstance(date, (int, float)) for date in dates) and dates[0] > dates[1]
+    date, known_date = row.get("created"), known.get("created")
+    return isinstance(date, (int, float)) and isinstance(known_date, (int, float)) and date > known_date
