@@ -15,6 +15,7 @@ import rag_selectivity as rs
 from rag_selectivity.golden.adjudicating import adjudication_task, annotator_agreement
 from rag_selectivity.golden.disagreeing import disagreement_draw
 from rag_selectivity.golden.drawing import draw_tasks
+from rag_selectivity.golden.outside import random_draw, tail_draw
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
 from rag_selectivity.grading.annotation.importing import import_answers
 from rag_selectivity.grading.annotation.task import AnnotationTask
@@ -192,12 +193,49 @@ def test_the_estimate_of_relevant_passages_outside_holds_the_truth(world) -> Non
         drawn = world.draw("random:5", seed=seed).tasks[0].drawn
         people = {pair: 5 if pair in relevant else 1 for pair in drawn}
         with Store(world.store, read_only=True) as store:
-            from rag_selectivity.golden.outside import random_draw
-
             found = random_draw(5, {}, store, world.passages, depth=10, seed=seed).estimate(people)
         held += found.low <= 30 <= found.high
         assert found.graded == 100
     assert held >= 55
+
+
+@pytest.mark.parametrize(
+    ("relevant_of_short", "relevant_of_long"), [(0.4, 0.0), (0.0, 0.02), (0.4, 0.02), (0.02, 0.3), (0.0, 0.0)]
+)
+def test_the_estimate_of_relevant_passages_in_unequal_tails_holds_the_truth(
+    tmp_path, relevant_of_short, relevant_of_long
+) -> None:
+    """Lists that end at rank 10 (an empty tail), 18 or 200, and other shares of relevant passages in each."""
+    random = np.random.default_rng(11)
+    ranks = {f"q{i}": {f"p{i}-{rank}": rank for rank in range(1, (11, 19, 201)[i % 3])} for i in range(60)}
+    shares = dict(zip(ranks, (relevant_of_short, relevant_of_short, relevant_of_long) * 20, strict=True))
+    grades = {(q, p): 5 if random.random() < shares[q] else 1 for q, row in ranks.items() for p in row}
+    truth = sum(grades[q, p] == 5 for q, row in ranks.items() for p, rank in row.items() if rank > 10) / 60
+    held, means = 0, []
+    with Store(tmp_path / "none.db") as store:
+        for seed in range(100):
+            drawn = tail_draw(200, 5, ranks, store, depth=10, seed=seed)
+            found = drawn.estimate({pair: grades[pair] for pair in drawn.pairs})
+            assert (found.queries, found.empty, found.unlabelled, found.graded) == (60, 20, 0, 200)
+            assert found.mean == pytest.approx(sum(w * (grades[pair] == 5) for pair, w in drawn.pairs.items()) / 60)
+            held += found.low <= truth <= found.high
+            means.append(found.mean)
+    assert held >= 92
+    assert abs(np.mean(means) - truth) <= 3.5 * np.std(means) / 10
+    assert found.sentence.endswith("on average over 60 queries, 20 of them without any in the tail")
+
+
+def test_queries_without_a_labelled_passage_are_left_out_of_the_estimate(tmp_path) -> None:
+    ranks = {f"q{i}": {f"p{i}-{rank}": rank for rank in range(1, 21 + 20 * i)} for i in range(3)}
+    with Store(tmp_path / "none.db") as store:
+        drawn = tail_draw(100, 5, ranks, store, depth=10, seed=7)
+    assert drawn.estimate({}).sentence == ("3 queries: on average 30 passages are in the tail, and nobody labelled any")
+    labelled = [pair for pair in drawn.pairs if pair[0] == "q0"] + [pair for pair in drawn.pairs if pair[0] == "q1"][:2]
+    found = drawn.estimate({pair: 5 if pair[0] == "q1" else 1 for pair in labelled})
+    # q0: none of 5 of 10; q1: both of 2 of 30; q2 has no label.
+    assert (found.queries, found.unlabelled, found.size, found.mean) == (2, 1, 20, 15)
+    assert 2 / 2 <= found.low <= found.mean <= found.high <= (5 + 30) / 2
+    assert found.sentence.endswith("on average over 2 queries; 1 query without a labelled passage is left out")
 
 
 def test_a_tail_is_drawn_below_the_lists_with_its_size(world) -> None:

@@ -17,7 +17,7 @@ from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.drawing import CorpusOrder, pair_number
 from rag_selectivity.grading.labels_format import LabelStore
 from rag_selectivity.grading.store import Draw, Origin, Store
-from rag_selectivity.statistics.controls import lower_rate, upper_rate
+from rag_selectivity.statistics.sampled_totals import SampledTotal
 from rag_selectivity.wording import counted
 
 _RELEVANT = scale_named("utility").relevant_from
@@ -35,10 +35,16 @@ class OutsideDraw:
         How many passages of the query each one stands for.
     origins : list of (query, passage, Origin)
         As the store keeps them: of kind `control`, or `tail`.
+    empty : int
+        Queries that have no such passage.
+    place : str
+        Where the passages are, in a sentence.
     """
 
     pairs: Mapping[Pair, float]
     origins: tuple[tuple[str, str, Origin], ...]
+    empty: int = 0
+    place: str = "outside"
 
     def waiting(self, known: Iterable[Pair], stratum: str) -> list[DrawnPair]:
         """The pairs that no person has labelled."""
@@ -47,17 +53,35 @@ class OutsideDraw:
 
     def estimate(self, people: Mapping[Pair, int], level: float = 0.95) -> OutsideEstimate:
         """How many relevant passages a query has outside, from people's labels of these pairs."""
-        graded = [pair for pair in self.pairs if pair in people]
-        relevant = sum(people[pair] >= _RELEVANT for pair in graded)
         sizes: dict[str, float] = {}
-        for (query, _), weight in self.pairs.items():
-            sizes[query] = sizes.get(query, 0.0) + weight
-        size = float(np.mean(list(sizes.values()))) if sizes else math.nan
-        tail = (1 - level) / 2
-        if not graded:
-            return OutsideEstimate(len(sizes), 0, 0, size, math.nan, math.nan, math.nan)
-        rates = relevant / len(graded), lower_rate(relevant, len(graded), tail), upper_rate(relevant, len(graded), tail)
-        return OutsideEstimate(len(sizes), len(graded), relevant, size, *(rate * size for rate in rates))
+        found: dict[str, list[bool]] = {}
+        for pair, weight in self.pairs.items():
+            sizes[pair[0]] = sizes.get(pair[0], 0.0) + weight
+            if pair in people:
+                found.setdefault(pair[0], []).append(people[pair] >= _RELEVANT)
+        size = sum(sizes.values()) / (len(sizes) + self.empty) if sizes else 0.0
+        if sizes and not found:
+            return OutsideEstimate(0, len(sizes), self.empty, 0, 0, size, math.nan, math.nan, math.nan, self.place)
+        total = SampledTotal.counted(
+            np.array([round(sizes[query]) for query in found], np.int64),
+            np.array([len(labels) for labels in found.values()], np.int64),
+            np.array([sum(labels) for labels in found.values()], np.int64),
+        )
+        queries = len(found) + self.empty
+        among = max(1, queries)
+        low, high = total.interval((1 - level) / 2)
+        return OutsideEstimate(
+            queries,
+            len(sizes) - len(found),
+            self.empty,
+            int(total.labelled.sum()),
+            int(total.relevant.sum()),
+            float(total.sizes.sum()) / among,
+            total.value / among,
+            low / among,
+            high / among,
+            self.place,
+        )
 
 
 @dataclass(frozen=True)
@@ -66,37 +90,48 @@ class OutsideEstimate:
 
     Attributes
     ----------
-    queries, graded, relevant : int
-        Queries, passages of the draw that people labelled, and those that they found relevant.
+    queries : int
+        Those that the estimate is about: with a labelled passage of the draw, or with no passage to draw.
+    unlabelled : int
+        Queries with passages to draw of which people labelled none: the estimate is not about these.
+    empty : int
+        Queries with no passage to draw: they have no relevant one there.
+    graded, relevant : int
+        Passages of the draw that people labelled, and those that they found relevant.
     size : float
-        Passages outside, of a query on average.
+        Passages to draw from, of a query on average; of all queries if nobody labelled a passage.
     mean, low, high : float
-        Relevant passages outside, of a query on average, with Clopper and Pearson's interval. With the same number of
-        passages of each query, their relevant ones are spread no wider than by equal chances (Hoeffding 1956), so that
-        the interval holds for these queries. NaN if nobody labelled a passage.
+        Relevant passages there, of a query on average, and the interval of `SampledTotal`. NaN if nobody labelled a
+        passage.
+    place : str
+        As in `OutsideDraw`.
     """
 
     queries: int
+    unlabelled: int
+    empty: int
     graded: int
     relevant: int
     size: float
     mean: float
     low: float
     high: float
+    place: str
 
     @property
     def sentence(self) -> str:
         """The estimate in one sentence."""
+        without = f", {self.empty:,} of them without any {self.place}" if self.empty else ""
         if not self.graded:
-            return (
-                f"{counted(self.queries, 'query', 'queries')}: {self.size:,.0f} passages each are outside, and nobody "
-                f"labelled any"
-            )
+            queries = counted(self.unlabelled + self.empty, "query", "queries")
+            return f"{queries}: on average {self.size:,.0f} passages are {self.place}, and nobody labelled any{without}"
+        unlabelled = counted(self.unlabelled, "query without a labelled passage is", "queries without any are")
+        left_out = f"; {unlabelled} left out" if self.unlabelled else ""
         return (
-            f"{self.relevant} of {counted(self.graded, 'labelled passage')} outside "
+            f"{self.relevant} of {counted(self.graded, 'labelled passage')} {self.place} "
             f"{'is' if self.relevant == 1 else 'are'} relevant: {self.mean:.2f} relevant passages a query among "
-            f"{self.size:,.0f} outside [{self.low:.2f}, {self.high:.2f}], on average over "
-            f"{counted(self.queries, 'query', 'queries')}"
+            f"{self.size:,.0f} {self.place} [{self.low:.2f}, {self.high:.2f}], on average over "
+            f"{counted(self.queries, 'query', 'queries')}{without}{left_out}"
         )
 
 
@@ -147,16 +182,17 @@ def tail_draw(last: int, each: int, ranks: Ranks, store: Store, *, depth: int, s
     how = {"first": depth + 1, "last": last, "drawn": each, "seed": seed, "by": "people"}
     draw = Draw("tail", "", last, how)
     pairs: dict[Pair, float] = {}
-    origins = []
+    origins, empty = [], 0
     for query, row in sorted(ranks.items()):
         of_tail = {p: r for p, r in row.items() if r <= last and p not in taken.get(query, ())}
         ordered = sorted(of_tail, key=lambda passage: (pair_number(seed, "tail", query, passage), passage))
         chosen = ordered[:each]
+        empty += not chosen
         for passage in chosen:
             pairs[query, passage] = len(ordered) / len(chosen)
             detail = {"of": len(ordered), "drawn": len(chosen)}
             origins.append((query, passage, Origin(draw, of_tail[passage], detail)))
-    return OutsideDraw(pairs, tuple(origins))
+    return OutsideDraw(pairs, tuple(origins), empty, "in the tail")
 
 
 def _retrieved(store: Store, listed: Mapping[str, set[str]]) -> dict[str, set[str]]:
