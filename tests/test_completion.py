@@ -344,29 +344,40 @@ def test_sweep_and_its_advice_rest_on_calibrated_figures() -> None:
 # -- tails -------------------------------------------------------------------------------------------------
 
 
-def with_tail(queries: int = 60, graded: int = 20, sampled: int = 8, last: int = 100):
-    """A judge without any knowledge; of the pool's passages 3 in 10 are relevant, of the tail's 1 in 100."""
+def with_tail(ends=(100,), shares=(0.01,), queries: int = 60, graded: int = 20, sampled: int = 8, knows: bool = False):
+    """A judge without any knowledge, or with all; of the pool's passages 3 in 10 are relevant.
+
+    Lists end at each of some ranks in turn, and a share of the passages of such a list's tail is relevant.
+    """
     random = np.random.default_rng(3)
-    run = {f"q{i}": [f"d{j}" for j in range(last)] for i in range(queries)}
+    run = {f"q{i}": [f"d{j}" for j in range(ends[i % len(ends)])] for i in range(queries)}
     human = {
-        q: {p: 5 if random.random() < (0.3 if j < graded else 0.01) else 1 for j, p in enumerate(row)}
-        for q, row in run.items()
+        q: {p: 5 if random.random() < (0.3 if j < graded else shares[i % len(ends)]) else 1 for j, p in enumerate(row)}
+        for i, (q, row) in enumerate(run.items())
     }
-    records, tail = [], []
+    records, tail, size = [], [], []
     for query, row in run.items():
         below = random.choice(row[graded:], sampled, replace=False).tolist()
-        records += [(query, passage, int(random.choice([1, 3, 5]))) for passage in (*row[:graded], *below)]
+        records += [
+            (query, passage, human[query][passage] if knows else int(random.choice([1, 3, 5])))
+            for passage in (*row[:graded], *below)
+        ]
         tail += [False] * graded + [True] * sampled
+        size += [0] * graded + [len(row) - graded] * sampled
     in_tail = np.array(tail)
     labels = rs.Qrels.from_records(records, scale="utility")
     labels.origins = LabelOrigins(
         np.where(in_tail, int(Chosen.TAIL), int(Chosen.POOL)).astype(np.uint8),
         np.zeros(len(tail), bool),
         labels.grade,
-        np.where(in_tail, last - graded, 0),
-        tail_ranks=(graded + 1, last),
+        np.array(size),
+        tail_ranks=(graded + 1, max(ends)),
     )
     return human, labels, {"one": rs.Run.from_dict(run)}
+
+
+def relevant_of_all(human) -> float:
+    return float(np.mean([sum(g >= 4 for g in row.values()) for row in human.values()]))
 
 
 def completed_relevant(labels, runs, people) -> float:
@@ -387,9 +398,28 @@ def test_a_tail_is_as_relevant_as_peoples_labels_of_the_tail_say() -> None:
         for pair in calibrate_draw(labels, runs, 300, seed=seed):
             people.setdefault(pair.query, {})[pair.passage] = human[pair.query][pair.passage]
         relevant.append(completed_relevant(labels, runs, people))
-    truth = float(np.mean([sum(g >= 4 for g in row.values()) for row in human.values()]))
+    truth = relevant_of_all(human)
     assert truth == pytest.approx(6.8, abs=0.5)
     assert float(np.mean(relevant)) == pytest.approx(truth, rel=0.2)
+
+
+@pytest.mark.parametrize(("ends", "shares"), [((30, 220), (0.3, 0.0)), ((30, 220), (0.02, 0.2))])
+def test_tails_of_different_sizes_are_completed_by_what_each_label_stands_for(ends, shares) -> None:
+    """A label of a tail of 10 stands for 2 passages, and one of 200 for 24: pooled, they would count alike."""
+    human, labels, runs = with_tail(ends, shares, knows=True)
+    assert completed_relevant(labels, runs, None) == pytest.approx(relevant_of_all(human), rel=0.15)
+    figure = rs.evaluate(labels, runs, scale="utility", depths=[10], measures=["R"])["R@10"]
+    truth = rs.evaluate(human, runs, scale="utility", depths=[10], measures=["R"], bootstrap=None)["R@10"]
+    assert figure.low <= truth.value <= figure.high
+
+    human, labels, runs = with_tail(ends, shares)
+    relevant = []
+    for seed in range(4):
+        people: dict[str, dict[str, int]] = {}
+        for pair in calibrate_draw(labels, runs, 300, seed=seed):
+            people.setdefault(pair.query, {})[pair.passage] = human[pair.query][pair.passage]
+        relevant.append(completed_relevant(labels, runs, people))
+    assert float(np.mean(relevant)) == pytest.approx(relevant_of_all(human), rel=0.25)
 
 
 def test_a_tail_without_labels_follows_the_rest_of_the_pool() -> None:

@@ -90,6 +90,13 @@ class Ground:
         )
 
     @property
+    def open_of_a_label(self) -> FloatArray:
+        """How many passages that no judge graded each label of a tail stands for; 0 elsewhere: float64[judgments]."""
+        query = self.labels.query
+        drawn = np.bincount(query[self.in_tail], minlength=len(self.labels))
+        return np.where(self.in_tail, self.tail_open[query] / np.maximum(drawn[query], 1), 0.0)
+
+    @property
     def levels(self) -> IntArray:
         """Every grade that a judge or a person gave, in order."""
         given = [self.labels.grade, self.human[self.human >= 0], self.settling[self.settling >= 0]]
@@ -202,11 +209,12 @@ class Strata:
         steps = steps_of(levels, ground.scale.lowest, ground.scale.relevant_from)
         kept = ground.counted
         empty = np.zeros((strata, number))
-        draft = Completion(labels.query[kept], stratum[kept], human[kept], empty, steps, len(labels))
+        # A label in the tail's own strata stands for the pair and for those that no judge graded.
+        own_place = ground.in_tail & (places.place == len(places.names) - 1)
+        weight = np.where(own_place, 1.0 + ground.open_of_a_label, 1.0)
+        draft = Completion(labels.query[kept], stratum[kept], human[kept], empty, steps, len(labels), weight[kept])
         stands_for = np.bincount(stratum[kept], minlength=strata).astype(np.float64)
-        in_tail = np.bincount(stratum[ground.in_tail], minlength=strata)
-        if in_tail.sum():
-            stands_for += in_tail / in_tail.sum() * ground.tail_open.sum()
+        stands_for += np.bincount(stratum[ground.in_tail], ground.open_of_a_label[ground.in_tail], strata)
         prior = stratified_prior(draft.counts, stands_for, listed)
         whole = cls(
             ground,
@@ -292,8 +300,10 @@ def _joined(ground: Ground, places: Places, grades: IntArray, number: int) -> In
 def _tail_completion(ground: Ground, places: Places, grades: IntArray, steps: FloatArray) -> Completion:
     """The judge's own grades of the tail's passages that it did not grade."""
     stratum = np.where(ground.in_tail, 2, np.where(places.listed[places.place], 0, 1))
+    stands_for = np.where(ground.in_tail, ground.open_of_a_label, 1.0)
     prior, kept = np.full((3, len(steps)), _TAIL_PRIOR), ground.counted
-    return Completion(ground.labels.query[kept], stratum[kept], grades[kept], prior, steps, len(ground.labels))
+    query = ground.labels.query
+    return Completion(query[kept], stratum[kept], grades[kept], prior, steps, len(ground.labels), stands_for[kept])
 
 
 def _missing(completion: Completion, places: Places, levels: IntArray) -> str | None:

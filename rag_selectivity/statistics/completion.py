@@ -39,6 +39,9 @@ class Completion:
     steps : float64[levels]
         How far a level is above not relevant, in the units of the query effect.
     queries : int
+    stands_for : float64[pairs], optional
+        How many unlabelled passages each known label stands for, where those of a stratum were not drawn with equal
+        chances.
     """
 
     query: IntArray
@@ -47,14 +50,25 @@ class Completion:
     prior: FloatArray
     steps: FloatArray
     queries: int
+    stands_for: FloatArray | None = None
 
     @cached_property
     def counts(self) -> FloatArray:
-        """The known labels: float64[strata, levels]."""
+        """The known labels: float64[strata, levels].
+
+        With `stands_for`, their shares are weighted, and a stratum has as many as equal labels that vary as much:
+        (Σw)²/Σw² (Kish 1965).
+        """
         strata, levels = self.prior.shape
         known = self.label >= 0
-        cell = self.stratum[known] * levels + self.label[known]
-        return np.bincount(cell, minlength=strata * levels).reshape(strata, levels).astype(np.float64)
+        stratum = self.stratum[known]
+        weight = np.ones(len(stratum))
+        if self.stands_for is not None:
+            weight = self.stands_for[known]
+            total, squares = np.bincount(stratum, weight, strata), np.bincount(stratum, weight**2, strata)
+            weight = weight * (total / np.where(squares > 0, squares, 1.0))[stratum]
+        cell = stratum * levels + self.label[known]
+        return np.bincount(cell, weight, strata * levels).reshape(strata, levels).astype(np.float64)
 
     @cached_property
     def _known(self) -> IntArray:
@@ -74,7 +88,13 @@ class Completion:
     def over(self, inside: NDArray[np.bool_]) -> Completion:
         """The pairs of some queries: bool[queries]. All queries keep their numbers."""
         kept = inside[self.query]
-        return replace(self, query=self.query[kept], stratum=self.stratum[kept], label=self.label[kept])
+        return replace(
+            self,
+            query=self.query[kept],
+            stratum=self.stratum[kept],
+            label=self.label[kept],
+            stands_for=None if self.stands_for is None else self.stands_for[kept],
+        )
 
     def draws(self, random: np.random.Generator, number: int) -> Iterator[IntArray]:
         """Completed labels, one draw at a time: the level of every pair, int64[pairs].
