@@ -404,6 +404,23 @@ def test_the_ceiling_without_a_relevant_control_ends_where_the_random_draw_does(
     assert (ceiling.low, ceiling.high) == pytest.approx((-np.log2(chance.high), -np.log2(chance.low)), rel=1e-9)
 
 
+def test_what_is_shown_beside_tails_of_different_sizes_is_true() -> None:
+    """One query of ten has a tail of 400 with 320 relevant passages; those of the others hold 12, and none."""
+    labels, runs, drawn = judged_by(0.0, number=10)
+    long = [f"q{i}" for i in range(0, QUERIES, 10)]
+    for i in range(QUERIES):
+        labels[f"q{i}"] |= {f"t{i}-{j}": int(f"q{i}" in long and j < 8) for j in range(10)}
+    stored = with_origins(labels, drawn)
+    rows = np.flatnonzero([passage.startswith("t") for passage in stored.passages])
+    stored.origins.chosen[rows] = int(Chosen.TAIL)
+    stored.origins.tail_size[rows] = [400 if stored.queries[stored.query[row]] in long else 12 for row in rows]
+    bits = report((stored, runs, None), measures=["BoR"])["BoR@10"]
+    relevant = [(i % 5 != 0) + 320 * (f"q{i}" in long) for i in range(QUERIES)]
+    chance = np.mean([1 - np.prod([1 - 10 / (SIZE - n) for n in range(each)]) for each in relevant])
+    successes = np.mean([i % 5 != 0 for i in range(QUERIES)])
+    assert 1 < bits.shown <= np.log2(successes / chance)
+
+
 def test_tails_of_which_few_queries_have_labels_bound_what_a_draw_finds() -> None:
     labels, runs, drawn = judged_by(0.0, number=10)
     stored = with_origins(labels, drawn)
@@ -422,16 +439,18 @@ def test_tails_of_which_few_queries_have_labels_bound_what_a_draw_finds() -> Non
     queries = range(QUERIES)
     tails = [i for i in queries if i % 3]
     relevant = [i % 5 != 0 for i in queries]
-    shares = sum(1 / len(drawn_of_tail[f"q{i}"]) for i in tails[::3])
     for i in tails[::3]:
         relevant[i] += 1
-    upper = beta.ppf(0.975, shares + 1, len(tails) - shares)
-    reach = np.mean([10 * (60 - i % 3) / SIZE if i % 3 else 0.0 for i in queries])
+    # A label stands for 60 passages, or for 30 where two were drawn; the bound allows for one more of 60.
+    weights = np.array([60 / (i % 3) for i in tails[::3]] + [60])
+    total, variance = weights.sum(), (weights * (weights - 1)).sum()
+    hits, trials = total**2 / variance, total * 60 * len(tails) / variance
+    upper = beta.ppf(0.975, hits, trials - hits + 1) * 60 * len(tails) - len(tails[::3])
     known = [1 - np.prod([1 - 10 / (SIZE - n) for n in range(int(each))]) for each in relevant]
     outside = beta.ppf(0.975, 1, QUERIES)
     successes = sum(each > 0 for each in relevant)
     low = beta.ppf(0.025, successes, QUERIES - successes + 1)
-    assert shown == pytest.approx(np.log2(low / (outside + reach * upper + np.mean(known))), abs=1e-3)
+    assert shown == pytest.approx(np.log2(low / (outside + upper / QUERIES * 10 / SIZE + np.mean(known))), abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.statistics import controls as formulas
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.controls import Counts, Draw, RateDraws
+from rag_selectivity.statistics.sampled_totals import SampledTotal
 from rag_selectivity.wording import counted, number
 
 #: Draws for figures without an interval, whose median alone is wanted.
@@ -221,14 +222,16 @@ class ControlledFigures:
         with np.errstate(invalid="ignore", divide="ignore"):
             slots = np.where(sizes > relevant, drawn * outside / (sizes - relevant), 0.0)
             tail = np.where(more > 0, more * np.log1p(-np.minimum(drawn / sizes, 1 - 1e-12)), 0.0)
-        in_tail, hits = self._tail_labels(threshold)
-        size, labelled = self._controls.tail_size, self._controls.tail_labels.sum(axis=1)
-        bound = 0.0
-        if labelled.any():
-            known = labelled > 0
-            shares = float((in_tail[known] / labelled[known]).sum())
-            reach = float((drawn * np.maximum(size - labelled, 0) / np.maximum(sizes, 1)).mean())
-            bound = reach * formulas.upper_rate(shares, float(known.sum()), self._tail)
+        in_tail, labelled = self._tail_labels(threshold), self._controls.tail_labels.sum(axis=1)
+        known = labelled > 0
+        each = more[known] / np.maximum(in_tail[known], 1)
+        squares = float((each * more[known]).sum())
+        hits = float(more.sum()) ** 2 / squares if squares else 0.0
+        # A draw finds a relevant passage of the tail at most as often as it holds such passages on average.
+        size = np.maximum(self._controls.tail_size, labelled)[known]
+        chance = (drawn / np.maximum(sizes, 1))[known] / len(sizes)
+        held = SampledTotal(size, labelled[known], in_tail[known], chance)
+        bound = held.interval(self._tail)[1] - float((chance * in_tail[known]).sum())
         return Draw(found, missed, slots, tail, hits), bound
 
     def _corpus(self, rel: int | None) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
@@ -238,13 +241,13 @@ class ControlledFigures:
         """
         judged = self._judged
         sizes = judged.require_corpus_size("an estimate with random controls")
-        in_tail, _ = self._tail_labels(judged.threshold(rel))
+        in_tail = self._tail_labels(judged.threshold(rel))
         labelled = self._controls.tail_labels.sum(axis=1)
         rest = np.where(labelled > 0, np.maximum(self._controls.tail_size - labelled, 0), 0)
         outside = np.maximum(sizes - judged.labels.sum(axis=1) - rest, 0).astype(np.float64)
         return sizes, judged.relevant(rel), outside, rest * in_tail / np.maximum(labelled, 1)
 
-    def _tail_labels(self, threshold: int) -> tuple[IntArray, int]:
-        """Relevant labels drawn from the tail of each query, and how many there are."""
+    def _tail_labels(self, threshold: int) -> IntArray:
+        """Relevant labels drawn from the tail of each query."""
         relevant: IntArray = self._controls.tail_labels[:, self._judged.grades >= threshold].sum(axis=1)
-        return relevant, int(relevant.sum())
+        return relevant

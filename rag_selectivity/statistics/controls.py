@@ -177,15 +177,15 @@ class Draw:
         How many passages of a draw without a known relevant one are expected to come from outside the labels.
     tail : float64[queries]
         log of the probability that a draw misses the relevant passages that a sampled tail stands for (≤ 0).
-    tail_hits : int
-        The relevant labels that stand for these.
+    tail_hits : float
+        How many relevant labels stand for these, if each stood for equally many: (Σw)²/Σw².
     """
 
     found: FloatArray
     missed: FloatArray
     outside: FloatArray
     tail: FloatArray
-    tail_hits: int = 0
+    tail_hits: float = 0.0
 
 
 def chance_draws(
