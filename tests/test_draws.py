@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
+from fractions import Fraction
 
 import pytest
 from scipy import stats
@@ -11,7 +13,7 @@ from scipy import stats
 import rag_selectivity as rs
 from rag_selectivity.grading.drawing import Tail
 from rag_selectivity.grading.judge import JudgeFailure
-from rag_selectivity.grading.store import Store
+from rag_selectivity.grading.store import Draw, Origin, Store
 from tests.forked_cli import run_command
 from tests.judge_server import JudgeServer, texts
 
@@ -48,6 +50,15 @@ def ranks(passage):
     return [run.index(passage) + 1 for run in (RUN_A, RUN_B) if passage in run]
 
 
+def fused(*runs):
+    """Passages by reciprocal rank fusion, in exact arithmetic."""
+    scores = {
+        passage: sum(Fraction(1, 61 + run.index(passage)) for run in runs if passage in run)
+        for passage in set().union(*runs)
+    }
+    return sorted(scores, key=lambda passage: (scores[passage], passage), reverse=True)
+
+
 def outside(last):
     """The passages of the corpus that are in no list down to a rank."""
     return {passage for passage in CORPUS if min(ranks(passage), default=99) > last}
@@ -56,24 +67,80 @@ def outside(last):
 def test_a_tail_has_ranks_below_every_pool_and_controls_are_outside_of_both(tmp_path) -> None:
     done = graded(tmp_path, tail="15:4", controls=3)
     tails, controls = (origins(tmp_path / "l.db", kind) for kind in ("tail", "control"))
-    tail = {p for p in {*RUN_A, *RUN_B} if min(ranks(p)) in range(4, 16)}
+    order = fused(RUN_A, RUN_B)
+    tail = {p for p in order[:15] if min(ranks(p)) > 3}
     assert (len(tails), len(controls)) == (4, 4)
     for drawn in tails.values():
         assert len(drawn) == 4
         assert drawn.keys() <= tail
-        assert all(origin.rank == min(ranks(passage)) for passage, origin in drawn.items())
-        assert {json.dumps(o.detail) for o in drawn.values()} == {json.dumps({"drawn": 4, "of": len(tail)})}
+        assert all(origin.rank == order.index(passage) + 1 for passage, origin in drawn.items())
+        for passage, origin in drawn.items():
+            listed = dict(zip(("pool 1", "pool 2"), ranks(passage), strict=True))
+            assert origin.detail == {"drawn": 4, "of": len(tail), "runs": listed}
+            assert origin.draw.source == "pool 1+pool 2"
     for drawn in controls.values():
         assert len(drawn) == 3
         assert drawn.keys() <= outside(15)
         assert all(origin.rank is None and origin.detail == {"drawn": 3} for origin in drawn.values())
     (draw,) = {o.draw.how_text: o.draw for drawn in tails.values() for o in drawn.values()}.values()
-    assert (draw.depth, dict(draw.how)) == (15, {"first": 4, "last": 15, "drawn": 4, "seed": 7})
+    assert (draw.depth, dict(draw.how)) == (
+        15,
+        {"first": 4, "last": 15, "drawn": 4, "seed": 7, "order": "reciprocal rank fusion"},
+    )
     (draw,) = {o.draw.how_text: o.draw for drawn in controls.values() for o in drawn.values()}.values()
     assert dict(draw.how) == {"drawn": 3, "corpus_size": 60, "seed": 7, "below": 15}
     assert (done.tail.pairs, done.tail.ranks, done.tail.short, done.tail.without) == (16, (4, 15), 0, 0)
     assert (done.controls.pairs, done.controls.each, done.controls.corpus_size) == (12, 3, 60)
     assert done.pairs == done.graded == 4 * 6 + 16 + 12
+
+
+def test_a_tail_of_several_pools_goes_down_to_a_rank_of_their_fused_order(tmp_path) -> None:
+    """The best in any list is another order: a passage that both lists have further down comes before."""
+    rng = random.Random(3)
+    questions = {f"q{i}": f"question {i}" for i in range(12)}
+    runs = [{query: rng.sample(sorted(CORPUS), 20 + 10 * second) for query in questions} for second in (0, 1)]
+    done = rs.grade(
+        questions, CORPUS, runs, store=tmp_path / "s.db", judge=judge, pool_depth=5, tail="25:90", controls=8
+    )
+    tails, controls = (origins(tmp_path / "s.db", kind) for kind in ("tail", "control"))
+    above = 0
+    for query in questions:
+        one, other = (run[query] for run in runs)
+        order = fused(one, other)
+        graded_anyway = {*one[:5], *other[:5]}
+        # All of the tail is drawn: what is above rank 6 in the fused order, and in no list's first 5, is a part of it.
+        expected = {p: rank for rank, p in enumerate(order[:25], 1) if p not in graded_anyway}
+        assert {p: origin.rank for p, origin in tails[query].items()} == expected
+        assert rs.Run.fused([{query: one}, {query: other}])[query] == order
+        for passage, origin in tails[query].items():
+            lists = {"pool 1": one, "pool 2": other}
+            assert origin.detail["runs"] == {n: row.index(passage) + 1 for n, row in lists.items() if passage in row}
+        assert not controls[query].keys() & (graded_anyway | expected.keys())
+        above += sum(rank <= 5 for rank in expected.values())
+    assert above > 0
+    assert "down to rank 25 of the fused pools, without the first 5 ranks of each, 90 for each query" in str(done)
+    assert done.to_dict()["tail"]["fused"] is True
+
+
+def test_a_tail_of_a_store_from_before_there_was_an_order_is_read(tmp_path) -> None:
+    graded(tmp_path)
+    before = Draw("tail", "pool 1+pool 2", 12, {"first": 4, "last": 12, "drawn": 1, "seed": 7})
+    graded(tmp_path, pool_depth=6)
+    with Store(tmp_path / "l.db") as store:
+        store.put_origins([("q0", "d03", Origin(before, 4, {"of": 9, "drawn": 1}))])
+    labels = rs.read_qrels(tmp_path / "l.db")
+    assert labels.origins.tail_ranks == (4, 12)
+    assert labels.origins.tail_size.max() == 9
+    graded(tmp_path, tail="15:4")
+    assert rs.read_qrels(tmp_path / "l.db").origins.tail_ranks == (4, 15)
+    assert origins_of_draw(tmp_path / "l.db", before) == {("q0", "d03"): 4}
+
+
+def origins_of_draw(path, draw):
+    with Store(path, read_only=True) as store:
+        return {
+            (query, passage): o.rank for query, passage, o in store.origins() if o.draw.fingerprint == draw.fingerprint
+        }
 
 
 def test_the_same_command_draws_the_same_pairs_and_grades_nothing_anew(tmp_path) -> None:

@@ -193,7 +193,7 @@ def test_the_estimate_of_relevant_passages_outside_holds_the_truth(world) -> Non
         drawn = world.draw("random:5", seed=seed).tasks[0].drawn
         people = {pair: 5 if pair in relevant else 1 for pair in drawn}
         with Store(world.store, read_only=True) as store:
-            found = random_draw(5, {}, store, world.passages, depth=10, seed=seed).estimate(people)
+            found = random_draw(5, (), store, world.passages, depth=10, seed=seed).estimate(people)
         held += found.low <= 30 <= found.high
         assert found.graded == 100
     assert held >= 55
@@ -207,14 +207,14 @@ def test_the_estimate_of_relevant_passages_in_unequal_tails_holds_the_truth(
 ) -> None:
     """Lists that end at rank 10 (an empty tail), 18 or 200, and other shares of relevant passages in each."""
     random = np.random.default_rng(11)
-    ranks = {f"q{i}": {f"p{i}-{rank}": rank for rank in range(1, (11, 19, 201)[i % 3])} for i in range(60)}
-    shares = dict(zip(ranks, (relevant_of_short, relevant_of_short, relevant_of_long) * 20, strict=True))
-    grades = {(q, p): 5 if random.random() < shares[q] else 1 for q, row in ranks.items() for p in row}
-    truth = sum(grades[q, p] == 5 for q, row in ranks.items() for p, rank in row.items() if rank > 10) / 60
+    run = {f"q{i}": [f"p{i}-{rank}" for rank in range((10, 18, 200)[i % 3])] for i in range(60)}
+    shares = dict(zip(run, (relevant_of_short, relevant_of_short, relevant_of_long) * 20, strict=True))
+    grades = {(q, p): 5 if random.random() < shares[q] else 1 for q, row in run.items() for p in row}
+    truth = sum(grades[q, p] == 5 for q, row in run.items() for p in row[10:]) / 60
     held, means = 0, []
     with Store(tmp_path / "none.db") as store:
         for seed in range(100):
-            drawn = tail_draw(200, 5, ranks, store, depth=10, seed=seed)
+            drawn = tail_draw(200, 5, [("run", rs.Run.from_dict(run))], store, depth=10, seed=seed)
             found = drawn.estimate({pair: grades[pair] for pair in drawn.pairs})
             assert (found.queries, found.empty, found.unlabelled, found.graded) == (60, 20, 0, 200)
             assert found.mean == pytest.approx(sum(w * (grades[pair] == 5) for pair, w in drawn.pairs.items()) / 60)
@@ -226,9 +226,9 @@ def test_the_estimate_of_relevant_passages_in_unequal_tails_holds_the_truth(
 
 
 def test_queries_without_a_labelled_passage_are_left_out_of_the_estimate(tmp_path) -> None:
-    ranks = {f"q{i}": {f"p{i}-{rank}": rank for rank in range(1, 21 + 20 * i)} for i in range(3)}
+    run = rs.Run.from_dict({f"q{i}": [f"p{i}-{rank}" for rank in range(20 + 20 * i)] for i in range(3)})
     with Store(tmp_path / "none.db") as store:
-        drawn = tail_draw(100, 5, ranks, store, depth=10, seed=7)
+        drawn = tail_draw(100, 5, [("run", run)], store, depth=10, seed=7)
     assert drawn.estimate({}).sentence == ("3 queries: on average 30 passages are in the tail, and nobody labelled any")
     labelled = [pair for pair in drawn.pairs if pair[0] == "q0"] + [pair for pair in drawn.pairs if pair[0] == "q1"][:2]
     found = drawn.estimate({pair: 5 if pair[0] == "q1" else 1 for pair in labelled})
@@ -249,6 +249,32 @@ def test_a_tail_is_drawn_below_the_lists_with_its_size(world) -> None:
     with Store(world.store, read_only=True) as store:
         details = [origin.detail["of"] for _, _, origin in store.origins() if origin.draw.kind == "tail"]
     assert details == [5] * 40
+
+
+def test_a_tail_of_several_lists_has_the_ranks_of_their_fused_order(tmp_path) -> None:
+    bm25, dense = ["a", "b", "c", "d", "e", "f"], ["g", "d", "h", "c", "i"]
+    lists = [("bm25", rs.Run.from_dict({"q": bm25})), ("dense", rs.Run.from_dict({"q": dense}))]
+    with Store(tmp_path / "none.db") as store:
+        drawn = tail_draw(8, 9, lists, store, depth=2, seed=7)
+    # d: 1/64 + 1/62; c: 1/63 + 1/64; g, a: 1/61; b: 1/62; h: 1/63; i, e: 1/65; f: 1/66.
+    order = ["d", "c", "g", "a", "b", "h", "i", "e", "f"]
+    assert rs.Run.fused([run for _, run in lists])["q"] == order
+    found = {passage: (origin.rank, origin.detail["runs"]) for _, passage, origin in drawn.origins}
+    assert found == {
+        "c": (2, {"bm25": 3, "dense": 4}),
+        "h": (6, {"dense": 3}),
+        "i": (7, {"dense": 5}),
+        "e": (8, {"bm25": 5}),
+    }
+    (draw,) = {origin.draw.fingerprint: origin.draw for _, _, origin in drawn.origins}.values()
+    assert (draw.source, draw.how["order"]) == ("bm25+dense", "reciprocal rank fusion")
+    with Store(tmp_path / "none.db") as store:
+        alone = tail_draw(5, 9, lists[:1], store, depth=2, seed=7)
+    assert {(p, o.rank, "runs" in o.detail, o.draw.source) for _, p, o in alone.origins} == {
+        ("c", 3, False, "bm25"),
+        ("d", 4, False, "bm25"),
+        ("e", 5, False, "bm25"),
+    }
 
 
 def test_random_passages_by_people_stay_out_of_a_judges_figures(world) -> None:

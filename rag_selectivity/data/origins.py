@@ -44,7 +44,8 @@ class LabelOrigins:
     tail_size : int64[judgments]
         For a pair drawn from a tail: the number of passages that its query's tail has, drawn or not; else 0.
     tail_ranks : (first, last) or None
-        The ranks that tails were drawn from, from 1, both included.
+        The ranks that tails were drawn from, from 1, both included: of one run, or of several fused. Of several, what
+        the fused order has above the first rank and no run has there is a part of the tail.
     pools : {name of a run: depth or None}
         The runs whose top ranks were graded; None: whole lists.
     judges, annotators : {name: number of its grades}

@@ -11,7 +11,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.golden.deciding import Deciding, deciding, deciding_pairs
 from rag_selectivity.golden.disagreeing import disagreement_draw, grades_of_judges
-from rag_selectivity.golden.outside import OutsideDraw, OutsideEstimate, Ranks, random_draw, tail_draw
+from rag_selectivity.golden.outside import Lists, OutsideDraw, OutsideEstimate, random_draw, tail_draw
 from rag_selectivity.grading.annotation.drawing import DRAWS as DRAWS_OF_ANNOTATE
 from rag_selectivity.grading.annotation.making import (
     draw_source,
@@ -25,7 +25,7 @@ from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.drawing import CorpusOrder
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import TARGETED_DRAWS, Origin, Store, label_rows
-from rag_selectivity.io.reading import pool_names, ranked_rows, run_of
+from rag_selectivity.io.reading import pool_names, run_of
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.wording import counted
 
@@ -98,7 +98,8 @@ def draw_tasks(
         `random:N`
             N random passages of the corpus for each query, outside of what was retrieved (origin `control`).
         `tail:LAST:N`
-            N random passages for each query from the ranks below `list_depth` down to `LAST` (origin `tail`).
+            N random passages for each query from the ranks below `list_depth` down to `LAST` (origin `tail`). Several
+            lists are fused: see `tail_draw`.
         `calibrate:N`, `agree:N`, `outside:N`, `file:FILE`
             As in `make_tasks`.
     measure, choice, corpus_size
@@ -138,15 +139,16 @@ def draw_tasks(
             seed=seed,
         )
         return Drawn(tuple(made))
-    lists = {name: run_of(run) for name, run in (runs or {}).items()}
+    by_name = {name: run_of(run) for name, run in (runs or {}).items()}
+    lists = [*by_name.items(), *zip(pool_names(pools), map(run_of, pools), strict=True)]
     chosen = _chosen(
         store,
         draw,
         kind,
         numbers,
         _Given(
+            by_name,
             lists,
-            [run_of(pool) for pool in pools],
             corpus,
             list_depth,
             measure,
@@ -165,13 +167,13 @@ def draw_tasks(
         draw,
         queries=queries,
         corpus=corpus,
-        lists=[*lists.items(), *zip(pool_names(pools), map(run_of, pools), strict=True)],
+        lists=lists,
         annotators=annotators,
         overlap=overlap,
         repeats=repeats,
         rubric=by,
         seed=seed,
-        how={"depth": list_depth, "runs": sorted(lists), **chosen.how},
+        how={"depth": list_depth, "runs": sorted(by_name), **chosen.how},
     )
     if kind not in ("random", "tail"):
         warn_of_another_rubric(store, judges, by)
@@ -187,7 +189,7 @@ class _Given:
     """What a draw may use."""
 
     runs: Mapping[str, Run]
-    pools: Sequence[Run]
+    lists: Lists
     corpus: Any
     depth: int
     measure: str
@@ -196,16 +198,6 @@ class _Given:
     judges: Sequence[str] | None
     rule: str | None
     seed: int
-
-    @property
-    def ranks(self) -> Ranks:
-        """The best rank of each passage in the runs and pools."""
-        ranks: dict[str, dict[str, int]] = {}
-        for run in (*self.runs.values(), *self.pools):
-            for query, passage, rank in ranked_rows(run):
-                of_query = ranks.setdefault(query, {})
-                of_query[passage] = min(rank, of_query.get(passage, rank))
-        return ranks
 
 
 @dataclass(frozen=True)
@@ -239,10 +231,10 @@ def _chosen(store: Store, draw: str, kind: str, numbers: tuple[int, ...], given:
     if kind == "decide":
         return _deciding(store, numbers[0], given)
     if kind == "random":
-        drawn = random_draw(numbers[0], given.ranks, store, given.corpus, depth=given.depth, seed=given.seed)
+        drawn = random_draw(numbers[0], given.lists, store, given.corpus, depth=given.depth, seed=given.seed)
     else:
         last, each = numbers
-        drawn = tail_draw(last, each, given.ranks, store, depth=given.depth, seed=given.seed)
+        drawn = tail_draw(last, each, given.lists, store, depth=given.depth, seed=given.seed)
     return _outside(store, drawn, kind)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -12,17 +12,19 @@ import numpy as np
 
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.origins import Chosen
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.designs import DrawnPair, Pair
-from rag_selectivity.grading.drawing import CorpusOrder, pair_number
+from rag_selectivity.grading.drawing import CorpusOrder, Tail, how_of_tail, pair_number
 from rag_selectivity.grading.labels_format import LabelStore
 from rag_selectivity.grading.store import Draw, Origin, Store
+from rag_selectivity.io.reading import ranked_lists, ranked_rows
 from rag_selectivity.statistics.sampled_totals import SampledTotal
 from rag_selectivity.wording import counted
 
 _RELEVANT = scale_named("utility").relevant_from
-#: {query: {passage: best rank}}.
-Ranks = Mapping[str, Mapping[str, int]]
+#: (name, list) of what was retrieved.
+Lists = Sequence[tuple[str, Run]]
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class OutsideEstimate:
         )
 
 
-def random_draw(each: int, ranks: Ranks, store: Store, corpus: Any, *, depth: int, seed: int) -> OutsideDraw:
+def random_draw(each: int, lists: Lists, store: Store, corpus: Any, *, depth: int, seed: int) -> OutsideDraw:
     """Passages of the corpus that are neither labelled as retrieved nor in the top K of a list, drawn at random.
 
     The draw depends on the seed, the query and the ids alone: a larger draw contains a smaller one. The pairs get the
@@ -148,7 +150,7 @@ def random_draw(each: int, ranks: Ranks, store: Store, corpus: Any, *, depth: in
     """
     if corpus is None:
         raise InputError("--draw random draws from the corpus: give it with --corpus FILE")
-    taken = _retrieved(store, {query: {p for p, r in row.items() if r <= depth} for query, row in ranks.items()})
+    taken = _retrieved(store, lists, depth)
     ids = CorpusOrder.of(corpus)
     draw = Draw("control", how={"drawn": each, "corpus_size": len(ids), "seed": seed, "below": depth, "by": "people"})
     pairs: dict[Pair, float] = {}
@@ -160,8 +162,11 @@ def random_draw(each: int, ranks: Ranks, store: Store, corpus: Any, *, depth: in
     return OutsideDraw(pairs, tuple((*pair, Origin(draw, None, {"drawn": each})) for pair in pairs))
 
 
-def tail_draw(last: int, each: int, ranks: Ranks, store: Store, *, depth: int, seed: int) -> OutsideDraw:
-    """Passages of the ranks K + 1 to `last` of each query's lists that are not labelled as retrieved, drawn at random.
+def tail_draw(last: int, each: int, lists: Lists, store: Store, *, depth: int, seed: int) -> OutsideDraw:
+    """Passages of each query's lists below their first K ranks and down to `last`, drawn at random.
+
+    Ranks are those of the list, or of several lists fused (`Run.fused`). What a list has in its first K ranks, or is
+    labelled as retrieved, is left out. The store keeps which of several lists hold a drawn passage, and at which ranks.
 
     The draw depends on the seed and the ids alone: a larger draw contains a smaller one. The pairs get the origin
     `tail`.
@@ -171,20 +176,22 @@ def tail_draw(last: int, each: int, ranks: Ranks, store: Store, *, depth: int, s
     InputError
         If there are no lists, or `last` is not below K.
     """
-    if not ranks:
+    if not lists:
         raise InputError("--draw tail draws from the ranks below K of lists: give --run FILE")
     if last <= depth:
         raise InputError(
             f"--draw tail:{last}:{each} ends at rank {last}, and the lists count down to rank {depth} (--list-depth): "
             f"give a deeper tail"
         )
-    taken = _retrieved(store, {query: {p for p, r in row.items() if r <= depth} for query, row in ranks.items()})
-    how = {"first": depth + 1, "last": last, "drawn": each, "seed": seed, "by": "people"}
-    draw = Draw("tail", "", last, how)
+    taken = _retrieved(store, lists, depth)
+    fused = len(lists) > 1
+    order = Run.fused([run for _, run in lists]).without_scores() if fused else lists[0][1]
+    how = how_of_tail(Tail(depth + 1, last, each), fused=fused, seed=seed)
+    draw = Draw("tail", "+".join(name for name, _ in lists), last, {**how, "by": "people"})
     pairs: dict[Pair, float] = {}
     origins, empty = [], 0
-    for query, row in sorted(ranks.items()):
-        of_tail = {p: r for p, r in row.items() if r <= last and p not in taken.get(query, ())}
+    for query, row in sorted(ranked_lists(order, last)):
+        of_tail = {p: r for r, p in reversed(list(enumerate(row, 1))) if p not in taken.get(query, ())}
         ordered = sorted(of_tail, key=lambda passage: (pair_number(seed, "tail", query, passage), passage))
         chosen = ordered[:each]
         empty += not chosen
@@ -192,12 +199,27 @@ def tail_draw(last: int, each: int, ranks: Ranks, store: Store, *, depth: int, s
             pairs[query, passage] = len(ordered) / len(chosen)
             detail = {"of": len(ordered), "drawn": len(chosen)}
             origins.append((query, passage, Origin(draw, of_tail[passage], detail)))
+    if fused:
+        origins = _with_runs(origins, lists)
     return OutsideDraw(pairs, tuple(origins), empty, "in the tail")
 
 
-def _retrieved(store: Store, listed: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """{query: passages} in the lists, or with a label that no random draw from outside gave it."""
-    taken = {query: set(passages) for query, passages in listed.items()}
+def _with_runs(origins: Sequence[tuple[str, str, Origin]], lists: Lists) -> list[tuple[str, str, Origin]]:
+    """The origins with the rank of each passage in the lists that hold it."""
+    runs: dict[Pair, dict[str, int]] = {(query, passage): {} for query, passage, _ in origins}
+    for name, run in lists:
+        for query, passage, rank in ranked_rows(run):
+            if (query, passage) in runs:
+                runs[query, passage].setdefault(name, rank)
+    return [(q, p, replace(origin, detail={**origin.detail, "runs": runs[q, p]})) for q, p, origin in origins]
+
+
+def _retrieved(store: Store, lists: Lists, depth: int) -> dict[str, set[str]]:
+    """{query: passages} in the top ranks of lists, or with a label that no random draw from outside gave it."""
+    taken: dict[str, set[str]] = {}
+    for _, run in lists:
+        for query, passages in ranked_lists(run, depth):
+            taken.setdefault(query, set()).update(passages)
     if any(row["graded"] for row in store.judges()) or store.people():
         labels = LabelStore().read_whole(store.path)
         inside = np.ones(len(labels.query), bool)

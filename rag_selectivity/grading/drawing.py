@@ -7,7 +7,7 @@ larger draw contains the smaller one, and the order of a file does not matter.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -82,13 +82,19 @@ def check_controls(controls: Any) -> int:
     return controls
 
 
-def draw_tail(pool: Pool, tail: Tail, source: str, seed: int) -> DrawnPart:
-    """Draw passages of a pool's tail into it. A query whose tail is short or empty gives what it has."""
+def draw_tail(pool: Pool, tail: Tail, runs: Sequence[str], seed: int) -> DrawnPart:
+    """Draw passages of a pool's tail into it. A query whose tail is short or empty gives what it has.
+
+    The ranks are those of the run, or of several runs fused. The tail holds what these have down to its last rank and
+    no run has in its top ranks, which are graded. Fused, such a passage can come before some of the graded ones. The
+    store keeps which of several runs lists a drawn passage, and at which rank.
+    """
+    fused = len(runs) > 1
     depths = pool.depths()
     sizes: dict[str, int] = {}
 
     def drawn() -> Iterator[DrawnPair]:
-        with closing(pool.listed(tail.first, tail.last)) as listed:
+        with closing(pool.below(tail.last)) as listed:
             for query, rows in groupby(listed, key=itemgetter(0)):
                 ordered = sorted(
                     (pair_number(seed, "tail", query, passage), passage, rank) for _, passage, rank in rows
@@ -96,26 +102,37 @@ def draw_tail(pool: Pool, tail: Tail, source: str, seed: int) -> DrawnPart:
                 sizes[query] = len(ordered)
                 detail = {"of": len(ordered), "drawn": min(tail.drawn, len(ordered))}
                 for _, passage, rank in ordered[: tail.drawn]:
-                    yield DrawnPair(query, passage, rank, _position(seed, query, passage, depths), detail)
+                    runs_of = {"runs": pool.ranks_of(query, passage)} if fused else {}
+                    position = _position(seed, query, passage, depths)
+                    yield DrawnPair(query, passage, rank, position, {**detail, **runs_of})
 
-    how = {"first": tail.first, "last": tail.last, "drawn": tail.drawn, "seed": seed}
-    pairs = pool.add_drawn(drawn(), Draw("tail", source, tail.last, how), TAIL)
+    how = how_of_tail(tail, fused=fused, seed=seed)
+    pairs = pool.add_drawn(drawn(), Draw("tail", "+".join(runs), tail.last, how), TAIL)
     short = sum(size < tail.drawn for size in sizes.values())
     return DrawnPart(
         pairs=pairs,
         queries=len(depths),
         each=tail.drawn,
         ranks=(tail.first, tail.last),
+        fused=fused,
         without=len(depths) - len(sizes),
         short=short,
     )
 
 
-def draw_controls(pool: Pool, corpus: Any, controls: int, seed: int, last: int | None) -> DrawnPart:
-    """Draw passages of the corpus into a pool: any but those of the ranks 1 to `last` of their query's lists.
+def how_of_tail(tail: Tail, *, fused: bool, seed: int) -> dict[str, Any]:
+    """How a tail is drawn, as a store keeps it. Without an order, the ranks are those of one run.
 
-    These ranks are those that were chosen for grading, or drawn from: the pool and its tail (None: whole lists). So
-    every passage of the corpus is graded, drawn from, or stands behind the controls.
+    In stores from before there was an order, those of several runs are the best in any of them.
+    """
+    how = {"first": tail.first, "last": tail.last, "drawn": tail.drawn, "seed": seed}
+    return {**how, "order": "reciprocal rank fusion"} if fused else how
+
+
+def draw_controls(pool: Pool, corpus: Any, controls: int, seed: int, last: int | None) -> DrawnPart:
+    """Draw passages of the corpus into a pool: any but those that are graded anyway, or in the tail down to `last`.
+
+    So every passage of the corpus is graded, drawn from, or stands behind the controls.
 
     Raises
     ------
@@ -126,9 +143,9 @@ def draw_controls(pool: Pool, corpus: Any, controls: int, seed: int, last: int |
     passages = CorpusOrder.of(corpus)
 
     def drawn() -> Iterator[DrawnPair]:
-        with closing(pool.listed(1, last)) as lists:
+        with closing(pool.down_to(last)) as lists:
             for query, rows in groupby(lists, key=itemgetter(0)):
-                listed = {passage for _, passage, _ in rows}
+                listed = {passage for _, passage in rows}
                 passages.check(query, listed, controls)
                 for passage in islice(passages.others(query, listed, seed), controls):
                     position = _position(seed, query, passage, depths)

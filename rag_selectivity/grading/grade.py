@@ -77,9 +77,10 @@ def grade(
     pool_depth : int, optional
         Ranks of each run to grade; default: all.
     tail : str, optional
-        Passages to draw at random from the ranks below, as `LAST:COUNT`: "200:10" draws ten passages of each query
-        from the ranks pool_depth + 1 to 200 of any run, without those that another run has in its top ranks. It needs
-        a pool_depth. A query with fewer such passages gives what it has; `Grading.tail` counts such queries.
+        Passages to draw at random from the ranks below, as `LAST:COUNT`: "200:10" draws ten passages of each query from
+        the ranks pool_depth + 1 to 200. Several runs are fused (`Run.fused`): it then draws from the fused order down
+        to rank 200, without what any run has in its top ranks. It needs a pool_depth. A query with fewer such passages
+        gives what it has; `Grading.tail` counts such queries.
     controls : int
         Passages of the corpus to draw at random for each query, from those outside its pool and its tail. Their
         grades show how often the judge calls a random passage relevant.

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.drawing import Tail, check_controls, draw_controls, draw_tail
 from rag_selectivity.grading.store import Draw, Store
 from rag_selectivity.grading.store.pool import Pool, PoolTexts
-from rag_selectivity.io.reading import pool_names, ranked_rows
+from rag_selectivity.io.reading import pool_names, ranked_rows, run_of
 from rag_selectivity.io.texts import checked_texts, read_texts
 from rag_selectivity.results.grading import DrawnPart
 from rag_selectivity.wording import counted
@@ -52,19 +53,23 @@ def load_pool(
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
         raise InputError(f"pool_depth must be a whole number ≥ 1, got {depth!r}")
     below = None if tail is None else Tail.parse(tail, depth)
-    draws = bool(check_controls(controls)) or below is not None
+    check_controls(controls)
     loaded = store.new_pool()
     tail_part = control_part = None
     with loaded.filling():
         names = pool_names(pools)
-        for name, pool in zip(names, pools, strict=True):
-            draw = Draw("pool", name, depth)
-            if draws:
-                loaded.add_list(ranked_rows(pool), draw)
-            else:
+        draws = [Draw("pool", name, depth) for name in names]
+        if below is None:
+            for draw, pool in zip(draws, pools, strict=True):
                 loaded.add_pairs(ranked_rows(pool, depth), draw)
-        if below is not None:
-            tail_part = draw_tail(loaded, below, "+".join(names), seed)
+        else:
+            # Several pools are fused with all of their lists in memory.
+            lists = pools if len(pools) == 1 else [run_of(pool) for pool in pools]
+            for draw, pool in zip(draws, lists, strict=True):
+                loaded.add_list(ranked_rows(pool), draw)
+            if len(lists) > 1:
+                loaded.add_fused(ranked_rows(Run.fused(lists).without_scores()))
+            tail_part = draw_tail(loaded, below, names, seed)
         if controls:
             control_part = draw_controls(loaded, corpus, controls, seed, depth if below is None else below.last)
         _load_texts(loaded.query_texts(), queries, "queries", QUERY_NAMES)

@@ -43,9 +43,13 @@ def drawn_lines(grading: Grading) -> Iterator[str]:
     if tail is not None and tail.ranks is not None:
         lacks = [(tail.without, "no such rank"), (tail.short, f"fewer than {tail.each} such passages")]
         told = [f"{counted(count, 'query has', 'queries have')} {what}" for count, what in lacks if count]
+        first, last = tail.ranks
+        source = f"from ranks {first} to {last}"
+        if tail.fused:
+            source = f"down to rank {last} of the fused pools, without the first {counted(first - 1, 'rank')} of each"
         yield (
-            f"tail: {counted(tail.pairs, 'pair')} drawn from ranks {tail.ranks[0]} to {tail.ranks[1]}, {tail.each} for "
-            f"each query{'; ' if told else ''}{' and '.join(told)}"
+            f"tail: {counted(tail.pairs, 'pair')} drawn {source}, {tail.each} for each query{'; ' if told else ''}"
+            f"{' and '.join(told)}"
         )
     if controls is not None:
         size = counted(controls.corpus_size or 0, "passage")

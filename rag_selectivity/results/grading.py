@@ -78,7 +78,9 @@ class DrawnPart:
     each : int
         Pairs to draw for each query.
     ranks : (first, last) or None
-        Ranks that a tail was drawn from.
+        Ranks that a tail was drawn from: below the first ones, which are graded, down to the last.
+    fused : bool
+        Whether the last rank is that of several pools fused.
     corpus_size : int or None
         Passages that controls were drawn from.
     without, short : int
@@ -89,6 +91,7 @@ class DrawnPart:
     queries: int
     each: int
     ranks: tuple[int, int] | None = None
+    fused: bool = False
     corpus_size: int | None = None
     without: int = 0
     short: int = 0

@@ -24,7 +24,7 @@ class GradedPair:
     Attributes
     ----------
     drawn : str
-        `bm25:10 dense:3` (its ranks in the runs of the pool), `tail:23:15` (its rank below the pool, and how many
+        `bm25:10 dense:3` (its ranks in the runs of the pool), `tail:23:15` (its best rank in the runs, and how many
         passages the query has there), `control` (from the corpus at random), or `expected` (in no draw: the passage
         from which the question was written).
     first, second : int

@@ -18,6 +18,8 @@ from rag_selectivity.grading.store.schema import one_moment
 _UNKNOWN = Draw("unknown")
 #: Pairs that one statement writes; other processes wait for it.
 _AT_ONCE = 2000
+#: In the place of a list: the order of all lists fused.
+_FUSED = -1
 #: The parts of a pool: the top ranks of its runs, what was drawn from the ranks below, and from the rest of the corpus.
 TOP, TAIL, CONTROL = 0, 1, 2
 
@@ -29,7 +31,7 @@ class DrawnPair(NamedTuple):
     ----------
     query, passage : str
     rank : int or None
-        Its best rank in the runs, from 1.
+        Its rank in the run, or in the fused runs, from 1.
     position : float
         Its place in the order of asking, among the ranks of the query's other pairs.
     detail : mapping
@@ -64,9 +66,10 @@ class Pool:
             " PRIMARY KEY (query_id, passage_id, draw)) WITHOUT ROWID"
         )
         connection.execute(
-            "CREATE TEMP TABLE listed (query_id TEXT NOT NULL, passage_id TEXT NOT NULL, rank INTEGER NOT NULL,"
-            " PRIMARY KEY (query_id, passage_id)) WITHOUT ROWID"
+            "CREATE TEMP TABLE listed (query_id TEXT NOT NULL, passage_id TEXT NOT NULL, list INTEGER NOT NULL,"
+            " rank INTEGER NOT NULL, PRIMARY KEY (query_id, passage_id, list)) WITHOUT ROWID"
         )
+        self._order = _FUSED
 
     def filling(self) -> AbstractContextManager[None]:
         """Commit everything that is added in the block, or nothing."""
@@ -87,24 +90,50 @@ class Pool:
     def add_list(self, rows: Iterable[tuple[str, str, int]], draw: Draw) -> None:
         """Add (query id, passage id, rank) rows of a whole run: the pairs down to the depth of the draw are graded.
 
-        The others can be drawn from; see `listed`.
+        The others can be drawn from; see `below`. Of several lists, their order is needed too: see `add_fused`.
         """
+        self._order = self._number(draw)
         waiting = iter(rows)
         while some := list(islice(waiting, _AT_ONCE)):
-            self._connection.executemany(
-                "INSERT INTO listed VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET rank = excluded.rank"
-                " WHERE excluded.rank < rank",
-                some,
-            )
+            self._add_ranks(some, self._order)
             self.add_pairs((row for row in some if draw.depth is None or row[2] <= draw.depth), draw)
 
-    def listed(self, first: int = 1, last: int | None = None) -> Generator[tuple[str, str, int], None, None]:
-        """(query id, passage id, best rank) rows of `add_list` with these ranks, in the order of the ids."""
-        yield from self._connection.execute(
-            "SELECT query_id, passage_id, rank FROM listed WHERE rank >= ?1 AND (?2 IS NULL OR rank <= ?2)"
-            " ORDER BY query_id, passage_id",
-            (first, last),
+    def add_fused(self, rows: Iterable[tuple[str, str, int]]) -> None:
+        """Add (query id, passage id, rank) rows of all lists fused, whose ranks are then those of the tail."""
+        self._order = _FUSED
+        self._add_ranks(rows, _FUSED)
+
+    def _add_ranks(self, rows: Iterable[tuple[str, str, int]], number: int) -> None:
+        self._connection.executemany(
+            f"INSERT INTO listed VALUES (?, ?, {number}, ?) ON CONFLICT DO UPDATE SET rank = excluded.rank"
+            " WHERE excluded.rank < rank",
+            rows,
         )
+
+    def below(self, last: int) -> Generator[tuple[str, str, int], None, None]:
+        """(query id, passage id, rank) rows down to a rank, without the pairs that are graded anyway, by their ids."""
+        yield from self._connection.execute(
+            "SELECT query_id, passage_id, rank FROM listed WHERE list = ? AND rank <= ? AND NOT EXISTS (SELECT 1"
+            " FROM pool WHERE pool.query_id = listed.query_id AND pool.passage_id = listed.passage_id"
+            f" AND part = {TOP}) ORDER BY query_id, passage_id",
+            (self._order, last),
+        )
+
+    def down_to(self, last: int | None) -> Generator[tuple[str, str], None, None]:
+        """(query id, passage id) rows by their ids: the pairs that are graded anyway, and the lists down to a rank."""
+        yield from self._connection.execute(
+            f"SELECT query_id, passage_id FROM pool WHERE part = {TOP} UNION"
+            " SELECT query_id, passage_id FROM listed WHERE list = ? AND rank <= ? ORDER BY query_id, passage_id",
+            (self._order, last),
+        )
+
+    def ranks_of(self, query: str, passage: str) -> dict[str, int]:
+        """{name of a run: rank} of the runs of `add_list` that list a passage."""
+        rows = self._connection.execute(
+            f"SELECT list, rank FROM listed WHERE query_id = ? AND passage_id = ? AND list != {_FUSED}",
+            (query, passage),
+        )
+        return {self._draws[number].source: rank for number, rank in rows}
 
     def depths(self) -> dict[str, int]:
         """{query id: its deepest rank in the pool}."""
