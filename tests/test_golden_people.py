@@ -599,6 +599,11 @@ def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
         (("--draw", "disagree:0"), "--draw disagree:0: disagree takes a whole number ≥ 1, got '0'"),
         (("--draw", "tail:5"), "tail takes a last rank and a number, as in tail:200:5, got '5'"),
         (("--draw", "tail:5:2", "--run", "bm25.trec"), "ends at rank 5, and the lists count down to rank 10"),
+        (
+            ("--draw", "random:99999"),
+            "99,999 controls cannot be drawn for query 'question-0': the corpus has 500 passages, and 480 of them are "
+            "outside the query's pool; lower N of random:N, or give the whole corpus",
+        ),
         (("--draw", "tail:50:2"), "--draw tail draws from the ranks below K of lists: give --run FILE"),
         (
             ("--draw", "decide:5", "--judge", "strict-judge", "--run", "bm25.trec"),

@@ -155,7 +155,7 @@ def random_draw(each: int, lists: Lists, store: Store, corpus: Any, *, depth: in
     draw = Draw("control", how={"drawn": each, "corpus_size": len(ids), "seed": seed, "below": depth, "by": "people"})
     pairs: dict[Pair, float] = {}
     for query, passages in sorted(taken.items()):
-        ids.check(query, passages, each)
+        ids.check(query, passages, each, "N of random:N")
         outside = ids.outside(passages)
         for passage in islice(ids.others(query, passages, seed), each):
             pairs[query, passage] = outside / each

@@ -183,8 +183,8 @@ class CorpusOrder:
     def __len__(self) -> int:
         return len(self._hashes)
 
-    def check(self, query: str, listed: set[str], controls: int) -> None:
-        """Refuse a corpus that holds too few passages outside the pool of a query."""
+    def check(self, query: str, listed: set[str], controls: int, number: str = "controls (--controls)") -> None:
+        """Refuse a corpus that holds too few passages outside the pool of a query; `number` names what to lower."""
         if len(self) >= len(listed) + controls:
             return
         others = self.outside(listed)
@@ -192,7 +192,7 @@ class CorpusOrder:
             raise InputError(
                 f"corpus: {counted(controls, 'control')} cannot be drawn for query {examples([query])}: the corpus has "
                 f"{counted(len(self), 'passage')}, and {others:,} of them are outside the query's pool; lower "
-                f"controls (--controls), or give the whole corpus"
+                f"{number}, or give the whole corpus"
             )
 
     def outside(self, listed: set[str]) -> int:
