@@ -289,6 +289,23 @@ def test_random_passages_by_people_stay_out_of_a_judges_figures(world) -> None:
     assert {(q, p) for q in own for p in own[q]} == pairs_in(task)
 
 
+def test_random_passages_of_people_who_graded_the_lists_too_make_the_baseline(world) -> None:
+    """R is sampled: what people call relevant outside is found by a random draw too."""
+    runs = {"bm25": {q: row[:10] for q, row in world.run.items()}}
+    (listed,) = world.draw("agree:400", repeats=0, judges=["strict-judge"]).tasks
+    world.answer(listed, lambda pair, true: 5 if pair[1] == world.run[pair[0]][0] else 1)
+    (outside,) = world.draw("random:3", runs=runs, repeats=0).tasks
+    chosen = set(sorted(pairs_in(outside))[::6])
+    world.answer(outside, lambda pair, true: 5 if pair in chosen else 1, name="outside.json")
+    labels = rs.read_qrels(world.store, judges=["person"])
+    options = {"measures": ["BoR"], "depths": [10], "scale": "utility", "corpus_size": len(world.passages)}
+    bits = rs.evaluate(labels, runs, **options)["BoR@10"]
+    assert bits.basis == "with controls"
+    # One of six random passages is relevant: a draw of ten nearly always finds one, as the lists do.
+    assert bits.as_judged > 4
+    assert bits.value < 1
+
+
 # -- targeted labels are no sample ------------------------------------------------------------------------
 
 
