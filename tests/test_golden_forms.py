@@ -19,6 +19,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.golden import GoldenSet, build, export, import_set
 from rag_selectivity.golden.forms import FORMS
 from rag_selectivity.golden.forms.side import SIDE
+from tests.forked_cli import run_command
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
@@ -106,9 +107,12 @@ def test_the_form_alone_holds_what_it_says(form, golden, tmp_path) -> None:
     (tmp_path / "form" / SIDE).unlink()
     with pytest.raises(InputError, match="give form"):
         import_set(tmp_path / "form", tmp_path / "again")
-    back = import_set(tmp_path / "form", tmp_path / "again", form, annotator="who", licence="CC0")
+    mapped = FORMS[form].grade_map and {0: 1, 1: 4, 2: 5}
+    back = import_set(tmp_path / "form", tmp_path / "again", form, annotator="who", licence="CC0", grade_map=mapped)
     assert not back.is_lossless
     grades = golden.qrels().to_dict()
+    if mapped:
+        grades = {q: {p: max(grade, 1) if grade >= 4 else 1 for p, grade in of.items()} for q, of in grades.items()}
     if not FORMS[form].holds_grades:
         grades = {q: {p: 4 for p, grade in of_query.items() if grade >= 4} for q, of_query in grades.items()}
     ids = {row["query_id"]: row["text"] for row in back.golden.queries}
@@ -132,6 +136,10 @@ def test_grades_of_another_scale_need_a_map(tmp_path) -> None:
         import_set(place, tmp_path / "set", "trec")
     with pytest.raises(InputError, match=r"qrels\.trec:2: .* grade 3 is not in the grade map"):
         import_set(place, tmp_path / "set", "trec", grade_map={0: 1})
+    (place / "qrels.trec").write_text("q1 0 d2 1\nq1 0 d1 2\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"no grade is 4 or 5 \(the highest is 2\)"):
+        import_set(place, tmp_path / "set", "trec")
+    (place / "qrels.trec").write_text("q1 0 d1 0\nq1 0 d2 3\n", encoding="utf-8")
     back = import_set(place, tmp_path / "set", "trec", grade_map={0: 1, 3: 5})
     assert back.golden.qrels().to_dict() == {"q1": {"d1": 1, "d2": 5}}
 
@@ -139,10 +147,25 @@ def test_grades_of_another_scale_need_a_map(tmp_path) -> None:
 # -- the real frameworks -------------------------------------------------------------------------------
 
 
-def test_trec_and_beir_files_are_read_as_such(golden, tmp_path) -> None:
-    expected = golden.qrels().to_dict()
-    export(golden, tmp_path / "trec", "trec")
-    export(golden, tmp_path / "beir", "beir", corpus=CORPUS)
+@pytest.mark.parametrize(
+    ("grade_map", "written", "relevant"),
+    [
+        (None, {1: 0, 2: 0, 3: 0, 4: 1, 5: 2}, (4, 5)),
+        ("none", {1: 1, 2: 2, 3: 3, 4: 4, 5: 5}, (1, 2, 3, 4, 5)),
+        ("1:0,2:0,3:1,4:2,5:3", {1: 0, 2: 0, 3: 1, 4: 2, 5: 3}, (3, 4, 5)),
+        ({1: 0, 2: 0, 3: 0, 4: 0, 5: 1}, {1: 0, 2: 0, 3: 0, 4: 0, 5: 1}, (5,)),
+    ],
+)
+def test_trec_and_beir_files_are_read_as_such(grade_map, written, relevant, golden, tmp_path) -> None:
+    expected = {q: {p: written[grade] for p, grade in grades.items()} for q, grades in golden.qrels().to_dict().items()}
+    done = [
+        export(golden, tmp_path / "trec", "trec", grade_map=grade_map),
+        export(golden, tmp_path / "beir", "beir", corpus=CORPUS, grade_map=grade_map),
+    ]
+    assert [each.relevant_to_readers for each in done] == [relevant] * 2
+    assert [each.grade_map for each in done] == [None if grade_map == "none" else written] * 2
+    for form in ("trec", "beir"):
+        assert contents(import_set(tmp_path / form, tmp_path / f"{form}-again").golden) == contents(golden)
     assert rs.read_qrels(tmp_path / "trec" / "qrels.trec").to_dict() == expected
     assert rs.read_qrels(tmp_path / "beir").to_dict() == expected
     ir_measures = pytest.importorskip("ir_measures")
@@ -150,6 +173,49 @@ def test_trec_and_beir_files_are_read_as_such(golden, tmp_path) -> None:
     assert {(each.query_id, each.doc_id, each.relevance) for each in qrels} == {
         (q, p, grade) for q, grades in expected.items() for p, grade in grades.items()
     }
+
+
+@pytest.mark.parametrize("form", ["trec", "beir"])
+def test_what_other_tools_take_as_relevant_by_default_is_relevant(form, golden, tmp_path) -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    export(golden, tmp_path / "form", form)
+    file = {"trec": "qrels.trec", "beir": "qrels/test.tsv"}[form]
+    lines = [line.split() for line in (tmp_path / "form" / file).read_text(encoding="utf-8").splitlines()]
+    qrels: dict[str, dict[str, int]] = {}
+    for fields in lines[form == "beir" :]:
+        qrels.setdefault(fields[0], {})[fields[-2]] = int(fields[-1])
+    lists = {q: {p: 9.0 - rank for rank, p in enumerate(passages)} for q, passages in RUNS["left"].items()}
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"P.3", "map", "num_rel"}).evaluate(lists)
+    ours = rs.evaluate(golden.qrels(), {"left": RUNS["left"]}, scale="utility", measures=["P@3", "AP"], bootstrap=None)
+    assert sum(of["P_3"] for of in theirs.values()) / 6 == pytest.approx(ours["P@3"].value)
+    assert sum(of["map"] for of in theirs.values()) / 6 == pytest.approx(ours["AP"].value)
+
+
+@pytest.mark.parametrize("form", ["trec", "beir"])
+def test_an_export_of_a_former_time_comes_back(form, golden, tmp_path) -> None:
+    """Its side file says nothing of a grade map, and the form holds the grades as they are."""
+    export(golden, tmp_path / "form", form, grade_map="none")
+    side = tmp_path / "form" / SIDE
+    first, rest = side.read_text(encoding="utf-8").split("\n", 1)
+    stated = json.loads(first)
+    assert stated.pop("grade_map", 0) is None
+    side.write_text(json.dumps(stated, ensure_ascii=False) + "\n" + rest, encoding="utf-8")
+    assert contents(import_set(tmp_path / "form", tmp_path / "again").golden) == contents(golden)
+
+
+def test_the_command_says_how_grades_were_written(golden, tmp_path) -> None:
+    def told(*words: str) -> str:
+        done = run_command("golden", "export", str(golden.folder), str(tmp_path / "form"), "--form", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    assert "1 as 0, 2 as 0, 3 as 0, 4 as 1, 5 as 2" in told("trec")
+    assert "warning" not in told("beir")
+    assert "warning: trec_eval, pytrec_eval and BEIR count every grade from 1 up as relevant" in told(
+        "trec", "--grade-map", "none"
+    )
+    assert "of grade 3, which are not" in told("beir", "--grade-map", "1:0,2:0,3:1,4:2,5:3")
+    assert "grades are written" not in told("langsmith")
 
 
 def test_ragas_reads_the_samples_and_what_it_writes_comes_back(golden, tmp_path) -> None:
@@ -183,16 +249,28 @@ def test_langsmith_takes_the_examples(golden, tmp_path) -> None:
         assert example.id == created.id
         assert example.inputs == created.inputs == {"question": text}
         assert example.outputs == created.reference_outputs
-        assert example.outputs["relevant"] == grades[query]
+        assert example.outputs["grades"] == grades[query]
+        assert set(example.outputs["relevant"]) == {p for p, grade in grades[query].items() if grade >= 4}
         assert example.metadata["query_id"] == query
         assert example.metadata["weight"] == golden.weights[query]
     # What the examples say gives the same figures in LangSmith's evaluators.
     langchain = pytest.importorskip("rag_selectivity_langchain")
-    evaluator = langchain.summary_evaluator("Success@2", scale="utility", identity=None)
     outputs = [{"documents": RUNS["left"][row["metadata"]["query_id"]]} for row in rows]
-    found = evaluator(outputs, [row["outputs"] for row in rows], [row["inputs"] for row in rows])
-    expected = rs.evaluate(grades, {"left": RUNS["left"]}, scale="utility", measures=["Success@2"])
-    assert found["score"] == pytest.approx(expected["Success@2"].value)
+    for measure, options in (
+        ("P@2", {}),
+        ("P@2", {"relevant": "grades", "scale": "utility"}),
+        ("RA-nWG@2", {"relevant": "grades", "scale": "utility"}),
+    ):
+        evaluator = langchain.summary_evaluator(measure, identity=None, **options)
+        found = evaluator(outputs, [row["outputs"] for row in rows], [row["inputs"] for row in rows])
+        expected = rs.evaluate(grades, {"left": RUNS["left"]}, scale="utility", measures=[measure])
+        assert found["score"] == pytest.approx(expected[measure].value)
+    # A former export has the grades under `relevant`.
+    for row in rows:
+        row["outputs"]["relevant"] = row["outputs"].pop("grades")
+    file = tmp_path / "form" / "examples.jsonl"
+    file.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
+    assert contents(import_set(tmp_path / "form", tmp_path / "again").golden) == contents(golden)
 
 
 def test_llama_index_evaluates_with_the_dataset(golden, tmp_path) -> None:
@@ -260,15 +338,15 @@ def more(name: str, line: str) -> Callable[[Path], None]:
 WRONG = [
     (
         "trec",
-        edited("qrels.trec", "q0 0 d0 4", "q0 0 d0 3"),
-        r"qrels\.trec:1: query 'q0', passage 'd0': grade 3, and the set has 4",
+        edited("qrels.trec", "q0 0 d0 1", "q0 0 d0 3"),
+        r"qrels\.trec:1: query 'q0', passage 'd0': grade 3, and the export wrote 1",
     ),
     (
         "trec",
         more("qrels.trec", "q0 0 d23 1\n"),
         r"qrels\.trec:\d+: query 'q0', passage 'd23': the set has no such label",
     ),
-    ("trec", more("qrels.trec", "q0 0 d0 1\n"), r"qrels\.trec:\d+: .*grade 1, and 4 at"),
+    ("trec", more("qrels.trec", "q0 0 d0 2\n"), r"qrels\.trec:\d+: .*grade 2, and 1 at"),
     ("trec", more("qrels.trec", "q0 d0 1\n"), r"qrels\.trec:\d+: expected `query 0 passage grade`, got 3 fields"),
     ("trec", more("qrels.trec", "q0 0 d0 x\n"), r"qrels\.trec:\d+: query 'q0', passage 'd0'"),
     ("trec", without_line("qrels.trec", 1), "1 label of the set is missing from the form"),
@@ -302,7 +380,24 @@ WRONG = [
         r"ragas\.jsonl:1: user_input",
     ),
     ("ragas", without_line("ragas.jsonl", 1), "query 'q0' is in the set, and the form ragas lacks it"),
-    ("langsmith", edited("examples.jsonl", '"d0": 4', '"d0": 2'), r"examples\.jsonl:1: .*grade 2, and the set has 4"),
+    (
+        "langsmith",
+        edited("examples.jsonl", '"d0": 4', '"d0": 5'),
+        r"examples\.jsonl:1: .*grade 5, and the export wrote 4",
+    ),
+    (
+        "langsmith",
+        edited("examples.jsonl", '"relevant": ["d0"', '"relevant": ["d9"'),
+        r"examples\.jsonl:1: outputs\.relevant must list the passages of grade 4 and above in outputs\.grades",
+    ),
+    (
+        "langsmith",
+        edited("examples.jsonl", '"grades": {', '"grades": [], "x": {'),
+        r"examples\.jsonl:1: outputs\.grades must be \{passage: grade\}",
+    ),
+    ("trec", edited(SIDE, '"4": 1', '"4": -1'), r"side\.jsonl:1: grade_map\.4 must be a whole number"),
+    ("trec", edited(SIDE, '"4": 1', '"four": 1'), r"side\.jsonl:1: grade_map: .*export the set again"),
+    ("trec", edited(SIDE, '"4": 1, ', ""), r"side\.jsonl:1: grade_map: a grade map of an export"),
     (
         "langsmith",
         edited("examples.jsonl", '"relevant"', '"relevent"'),
@@ -350,6 +445,10 @@ def test_wrong_arguments_are_named(golden, tmp_path) -> None:
     for call, message in (
         (lambda: export(golden, tmp_path / "x", "bier"), 'did you mean "beir"'),
         (lambda: export(golden, tmp_path / "x", "trec", corpus=CORPUS), "holds no corpus"),
+        (lambda: export(golden, tmp_path / "x", "ragas", grade_map="none"), "leave out grade_map"),
+        (lambda: export(golden, tmp_path / "x", "trec", grade_map="4:1,5:2"), "for each of the grades 1 to 5"),
+        (lambda: export(golden, tmp_path / "x", "trec", grade_map="1:-1,2:0,3:0,4:1,5:2"), "0 or above"),
+        (lambda: export(golden, tmp_path / "x", "trec", grade_map="x"), "not of the form OLD:NEW"),
         (lambda: export(golden, tmp_path / "form" / SIDE, "trec"), "this is a file"),
         (lambda: import_set(tmp_path / "nowhere", tmp_path / "x"), "no such folder"),
         (lambda: import_set(tmp_path / "form", tmp_path / "x", "beir"), "belongs to the form trec"),

@@ -80,7 +80,7 @@ def test_an_import_into_a_version_is_refused(home) -> None:
 def test_an_import_keeps_what_the_set_says_of_itself(home) -> None:
     export("s", "x", "trec")
     Path("x/golden-set.side.jsonl").unlink()
-    manifest = import_set("x", "s", "trec").golden.manifest
+    manifest = import_set("x", "s", "trec", grade_map="0:1,1:4,2:5").golden.manifest
     assert (manifest.version, manifest.name, manifest.licence, manifest.description) == (2, "faq", "MIT", "of ours")
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.columns import PASSAGE_NAMES
+from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.golden.forms import FORMS
-from rag_selectivity.golden.forms.form import Form, View
+from rag_selectivity.golden.forms.form import RELEVANT, RELEVANT_FROM_1, Form, View, export_map
 from rag_selectivity.golden.forms.side import SIDE, form_in, side_text
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set
 from rag_selectivity.io.replacing import refuse_unwritable_folder, write_files
 from rag_selectivity.io.texts import read_texts
+
+#: What a grade map is called that leaves the grades as they are.
+AS_THEY_ARE = "none"
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,11 @@ class Exported:
         The side file is the last.
     queries, passages, pairs : int
         Queries, texts of passages, and graded or relevant pairs in the form.
+    grade_map : {grade: written grade} or None
+        The map of the grades that `trec` and `beir` hold; None where they are as in the set, and for other forms.
+    relevant_to_readers : tuple of int
+        The grades of the set that count as relevant to whoever reads the form with its usual threshold: 4 and 5, or
+        with `grade_map="none"` all of them.
     """
 
     form: str
@@ -39,6 +48,8 @@ class Exported:
     queries: int
     passages: int
     pairs: int
+    grade_map: Mapping[int, int] | None
+    relevant_to_readers: tuple[int, ...]
 
 
 def form_of(name: str) -> Form:
@@ -56,6 +67,7 @@ def export(
     corpus: Any = None,
     judges: Sequence[str] | None = None,
     rule: str | None = None,
+    grade_map: str | Mapping[int, int] | None = None,
 ) -> Exported:
     """Write a golden set in the form of another tool.
 
@@ -73,12 +85,16 @@ def export(
         the labelled passages alone. Retrieval from these alone is easier than from the corpus.
     judges, rule
         As in `rag_selectivity.read_qrels`, for a set with labels of several judges: the form holds one grade of a pair.
+    grade_map : mapping or str, optional
+        For TREC and BEIR: the grades to write for 1 to 5. Default: 1:0,2:0,3:0,4:1,5:2, since trec_eval, pytrec_eval
+        and BEIR count every grade from 1 up as relevant. "none" writes the grades as they are. `import_set` gives back
+        the grades of the set in any case.
 
     Raises
     ------
     InputError
         If the folder holds an export in another form, the set has queries without a text, an id cannot stand in the
-        form, the corpus is another one, or the form holds no corpus.
+        form, the corpus is another one, or the form holds no corpus, or takes no grade map.
 
     Examples
     --------
@@ -88,7 +104,7 @@ def export(
     ...     made = build(f"{place}/faq", labels={"q1": {"d1": 5, "d2": 1}}, queries={"q1": "What is RAG?"})
     ...     written = export(made.golden, f"{place}/trec", "trec")
     ...     (written.files[1].name, written.files[1].read_text())
-    ('qrels.trec', 'q1 0 d1 5\\nq1 0 d2 1\\n')
+    ('qrels.trec', 'q1 0 d1 2\\nq1 0 d2 0\\n')
     """
     chosen = form_of(form)
     given = GoldenSet.read(golden)
@@ -103,7 +119,8 @@ def export(
             f"would replace: name another folder, or remove that file first"
         )
     refuse_unwritable_folder(target)
-    view = view_of(given, judges, rule, _texts(given, chosen, corpus))
+    mapped = _grade_map(chosen, grade_map)
+    view = view_of(given, judges, rule, _texts(given, chosen, corpus), mapped)
     without = [row["query_id"] for row in view.queries if not (row["text"] or "").strip()]
     if without:
         raise InputError(
@@ -117,6 +134,7 @@ def export(
         judges=judges,
         rule=rule,
         full_corpus=corpus is not None,
+        grade_map=mapped,
         held_queries=chosen.texts_of_queries(view),
         held_passages=chosen.texts_of_passages(view),
     )
@@ -132,13 +150,51 @@ def export(
     pairs = sum(
         len(grades) if chosen.holds_grades else len(view.relevant(query)) for query, grades in view.grades.items()
     )
-    return Exported(form, chosen.lacks, tuple(files), len(view.queries), len(chosen.texts_of_passages(view)), pairs)
+    return Exported(
+        form,
+        chosen.lacks,
+        tuple(files),
+        len(view.queries),
+        len(chosen.texts_of_passages(view)),
+        pairs,
+        mapped,
+        _relevant_to_readers(chosen, mapped),
+    )
 
 
-def view_of(golden: GoldenSet, judges: Sequence[str] | None, rule: str | None, texts: dict[str, str]) -> View:
+def view_of(
+    golden: GoldenSet,
+    judges: Sequence[str] | None,
+    rule: str | None,
+    texts: dict[str, str],
+    grade_map: Mapping[int, int] | None,
+) -> View:
     """What of a set a form holds, with these texts of passages."""
     labels = golden.qrels(judges=judges, rule=rule)
-    return View(golden.name, golden.queries, texts, {query: labels[query] for query in labels if labels[query]})
+    grades = {query: labels[query] for query in labels if labels[query]}
+    return View(golden.name, golden.queries, texts, grades, grade_map)
+
+
+def _grade_map(form: Form, given: str | Mapping[int, int] | None) -> dict[int, int] | None:
+    if form.grade_map is None:
+        if given is not None:
+            raise InputError(
+                f"the form {form.name} says which passages are relevant, whatever their grades: leave out grade_map "
+                f"(--grade-map)"
+            )
+        return None
+    if given is None:
+        return dict(form.grade_map)
+    if given == AS_THEY_ARE:
+        return None
+    return export_map(parse_grade_map(given) or {})
+
+
+def _relevant_to_readers(form: Form, mapped: Mapping[int, int] | None) -> tuple[int, ...]:
+    """The grades of a set that a reader of the form takes as relevant; of TREC's and BEIR's, what is 1 or above."""
+    if form.grade_map is None:
+        return tuple(grade for grade in RELEVANT_FROM_1 if grade >= RELEVANT)
+    return tuple(grade for grade in RELEVANT_FROM_1 if (grade if mapped is None else mapped[grade]) >= 1)
 
 
 def _texts(golden: GoldenSet, form: Form, corpus: Any) -> dict[str, str]:

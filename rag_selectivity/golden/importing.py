@@ -130,6 +130,8 @@ def _of_form_alone(
     if not held.queries or not held.grades:
         raise InputError(f"{place}: there is no query with a label")
     mapped = parse_grade_map(grade_map)
+    if mapped is None:
+        _refuse_another_scale(place, form, held)
     grades: dict[str, dict[str, int]] = {}
     for (query, passage), (grade, where) in held.grades.items():
         if query not in held.queries:
@@ -157,6 +159,17 @@ def _of_form_alone(
     return ImportedSet(golden, is_new, is_lossless=False)
 
 
+def _refuse_another_scale(place: Path, form: Form, held: Held) -> None:
+    """Refuse grades that fit the scale of golden sets and are of another, by which all passages would be junk."""
+    found = {grade for grade, _ in held.grades.values() if grade is not None}
+    if form.grade_map is not None and found <= set(range(1, RELEVANT)):
+        raise InputError(
+            f"{place}: no grade is {RELEVANT} or 5 (the highest is {max(found)}), and so nothing would be relevant: "
+            f"give grade_map (--grade-map), as in 1:4,2:5 for what `golden export` wrote, or 1:1,2:2,3:3 if the grades "
+            f"are on the scale from 1 to 5"
+        )
+
+
 def _on_scale(grade: int | None, mapped: Mapping[int, int] | None, where: str) -> int:
     if grade is None:
         return RELEVANT
@@ -167,7 +180,7 @@ def _on_scale(grade: int | None, mapped: Mapping[int, int] | None, where: str) -
     if not SCALES["utility"].holds(grade):
         raise InputError(
             f"{where}: grade {grade} is off the scale of golden sets, 1 to 5; give grade_map (--grade-map), as in "
-            f"0:1,1:3,2:4,3:5"
+            f"0:1,1:3,2:4,3:5, or 0:1,1:4,2:5 for what `golden export` wrote"
         )
     return grade
 
@@ -178,7 +191,7 @@ def _on_scale(grade: int | None, mapped: Mapping[int, int] | None, where: str) -
 def _of_side(place: Path, target: Path, form: Form, side: Side) -> ImportedSet:
     held = form.read(place, side.query_hashes)
     queries = [_query(place, side, id_, row, held) for id_, row in side.queries.items()]
-    view = View(side.manifest.name, tuple(queries), {}, _grades_of(side, place))
+    view = View(side.manifest.name, tuple(queries), {}, _grades_of(side, place), side.grade_map)
     _check_queries(side, held, form.texts_of_queries(view))
     _check_grades(place, form, view, held)
     _check_passages(place, side, held)
@@ -249,7 +262,7 @@ def _check_passages(place: Path, side: Side, held: Held) -> None:
 def _check_grades(place: Path, form: Form, view: View, held: Held) -> None:
     """Refuse a form whose labels are not those that the set gives it."""
     expected: dict[tuple[str, str], int | None] = {}
-    for query, grades in view.grades.items():
+    for query, grades in view.written_grades.items():
         of_query = grades if form.holds_grades else dict.fromkeys(view.relevant(query))
         expected |= {(query, passage): grade for passage, grade in of_query.items()}
     for pair, (grade, where) in held.grades.items():
@@ -257,7 +270,7 @@ def _check_grades(place: Path, form: Form, view: View, held: Held) -> None:
         if pair not in expected:
             raise InputError(f"{named}: the set has no such label; {_AS_IT_IS}")
         if grade != expected[pair]:
-            raise InputError(f"{named}: grade {grade}, and the set has {expected[pair]}; {_AS_IT_IS}")
+            raise InputError(f"{named}: grade {grade}, and the export wrote {expected[pair]}; {_AS_IT_IS}")
     missing = [pair for pair in expected if pair not in held.grades]
     if missing:
         query, passage = missing[0]

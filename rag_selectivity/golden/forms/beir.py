@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden.forms.form import Form, Held, View
+from rag_selectivity.golden.forms.form import RELEVANT_FROM_1, Form, Held, View
 from rag_selectivity.golden.forms.reading import add_grade, add_passage, add_query, content_of, id_of, rows_of, text_of
 from rag_selectivity.io.record_text import passage_text
 from rag_selectivity.io.writing import json_line
@@ -23,6 +23,7 @@ class Beir(Form):
     lacks = "weights, no names of judges, and no second label of a pair"
     holds_grades = True
     holds_corpus = True
+    grade_map = RELEVANT_FROM_1
 
     def files(self, view: View) -> dict[str, str]:
         """The three files. A title stands in the text, as a judge read it."""
@@ -32,7 +33,7 @@ class Beir(Form):
                     f"{id_!r} cannot stand in {QRELS}, where tabs, ends of lines and quotation marks mean something; "
                     f"export to another form"
                 )
-        rows = ((q, p, grade) for q, grades in view.grades.items() for p, grade in sorted(grades.items()))
+        rows = ((q, p, grade) for q, grades in view.written_grades.items() for p, grade in sorted(grades.items()))
         qrels = "".join("\t".join(map(str, row)) + "\n" for row in (_HEADER, *rows))
         queries = ({"_id": row["query_id"], "text": row["text"], "metadata": {}} for row in view.queries)
         corpus = ({"_id": id_, "title": "", "text": text, "metadata": {}} for id_, text in view.passages.items())

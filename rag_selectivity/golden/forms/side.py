@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.golden.forms.form import export_map
 from rag_selectivity.golden.golden_set import GoldenSet
 from rag_selectivity.golden.label_source import Row
 from rag_selectivity.golden.manifest import RUBRIC, Manifest
 from rag_selectivity.grading.store import digest
 from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.opening import text_lines
-from rag_selectivity.io.shapes import Check, Misfit, each, either, fields, mapping, or_null, text, truth
+from rag_selectivity.io.shapes import Check, Misfit, by_name, count, each, either, fields, mapping, or_null, text, truth
 from rag_selectivity.io.versions import check_version
 from rag_selectivity.io.writing import json_line
 
@@ -35,6 +36,8 @@ class Side:
         Which one grade of a pair the form holds.
     full_corpus : bool
         Whether the form holds the whole corpus.
+    grade_map : {grade: written grade} or None
+        None where the form holds the grades of the set as they are, or no grades.
     rubric : str or None
         The rubric's file.
     queries : {id: row}
@@ -51,6 +54,7 @@ class Side:
     judges: Sequence[str] | None
     rule: str | None
     full_corpus: bool
+    grade_map: Mapping[int, int] | None
     rubric: str | None
     queries: dict[str, dict[str, Any]] = field(default_factory=dict)
     query_hashes: dict[str, str | None] = field(default_factory=dict)
@@ -66,6 +70,7 @@ def side_text(
     judges: Sequence[str] | None,
     rule: str | None,
     full_corpus: bool,
+    grade_map: Mapping[int, int] | None,
     held_queries: Mapping[str, str],
     held_passages: Mapping[str, str],
 ) -> str:
@@ -80,6 +85,7 @@ def side_text(
         "judges": None if judges is None else list(judges),
         "rule": rule,
         "full_corpus": full_corpus,
+        "grade_map": None if grade_map is None else {str(grade): new for grade, new in grade_map.items()},
         "rubric": rubric,
         "manifest": golden.manifest.to_dict(),
     }
@@ -99,6 +105,15 @@ def side_text(
     return "".join(f"{json_line(row)}\n" for row in rows())
 
 
+def _grade_map_of(stated: Mapping[str, int] | None, where: str) -> dict[int, int] | None:
+    if stated is None:
+        return None
+    try:
+        return export_map({int(grade): new for grade, new in stated.items()})
+    except ValueError as error:
+        raise InputError(f"{where}: grade_map: {error}; {_AGAIN}") from None
+
+
 def _hash(content: str | None) -> str | None:
     return None if content is None else digest(content).hex()
 
@@ -111,7 +126,9 @@ _FIRST = fields(
         "full_corpus": truth,
         "rubric": or_null(text),
         "manifest": mapping,
-    }
+    },
+    # Lacking in the side files of a time in which every form held the grades as they are.
+    {"grade_map": or_null(by_name(count))},
 )
 _ROW: Check = either(
     "a line about a query, a passage or a label",
@@ -159,7 +176,15 @@ def read_side(folder: Path) -> Side | None:
             raise InputError(f"{where}: {error}; {_AGAIN}") from None
         if side is None:
             manifest = Manifest.of_dict(row["manifest"], where)
-            side = Side(row["form"], manifest, row["judges"], row["rule"], row["full_corpus"], row["rubric"])
+            side = Side(
+                row["form"],
+                manifest,
+                row["judges"],
+                row["rule"],
+                row["full_corpus"],
+                _grade_map_of(row.get("grade_map"), where),
+                row["rubric"],
+            )
         elif "query" in row:
             if "query_id" not in row["columns"]:
                 raise InputError(f"{where}: columns lacks query_id; {_AGAIN}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden.forms.form import Form, Held, View
+from rag_selectivity.golden.forms.form import RELEVANT_FROM_1, Form, Held, View
 from rag_selectivity.golden.forms.reading import add_grade, add_query, id_of
 from rag_selectivity.io.opening import text_lines
 
@@ -24,6 +24,7 @@ class Trec(Form):
     lacks = "texts of passages, no white space in texts other than blanks, no weights, and no names of judges"
     holds_grades = True
     holds_corpus = False
+    grade_map = RELEVANT_FROM_1
 
     def files(self, view: View) -> dict[str, str]:
         """Both files; an id with white space cannot stand in them."""
@@ -35,7 +36,9 @@ class Trec(Form):
                     f"comment; export to another form"
                 )
         texts = self.texts_of_queries(view)
-        qrels = (f"{q} 0 {p} {grade}\n" for q, grades in view.grades.items() for p, grade in sorted(grades.items()))
+        qrels = (
+            f"{q} 0 {p} {grade}\n" for q, grades in view.written_grades.items() for p, grade in sorted(grades.items())
+        )
         return {QUERIES: "".join(f"{id_}\t{text}\n" for id_, text in texts.items()), QRELS: "".join(qrels)}
 
     def texts_of_queries(self, view: View) -> dict[str, str]:
