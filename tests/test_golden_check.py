@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from hashlib import blake2b
 from itertools import combinations
 from pathlib import Path
@@ -328,9 +329,59 @@ def test_judged_shares_and_limits(tmp_path) -> None:
     assert check(golden, runs=RUNS, measures=["AP"], max_shift=1.0, min_tau=-1.0).passed()
 
 
+def test_a_shift_without_end_or_value_is_over_every_limit(tmp_path) -> None:
+    asked = {"q1": "one", "q2": "two two"}
+    corpus = {f"d{i}": f"text {i}" for i in range(9)}
+    golden = build(
+        tmp_path / "set", labels={"q1": {"d1": 5, "d2": 1}, "q2": {"d3": 1}}, queries=asked, corpus=corpus
+    ).golden
+    own = {"q1": ["d1", "d4"], "q2": ["d5", "d6"]}
+    other = {"q1": ["d2", "d4"], "q2": ["d5", "d6"]}
+    third = {"q1": ["d7", "d2"], "q2": ["d8", "d6"]}
+
+    def limits(runs: Any, measure: str, **limit: float) -> list[str]:
+        found = check(golden, runs=runs, measures=[measure], pool_depth=1, threshold=1.0, **limit)
+        return [f"{finding.code} {finding.text.split(', and ')[0]}" for finding in found.of_level("problem")]
+
+    # Without d1 nothing is relevant, and no query is left. With it, BoR is log2(9 / 2).
+    for measure, before in (("RA-nWG@2", "1.000"), ("BoR@2", "2.170")):
+        gone = f"shift {measure} of own goes from {before} to undefined without the labels that it alone brought"
+        assert limits({"own": own}, measure, max_shift=100) == [gone]
+        tau = f"tau without the labels that own alone brought, the order of the runs by {measure} cannot be held"
+        (line,) = limits({"own": own, "third": third}, measure, min_tau=-1)
+        assert line.startswith(tau)
+    # With another relevant passage that no run finds, the figure is −∞ without d1.
+    lost = build(tmp_path / "lost", labels={"q1": {"d1": 5, "d8": 5, "d2": 1}}, queries={"q1": "one"}, corpus=corpus)
+    found = check(lost.golden, runs={"own": {"q1": own["q1"]}}, measures=["BoR@2"], pool_depth=1, max_shift=5)
+    (problem,) = found.of_level("problem")
+    assert problem.code == "shift"
+    assert re.match(r"BoR@2 of own goes from [\d.]+ to −∞ without", problem.text)
+    assert found.to_dict()["reusability"]["largest_shift"] == {"run": "own", "measure": "BoR@2", "shift": None}
+    assert problems("golden-check", found.to_dict()) == []
+    # A figure that is undefined with all labels has no shift that could be held against a limit.
+    none = build(tmp_path / "none", labels={"q1": {"d2": 1}}, queries={"q1": "one"}, corpus=corpus).golden
+    found = check(none, runs={"other": {"q1": other["q1"]}}, measures=["RA-nWG@2"], max_shift=1)
+    assert "RA-nWG@2 of other is undefined with all labels" in found.of_level("problem")[0].text
+
+
+def test_what_does_not_change_keeps_every_limit(tmp_path) -> None:
+    """−∞ before and after, and figures that are all equal, are no shift and the same order."""
+    asked = {"q1": "one", "q2": "two two"}
+    corpus = {f"d{i}": f"text {i}" for i in range(9)}
+    labels = {q: {"d1": 5, "d2": 1, "d3": 1} for q in asked}
+    golden = build(tmp_path / "set", labels=labels, queries=asked, corpus=corpus).golden
+    runs = {name: {q: [passage] for q in asked} for name, passage in (("a", "d2"), ("b", "d3"))}
+    found = check(golden, runs=runs, measures=["BoR@1", "Success@1"], max_shift=0, min_tau=1)
+    assert found.of_level("problem") == ()
+    assert found.reusability is not None
+    assert found.reusability.largest_shift()[2] == 0
+    assert {left.pairs for left in found.reusability.runs} == {2}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"min_tau": 0.5, "runs": {"left": RUNS["left"]}}, "give two runs"),
         ({"min_judged": 0.5}, "give runs"),
         ({"max_shift": 0.5}, "give runs"),
         ({"measures": ["AP"]}, "give runs"),

@@ -126,6 +126,8 @@ def check(
     reusable = None
     if runs is not None:
         named = {name: run_of(run) for name, run in named_runs(runs).items()}
+        if min_tau is not None and len(named) < 2:
+            raise InputError("min_tau (--min-tau) is about the order of runs: give two runs (--run) or more")
         at = _depths(depths)
         judged = _judged(labels, list(texts), named, at)
         chosen = _with_depths(measures, at)
@@ -363,22 +365,39 @@ def _too_few_judged(judged: Mapping[str, Mapping[int, float]], least: float | No
 
 def _not_reusable(found: Reusability, max_shift: float | None, min_tau: float | None) -> Iterator[Finding]:
     shift, tau = found.largest_shift(), found.lowest_tau()
-    if max_shift is not None and shift is not None and abs(shift[2]) > max_shift:
+    if max_shift is not None and shift is not None and not abs(shift[2]) <= max_shift:
+        run, measure, by = shift
+        (left,) = (each for each in found.runs if each.run == run)
+        if math.isnan(left.figures[measure]):
+            what = f"{measure} of {run} is undefined with all labels, so that it is not known how much it shifts"
+        elif math.isfinite(by):
+            what = f"{measure} of {run} shifts by {number(by)}"
+        else:
+            without = left.without[measure]
+            what = (
+                f"{measure} of {run} goes from {number(left.figures[measure])} to "
+                f"{'undefined' if math.isnan(without) else number(without)}"
+            )
         yield Finding(
             "shift",
             PROBLEM,
-            f"{shift[1]} of {shift[0]} shifts by {number(shift[2])} without the labels that it alone brought, and "
-            f"{max_shift:g} was allowed (--max-shift): pool more systems, or deeper",
-            (shift[0],),
+            f"{what} without the labels that it alone brought, and {max_shift:g} was allowed (--max-shift): pool more "
+            f"systems, or deeper",
+            (run,),
         )
-    if min_tau is not None and tau is not None and tau[2] < min_tau:
+    if min_tau is not None and tau is not None and not tau[2] >= min_tau:
+        run, measure, value = tau
+        stated = (
+            "cannot be held against the order by all labels, since figures are undefined or all equal"
+            if math.isnan(value)
+            else f"has a Kendall's tau of {number(value)} with the order by all labels"
+        )
         yield Finding(
             "tau",
             PROBLEM,
-            f"without the labels that {tau[0]} alone brought, the order of the runs by {tau[1]} has a Kendall's tau of "
-            f"{number(tau[2])} with the order by all labels, and {min_tau:g} was asked for (--min-tau): pool more "
-            f"systems, or deeper",
-            (tau[0],),
+            f"without the labels that {run} alone brought, the order of the runs by {measure} {stated}, and a tau of "
+            f"{min_tau:g} was asked for (--min-tau): pool more systems, or deeper",
+            (run,),
         )
 
 

@@ -34,7 +34,8 @@ class LeftOut:
     n, n_without : {measure: queries}
         The queries that each figure is about.
     tau : {measure: Kendall's tau-b}
-        Of the order of all runs by all labels and by the others; NaN where all figures are equal or one is undefined.
+        Of the order of all runs by all labels and by the others; 1 where no figure changes, NaN where all figures are
+        equal, one is undefined, or there is one run.
     """
 
     run: str
@@ -47,8 +48,10 @@ class LeftOut:
     tau: Mapping[str, float]
 
     def shift(self, measure: str) -> float:
-        """By how much the figure changes without these labels."""
-        return self.without[measure] - self.figures[measure]
+        """By how much the figure changes without these labels; NaN where it is undefined before or after."""
+        before, after = self.figures[measure], self.without[measure]
+        # Also where both are −∞, whose difference is undefined.
+        return 0.0 if before == after else after - before
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -92,24 +95,14 @@ class Reusability:
         return tuple(self.runs[0].figures) if self.runs else ()
 
     def largest_shift(self) -> tuple[str, str, float] | None:
-        """(run, measure, shift) of the largest shift; None where no figure is defined."""
-        found = [
-            (left.run, measure, left.shift(measure))
-            for left in self.runs
-            for measure in self.measures
-            if math.isfinite(left.shift(measure))
-        ]
-        return max(found, key=lambda each: abs(each[2])) if found else None
+        """(run, measure, shift) of the largest shift; one that is undefined (NaN) is larger than any."""
+        found = [(left.run, measure, left.shift(measure)) for left in self.runs for measure in self.measures]
+        return max(found, key=lambda each: (math.isnan(each[2]), abs(each[2])), default=None)
 
     def lowest_tau(self) -> tuple[str, str, float] | None:
-        """(run, measure, tau) of the lowest tau; None where there is none."""
-        found = [
-            (left.run, measure, left.tau[measure])
-            for left in self.runs
-            for measure in self.measures
-            if math.isfinite(left.tau[measure])
-        ]
-        return min(found, key=lambda each: each[2]) if found else None
+        """(run, measure, tau) of the lowest tau; one that is undefined (NaN) is lower than any."""
+        found = [(left.run, measure, left.tau[measure]) for left in self.runs for measure in self.measures]
+        return min(found, key=lambda each: (not math.isnan(each[2]), each[2]), default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -118,9 +111,13 @@ class Reusability:
             "attributed_by": self.attributed_by,
             "depth": self.depth,
             "runs": {left.run: left.to_dict() for left in self.runs},
-            "largest_shift": None if shift is None else dict(zip(("run", "measure", "shift"), shift, strict=True)),
-            "lowest_tau": None if tau is None else dict(zip(("run", "measure", "tau"), tau, strict=True)),
+            "largest_shift": _named("shift", shift),
+            "lowest_tau": _named("tau", tau),
         }
+
+
+def _named(what: str, found: tuple[str, str, float] | None) -> dict[str, Any] | None:
+    return None if found is None else {"run": found[0], "measure": found[1], what: _finite(found[2])}
 
 
 def reusability(
@@ -233,8 +230,10 @@ def _figures(
 
 
 def _tau(before: Sequence[float], after: Sequence[float]) -> float:
-    if len(before) < 2 or not all(map(math.isfinite, [*before, *after])):
+    if len(before) < 2 or any(map(math.isnan, [*before, *after])):
         return math.nan
+    if list(before) == list(after):
+        return 1.0
     if len(set(before)) < 2 or len(set(after)) < 2:
         return math.nan
     from scipy.stats import kendalltau
