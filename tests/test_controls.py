@@ -492,10 +492,38 @@ def test_the_text_says_what_was_shown_and_could_be() -> None:
         in text
     )
     assert f"as judged {bits.as_judged:.2f}" in text
-    assert "under this judge's notion of relevance" in text
+    assert "under the notion of relevance of these labels" in text
     (row,) = [row for row in result.to_rows() if row["measure"] == "BoR@10"]
     assert (row["basis"], row["as_judged"], row["shown"]) == ("with controls", bits.as_judged, bits.shown)
     assert "(shown: none;" in " ".join(str(report()).split())
+
+
+@pytest.mark.parametrize(
+    ("people", "notion"),
+    [
+        ((), "this judge's notion of relevance"),
+        (("ada",), "the notion of relevance of ada"),
+        (("ada", "ben"), "the notion of relevance of ada and ben"),
+    ],
+)
+def test_the_text_names_whose_notion_of_relevance_it_is(people, notion, tmp_path) -> None:
+    from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store
+    from tests.test_store import put
+
+    labels = {f"q{i}": {"d0": 5, "d1": 1} for i in range(6)}
+    drawn = {query: {f"c{i}": 1 for i in range(4)} for query in labels}
+    with Store(tmp_path / "labels.db") as store:
+        every = {(q, p): grade for of in (labels, drawn) for q, grades in of.items() for p, grade in grades.items()}
+        if people:
+            store.put_human_labels(
+                HumanLabel(q, p, people[i % len(people)], grade) for i, ((q, p), grade) in enumerate(every.items())
+            )
+        else:
+            put(store, "m", every)
+        store.put_origins((q, p, Origin(Draw("control"))) for q, grades in drawn.items() for p in grades)
+    run = {query: ["d0", "d1"] for query in labels}
+    text = " ".join(str(rs.evaluate(tmp_path / "labels.db", run, corpus_size=50, measures=["BoR"], depths=[2])).split())
+    assert f"With random controls, under {notion}:" in text
 
 
 def test_a_paired_difference_in_bits_needs_no_baseline() -> None:

@@ -191,7 +191,8 @@ def notebook_html(report: Report) -> str:
         head = "".join(f"<th>{html_text(cell)}</th>" for cell in header)
         body = "".join("<tr>" + "".join(f"<td>{html_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         notes = "".join(
-            f"<p><small>{html_text(note)}</small></p>" for note in [*lines_of_controls(run), *notes_of(report, run)]
+            f"<p><small>{html_text(note)}</small></p>"
+            for note in [*lines_of_controls(report, run), *notes_of(report, run)]
         )
         parts.append(
             f"<section><h3>{html_text(name)}</h3><p>{run.evaluated:,} queries.</p><table><thead><tr>{head}</tr></thead>"
@@ -228,7 +229,7 @@ def _tables(report: Report, name: str, found: tuple[NextPassages, ...], depth: i
         rows,
         next_grids(found, None if bootstrap is None else bootstrap.level),
         grid_of_pools(report, run),
-        [*lines_without_depth(report, run), *lines_of_controls(run)],
+        [*lines_without_depth(report, run), *lines_of_controls(report, run)],
         notes_of(report, run),
         run.judged is None,
         run.evaluated,

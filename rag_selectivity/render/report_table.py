@@ -18,6 +18,7 @@ from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Lines, Note
 from rag_selectivity.render.decision_blocks import closing_blocks
 from rag_selectivity.render.slice_tables import slice_blocks
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
+from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
@@ -37,7 +38,7 @@ def report_blocks(report: Report) -> Iterable[Block]:
         if rows:
             yield Table(header, rows)
         yield from map(Lines, lines_without_depth(report, run))
-        yield from map(Lines, lines_of_controls(run))
+        yield from map(Lines, lines_of_controls(report, run))
         yield from _remedies(report, name, run)
         yield from (Note(note, "note") for note in notes_of(report, run))
         yield from slice_blocks(name, run.slices)
@@ -123,7 +124,7 @@ def lines_without_depth(report: Report, run: RunReport) -> list[str]:
     return ["\n".join(lines)] if lines else []
 
 
-def lines_of_controls(run: RunReport) -> list[str]:
+def lines_of_controls(report: Report, run: RunReport) -> list[str]:
     """One text with a line for each BoR that rests on random controls; none without controls."""
     facts = run.input.get("controls")
     if not facts:
@@ -133,7 +134,8 @@ def lines_of_controls(run: RunReport) -> list[str]:
         for key, cell in run.estimates.items()
         if cell.basis == WITH_CONTROLS and cell.shown is not None
     ]
-    return ["\n".join(["With random controls, under this judge's notion of relevance:", *lines])] if lines else []
+    notion = (report.provenance or Provenance(0)).notion
+    return ["\n".join([f"With random controls, under {notion}:", *lines])] if lines else []
 
 
 def with_controls_text(cell: Estimate, facts: Mapping[str, Any], key: str) -> str:

@@ -144,6 +144,15 @@ class Provenance:
         return bool(self.judges) and self.by_people < self.labels
 
     @property
+    def notion(self) -> str:
+        """Whose notion of relevance the labels follow."""
+        if self.by_judges:
+            return "this judge's notion of relevance"
+        if self.annotators:
+            return f"the notion of relevance of {enumeration(list(self.annotators))}"
+        return "the notion of relevance of these labels"
+
+    @property
     def caveats(self) -> tuple[Caveat, ...]:
         """What is to be said of every figure that rests on these labels."""
         found = [
