@@ -149,6 +149,12 @@ def test_the_form_of_ids_comes_before_the_union() -> None:
         ({"q": ["d"]}, 0, "whole number ≥ 1"),
         ({"q": ["d"]}, True, "whole number ≥ 1"),
         (["same"] * 2, None, "given twice"),
+        ([], None, "pool is empty"),
+        ({}, None, "pool is empty"),
+        ({"r": []}, None, "the list of run 'r' is empty"),
+        ({"R": [{"q": ["d"]}, {"q": ["e"]}]}, None, r'no run \'R\'; did you mean "r"\? \(the runs are r\)'),
+        ({"zz": [rs.Run.from_dict({"q": ["d"]})]}, None, r"there is no run 'zz' \(the runs are r\)"),
+        ({"r": {"q": ["d"]}, "zz": [{"q": ["d"]}]}, None, r"there is no run 'zz'"),
         ([Path("a.trec"), "a.trec"], None, r"a\.trec is given twice"),
     ],
 )
@@ -160,6 +166,12 @@ def test_mistakes_are_named(pool, depth, message) -> None:
 def test_rows_are_still_one_pool() -> None:
     report = rs.evaluate({"q": {"d": 1}}, {"r": {"q": ["d"]}}, pool=[("q", "d"), ("q", "e")], depths=[1])
     assert report.runs["r"].judged.candidates_returned.tolist() == [2]
+
+
+def test_pools_by_their_names_may_be_dicts() -> None:
+    pools = {"bm25": {"q": ["d", "e"]}, "dense": {"q": [("f", 0.5)]}}
+    report = rs.evaluate({"q": {"d": 1, "f": 1}}, {"r": {"q": ["d"]}}, pool=pools, depths=[1], scale="trec")
+    assert report.runs["r"].judged.candidates_returned.tolist() == [3]
 
 
 def test_pools_of_a_command(tmp_path) -> None:

@@ -11,7 +11,7 @@ from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.io.reading import is_path, pool_names, run_of, run_parts
 
 #: {name of a pool: the pool} of one run.
@@ -83,14 +83,29 @@ def _by_run(pool: Any, runs: Collection[str]) -> dict[str, Sources]:
     """{run: its pools}."""
     if pool is None:
         return {}
-    if isinstance(pool, Mapping) and pool and all(str(name) in runs for name in pool):
-        return {str(name): _sources(value) for name, value in pool.items()}
+    if isinstance(pool, (list, tuple, Mapping)) and not pool:
+        raise InputError("pool is empty: give a run, several, or {run: pool}, or leave it out")
+    if isinstance(pool, Mapping):
+        if all(str(name) in runs for name in pool):
+            return {str(name): _sources(_given(value, str(name))) for name, value in pool.items()}
+        for name, value in pool.items():
+            if _are_runs(value) and str(name) not in runs:
+                raise InputError(
+                    f"pool: there is no run {str(name)!r}{did_you_mean(str(name), runs)} (the runs are "
+                    f"{', '.join(map(str, runs))}); name the run that each list of pools belongs to"
+                )
     return dict.fromkeys(runs, _sources(pool))
+
+
+def _given(pool: Any, run: str) -> Any:
+    if isinstance(pool, (list, tuple)) and not pool:
+        raise InputError(f"pool: the list of run {run!r} is empty: give its pool, or leave the run out")
+    return pool
 
 
 def _sources(pool: Any) -> Sources:
     """{name: pool} from one pool, several, or several by their names."""
-    if isinstance(pool, (list, tuple)) and pool and all(map(_is_run, pool)):
+    if isinstance(pool, (list, tuple)) and all(map(_is_run, pool)):
         values = list(pool)
         names = pool_names(values)
     elif isinstance(pool, Mapping) and pool and all(_is_named_run(value) for value in pool.values()):
@@ -114,5 +129,16 @@ def _is_run(value: Any) -> bool:
 
 
 def _is_named_run(value: Any) -> bool:
-    """Whether the value of a mapping is a run; the values of {query: passages} are lists or mappings."""
+    """Whether the value of a mapping is a run; the values of {query: passages} are lists, or mappings of scores."""
+    if isinstance(value, Mapping):
+        return bool(value) and all(isinstance(of_query, (Mapping, list, tuple)) for of_query in value.values())
     return isinstance(value, (Path, Run)) or is_frame(value)
+
+
+def _are_runs(value: Any) -> bool:
+    """Whether the value of a mapping is a list of runs, and not of the passages of a query."""
+    return (
+        isinstance(value, (list, tuple))
+        and bool(value)
+        and all(isinstance(item, (Path, Run, Mapping)) or is_frame(item) for item in value)
+    )
