@@ -20,6 +20,7 @@ from rag_selectivity import InputError, Qrels, Run, join
 from rag_selectivity.io import trec
 from rag_selectivity.io.formats import format_names
 from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_records, read_run, stream_run
+from rag_selectivity.io.texts import read_texts
 from rag_selectivity.io.trec_fields import PaddedText
 from rag_selectivity.io.writing import write_rows
 
@@ -262,3 +263,29 @@ def test_an_unknown_suffix_leaves_nothing_behind(tmp_path) -> None:
     with pytest.raises(InputError, match=r"cannot write \.xls; use \.csv, \.jsonl or \.parquet"):
         write_rows(tmp_path / "rows.xls", [{"a": 1}])
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "cols.csv",
+            "query_id,kind\n1,how\n",
+            r"cols\.csv:2: no column for the text; it has query_id, kind, but needs",
+        ),
+        ("gap.jsonl", '{"id": "a", "text": "x"}\n{"id": "b", "text": null}\n', r"gap\.jsonl:2: 'b' has no text in "),
+        ("number.jsonl", '{"id": "a", "answer": 7}\n', r"number\.jsonl:1: 'a' has no text in column 'answer', but 7"),
+    ],
+)
+def test_a_file_without_texts_is_named_with_its_line_and_columns(name, content, message, tmp_path) -> None:
+    file = tmp_path / name
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        list(read_texts(file, "references", ["query_id"], ["reference", "answer", "text"]))
+
+
+def test_a_frame_without_texts_is_named_with_its_row_and_columns() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"query_id": ["a", "b"], "answer": ["x", None]})
+    with pytest.raises(InputError, match=r"references frame, row 2: 'b' has no text in column 'answer', but None"):
+        list(read_texts(frame, "references", ["query_id"], ["reference", "answer"]))

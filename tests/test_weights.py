@@ -380,6 +380,7 @@ WITHOUT = {query: weight for query, weight in WEIGHTS.items() if query != "q07"}
         ([{"query_id": "q0", "weight": 1}, {"query_id": "q0", "weight": 2}], r"row 2: query 'q0' has the weight 2"),
         ([{"query_id": "", "weight": 1}], r"row 1: the query id is empty"),
         ("none.csv", r"weights \(--weights\): there is no file 'none.csv'"),
+        ("", r"weights \(--weights\): the name is empty"),
         ([3], r"weights: row 1: expected a row with named columns"),
     ],
 )

@@ -39,7 +39,7 @@ def read_texts(
     known = TextsOfIds()
     is_read_again = is_path(source) or is_frame(source) or isinstance(source, (Mapping, Sequence))
     ids: list[str] | None = None if is_read_again else []
-    for id_, text in checked_texts(_texts(source, what, names), what, columns):
+    for id_, text in _checked(_texts(source, what, names), columns):
         known.add(id_, text)
         if ids is not None:
             ids.append(id_)
@@ -55,9 +55,9 @@ def _rows_at(
 ) -> list[tuple[str, str]]:
     """The place and the id of two rows, by their numbers from 0."""
     if is_path(source):
-        path = _file_of(source, what)
-        return [(f"{path}:{line}", id_) for n, (line, id_, _) in enumerate(_file_texts(path, names)) if n in rows]
-    known = (id_ for id_, _ in _texts(source, what, names)) if ids is None else ids
+        read = _file_texts(_file_of(source, what), names)
+        return [(where, id_) for n, (where, id_, _) in enumerate(read) if n in rows]
+    known = (id_ for _, id_, _ in _texts(source, what, names)) if ids is None else ids
     return [(f"{what}, row {n + 1}", id_) for n, id_ in enumerate(known) if n in rows]
 
 
@@ -82,19 +82,26 @@ def checked_texts(
     rows: Iterable[tuple[str, Any]], what: str, columns: Sequence[str] = TEXT_NAMES
 ) -> Iterator[tuple[str, str]]:
     """(id, text) of (id, text or record) rows; one without a text is an InputError."""
-    for id_, record in rows:
+    return _checked(((what, id_, record) for id_, record in rows), columns)
+
+
+def _checked(rows: Iterable[tuple[str, str, Any]], columns: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(id, text) of (place, id, text or record) rows."""
+    for where, id_, record in rows:
         text = passage_text(record, columns) if isinstance(record, Mapping) else record
         if not isinstance(text, str):
-            raise InputError(f"{what}: {id_!r} has no text, but {text!r}")
+            column = find_column(list(record), columns, "text", where) if isinstance(record, Mapping) else None
+            named = "" if column is None else f" in column {column!r}"
+            raise InputError(f"{where}: {id_!r} has no text{named}, but {shown(text)}")
         if not text.isascii() and holds_half(text):
-            raise InputError(f"{what}: the text of {id_!r} holds half of a surrogate pair, which is no character")
-        yield checked_id(id_, what, "text's"), text
+            raise InputError(f"{where}: the text of {id_!r} holds half of a surrogate pair, which is no character")
+        yield checked_id(id_, where, "text's"), text
 
 
-def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """(id, text or record) of {id: text}, a frame, a file, or an iterable of records or pairs."""
+def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, str, Any]]:
+    """(place, id, text or record) of {id: text}, a frame, a file, or an iterable of records or pairs."""
     if isinstance(source, Mapping):
-        yield from ((str(key), value) for key, value in source.items())
+        yield from ((what, str(key), value) for key, value in source.items())
         return
     if is_frame(source):
         source = as_frame(source, f"{what} frame")
@@ -102,20 +109,20 @@ def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, 
         ids = column_values(source, find_column(columns, ("_id", "id", *names), "id", f"{what} frame"))
         values = {name: column_values(source, name) for name in columns}
         for i, id_ in enumerate(ids):
-            yield str(id_), {name: column[i] for name, column in values.items()}
+            yield f"{what} frame, row {i + 1}", str(id_), {name: column[i] for name, column in values.items()}
         return
     if is_path(source):
-        yield from ((id_, record) for _, id_, record in _file_texts(_file_of(source, what), names))
+        yield from _file_texts(_file_of(source, what), names)
         return
     for record in iterated(source, f"{what}: give {{id: text}}, a frame, a file, or a list of (id, text)"):
         if isinstance(record, Mapping):
-            yield str(record[find_column(list(record), ("_id", "id", *names), "id", what)]), record
+            yield what, str(record[find_column(list(record), ("_id", "id", *names), "id", what)]), record
         else:
             try:
                 id_, text = record
             except (TypeError, ValueError):
                 raise InputError(f"{what}: expected (id, text) or a dict, got {shown(record)}") from None
-            yield str(id_), text
+            yield what, str(id_), text
 
 
 def _file_of(source: str | Path, what: str) -> Path:
@@ -123,8 +130,8 @@ def _file_of(source: str | Path, what: str) -> Path:
     return path / f"{what}.jsonl" if is_folder(path) else path
 
 
-def _file_texts(path: Path, names: Sequence[str]) -> Iterator[tuple[int, str, Any]]:
-    """(line, id, text or record) of a file."""
+def _file_texts(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str, Any]]:
+    """(file:line, id, text or record) of a file."""
     first = first_bytes(path).split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r").split("\t")
     if len(first) == 2 and not first[0].startswith("{") and optional_column(first, ("_id", "id", *names)) is None:
         # MS MARCO's way: id, tab, text, and no header.
@@ -132,13 +139,13 @@ def _file_texts(path: Path, names: Sequence[str]) -> Iterator[tuple[int, str, An
             id_, tab, text = text_line.partition("\t")
             if not tab:
                 raise InputError(f"{path}:{number}: expected an id, a tab and a text")
-            yield number, _file_id(id_, path, number), text
+            yield f"{path}:{number}", _file_id(id_, path, number), text
         return
     for line, record in read_records(path):
         column = find_column(list(record), ("_id", "id", *names), "id", f"{path}:{line}")
         if record[column] in (None, ""):
             raise InputError(f"{path}:{line}: the id is empty")
-        yield line, _file_id(str(record[column]), path, line), record
+        yield f"{path}:{line}", _file_id(str(record[column]), path, line), record
 
 
 def _file_id(text: str, path: Path, line: int) -> str:

@@ -95,8 +95,13 @@ def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str
     Raises
     ------
     InputError
-        If there is no such file.
+        If there is no such file, or the name is empty.
     """
+    if not text:
+        raise InputError(
+            f"{name}: the name is empty; give a table of query_id and columns (FILE, or FILE:COLUMN for one of them)"
+            f"{otherwise}"
+        )
     if text == "-" or Path(text).exists():
         return text, None
     file, colon, column = text.rpartition(":")
