@@ -83,10 +83,11 @@ def plan(
     Returns
     -------
     dict
-        {"schema", "rows": [{"K", "lambda", "random_success", "BoR_max", "BoR_opt", "regime"[, "tokens"]
+        {"schema", "left_out", "rows": [{"K", "lambda", "random_success", "BoR_max", "BoR_opt", "regime"[, "tokens"]
         [, "observed", "BoR", "headroom"]}, …],
         "max_K_for_random_success", "max_K_for_ceiling"}: such a K is 0 if even K = 1 is too large, and None if the
-        option was not given.
+        option was not given. `left_out` counts the queries with fewer than m relevant passages, which no figure is
+        about; observed rates are taken to be over the others.
 
     Examples
     --------
@@ -132,6 +133,7 @@ def plan(
         "schema": PLAN_SCHEMA,
         "corpus_size": size,
         "m": m,
+        "left_out": sum(count < m for count in counts),
         "rows": rows,
         "max_K_for_random_success": deepest(lambda row: row["random_success"] < max_random_success),
         "max_K_for_ceiling": None if min_ceiling is None else deepest(lambda row: row["BoR_max"] > min_ceiling),

@@ -13,6 +13,7 @@ from rag_selectivity.cli.inputs import labels_of, named_files, shares, whole_num
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, rows_text
 from rag_selectivity.data.grades import SCALES, scale_named
 from rag_selectivity.errors import InputError
+from rag_selectivity.measures.rates import notes_of_left_out
 from rag_selectivity.wording import counted, percent
 
 if TYPE_CHECKING:
@@ -155,6 +156,11 @@ def plan(
     lines = [_deepest(percent(highest), result["max_K_for_random_success"])]
     if min_ceiling is not None:
         lines.append(_above(min_ceiling, result["max_K_for_ceiling"]))
+    if observed is not None:
+        lines.extend(notes_of_left_out(result["left_out"]))
+    elif result["left_out"]:
+        left_out = counted(result["left_out"], "query", "queries")
+        lines.append(f"{left_out} without enough relevant passages for a success left out of all figures")
     if detect is not None:
         tests = rows_of_comparison(scale or "trec") if rows is None else rows
         needed = rs.queries_needed(detect, success, correlation=correlation, power=power, level=level, rows=tests)

@@ -14,6 +14,7 @@ from rag_selectivity.data.columns import whole_count
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.chance import BoR, BoR_max
 from rag_selectivity.measures.hypergeometric import random_success
+from rag_selectivity.wording import counted, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,29 @@ class Bits:
         −log2(mean RandomSuccess), as `BoR_max`: the bits of a rate of 1.
     headroom : float
         −log2(rate), the bits that a perfect retriever would have beyond this one: ceiling − bor. inf for a rate of 0.
+    left_out : int
+        Queries of R with fewer than m relevant passages. No retriever can succeed in them, so the baseline is without
+        them, and the rate is taken to be over the others.
     """
 
     bor: float
     ceiling: float
     headroom: float
+    left_out: int = 0
+
+    def __str__(self) -> str:
+        text = f"{number(self.bor)} bits of at most {number(self.ceiling)}, headroom {number(self.headroom)}"
+        return "; ".join([text, *notes_of_left_out(self.left_out)])
+
+
+def notes_of_left_out(count: int) -> list[str]:
+    """What a published rate is taken to be over; empty where no query is left out."""
+    if not count:
+        return []
+    return [
+        f"{counted(count, 'query', 'queries')} without enough relevant passages for a success left out: the rate is "
+        f"taken to be over the others. If it is over all queries, divide it by the share of the others first"
+    ]
 
 
 def bits(rate: float, N: int, K: int, R: int | Iterable[int], *, m: int = 1) -> Bits:
@@ -50,8 +69,8 @@ def bits(rate: float, N: int, K: int, R: int | Iterable[int], *, m: int = 1) -> 
         Depth, from 1 to N.
     R : int, or one int for each query
         Relevant passages: one number for all queries, or the number of each query. The baseline is then the mean over
-        the queries with m or more, and the rate should be over these. The mean of R does not determine the baseline, so
-        a fraction is refused.
+        the queries with m or more, and the rate is taken to be over these (`Bits.left_out` counts the others). The mean
+        of R does not determine the baseline, so a fraction is refused.
     m : int
         Hits that make a success.
 
@@ -73,6 +92,8 @@ def bits(rate: float, N: int, K: int, R: int | Iterable[int], *, m: int = 1) -> 
     (12.89, 13.11, 0.22)
     >>> round(bits(0.9, N=1000, K=10, R=[1, 1, 40]).bor, 2)
     2.92
+    >>> bits(0.9, N=1000, K=10, R=[1, 0]).left_out
+    1
     """
     success = _rate(rate)
     size, depth, hits = whole_count(N, "N"), whole_count(K, "K"), whole_count(m, "m")
@@ -93,7 +114,7 @@ def bits(rate: float, N: int, K: int, R: int | Iterable[int], *, m: int = 1) -> 
     # Rates and chances above one half are subtracted before the logarithm, since theirs are small and nearly equal.
     nearly_equal = success >= 0.5
     bor = float(BoR.aggregate.value(np.array([success]), chance, miss)[0]) if nearly_equal else ceiling - headroom
-    return Bits(bor, ceiling, headroom)
+    return Bits(bor, ceiling, headroom, len(counts) - len(able))
 
 
 def relevant_counts(relevant: Any) -> list[int]:
