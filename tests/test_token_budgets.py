@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.cli.inputs import tokens_of
 from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.io.lengths import counted_tokens
 from rag_selectivity.measures import parse_measure
@@ -191,7 +192,7 @@ def test_a_stored_report_is_read_back_and_gates_look_at_it(tmp_path) -> None:
     gates = ["--fail-if", "RA-nWG@300tok < 2", "--against", "r.json", "--max-drop", "RA-nWG@300tok:0"]
     counted = ["--tokens", "c.jsonl", "--tokenizer", "operator:methodcaller"]
     assert run_command(*command, *counted[:2], "--tokenizer", "nowhere:count", cwd=tmp_path).returncode == 2
-    assert "the tokenizer gave" in run_command(*command, *counted, cwd=tmp_path).stderr
+    assert "the tokenizer operator:methodcaller gave" in run_command(*command, *counted, cwd=tmp_path).stderr
     done = run_command(*command, "--tokens", "t.csv", *gates, cwd=tmp_path)
     assert (done.returncode, "RA-nWG@300tok" in done.stderr) == (1, True)
     counted = ["--tokens", "c.jsonl", "--tokenizer", "characters", "--format", "csv"]
@@ -204,7 +205,7 @@ def test_a_stored_report_is_read_back_and_gates_look_at_it(tmp_path) -> None:
 def test_tokens_are_counted_by_a_tokenizer_of_the_users_choice() -> None:
     assert counted_tokens({"d": "two words", "e": "one"}, str.split) == {"d": 2.0, "e": 1.0}
     assert counted_tokens({"d": "two words"}, len) == {"d": 9.0}
-    with pytest.raises(rs.InputError, match="passage 'd': the tokenizer gave None"):
+    with pytest.raises(rs.InputError, match=r"passage 'd': the tokenizer .* gave None"):
         counted_tokens({"d": "two words"}, lambda text: None)
 
 
@@ -263,3 +264,45 @@ def test_a_budget_prints_as_it_parses() -> None:
     assert parse_measure(str(measure)) == measure
     assert measure.at == TokenBudget(2000)
     assert measure.without_depth @ int(TokenBudget(2000)) == measure
+
+
+def test_a_tokenizer_that_fails_is_named_with_the_passage_and_not_its_text() -> None:
+    text = "12 words, which nobody but their owner may see"
+
+    def unloaded(_: str) -> int:
+        raise RuntimeError("tokenizer model not loaded")
+
+    def repeating(given: str) -> int:
+        raise ValueError(f"cannot read {given[9:30]!r}")
+
+    def silent(_: str) -> int:
+        raise KeyError
+
+    for tokenizer, said in (
+        (unloaded, r"tests\.test_token_budgets:.*unloaded failed \(RuntimeError: tokenizer model not loaded\)"),
+        (repeating, r"repeating failed \(ValueError\)"),
+        (silent, r"silent failed \(KeyError\)"),
+        (int, r"builtins:int failed \(ValueError\)"),
+        ("cl100k", r"the tokenizer builtins:str is no function"),
+    ):
+        with pytest.raises(rs.InputError, match=said) as raised:
+            counted_tokens({"d1": text}, tokenizer)
+        assert not any(part in str(raised.value) for part in ("12 words", "nobody", "owner"))
+        assert "'d1'" in str(raised.value) or tokenizer == "cl100k"
+
+
+def test_a_tokenizer_of_the_command_line_that_fails_is_a_mistake_of_the_input(tmp_path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "c.jsonl").write_text('{"_id": "d", "text": "a secret text of a passage"}\n')
+    (tmp_path / "broken_tok.py").write_text("raise RuntimeError('no licence')\n")
+    (tmp_path / "own_tok.py").write_text("def boom(text):\n    raise RuntimeError('model not loaded')\n")
+    for name, said in (
+        ("own_tok:boom", "passage 'd': the tokenizer own_tok:boom failed (RuntimeError: model not loaded)"),
+        ("builtins:int", "passage 'd': the tokenizer builtins:int failed (ValueError)"),
+        ("broken_tok:count", "--tokenizer 'broken_tok:count': RuntimeError: no licence"),
+        ("own_tok:__name__", "is no function"),
+    ):
+        with pytest.raises(rs.InputError) as raised:
+            tokens_of(tmp_path / "c.jsonl", name)
+        assert said in str(raised.value)
+        assert "secret" not in str(raised.value)

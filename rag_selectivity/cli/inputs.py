@@ -242,11 +242,12 @@ def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
         counted: Any = import_module(module)
         for part in name.split("."):
             counted = getattr(counted, part)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # What the module does when it is imported can fail in any way.
+        kind = "" if isinstance(error, (ImportError, AttributeError, ValueError)) else f"{type(error).__name__}: "
         raise InputError(
-            f"--tokenizer {tokenizer!r}: {error}; give MODULE:FUNCTION of a module that Python can import (with "
+            f"--tokenizer {tokenizer!r}: {kind}{error}; give MODULE:FUNCTION of a module that Python can import (with "
             f"PYTHONPATH=. also one of this folder)"
-        ) from None
+        ) from error
     return counted_tokens(path, counted)
 
 

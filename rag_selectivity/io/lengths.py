@@ -25,6 +25,9 @@ from rag_selectivity.io.texts import read_texts
 #: Four characters are about one token of English text.
 CHARACTERS_A_TOKEN = 4
 
+#: So many characters of a text in the message of an error are a part of the text, and no chance.
+_REPEATED = 12
+
 
 def passage_tokens(tokens: Any, form: IdForm = AS_THEY_ARE) -> dict[str, float]:
     """{passage: tokens} from a mapping, a frame or a table, with the passages in a form.
@@ -81,23 +84,47 @@ def counted_tokens(corpus: Any, tokenizer: Callable[[str], Any], form: IdForm = 
     Raises
     ------
     InputError
-        If it gives neither, or if a text is missing.
+        If it gives neither or fails, or if a text is missing.
 
     >>> counted_tokens({"d1": "three short words"}, str.split)
     {'d1': 3.0}
     """
     lengths = {}
+    name = _name_of(tokenizer)
+    if not callable(tokenizer):
+        raise InputError(f"the tokenizer {name} is no function; give one that takes a text")
     for passage, text in read_texts(corpus, "corpus"):
-        found = tokenizer(text)
+        try:
+            found = tokenizer(text)
+        except Exception as error:
+            raise InputError(
+                f"passage {passage!r}: the tokenizer {name} failed ({_without_text(error, text)}); it must give the "
+                f"tokens of a text, or their number"
+            ) from error
         try:
             number = found if isinstance(found, (int, float)) else len(found)
         except TypeError:
             raise InputError(
-                f"passage {passage!r}: the tokenizer gave {shown(found)}; it must give the tokens of a text, or their "
-                f"number"
+                f"passage {passage!r}: the tokenizer {name} gave {shown(found)}; it must give the tokens of a text, or "
+                f"their number"
             ) from None
         lengths[form(passage)] = token_count(number, f"tokens of passage {passage!r}")
     return lengths
+
+
+def _name_of(tokenizer: Any) -> str:
+    """As a user imports it, `MODULE:FUNCTION`; of what has no name, its type."""
+    named = tokenizer if hasattr(tokenizer, "__qualname__") else type(tokenizer)
+    module = getattr(named, "__module__", None)
+    return f"{module}:{named.__qualname__}" if module else str(named.__qualname__)
+
+
+def _without_text(error: Exception, text: str) -> str:
+    """The kind of an error, and its message unless that repeats a part of the text."""
+    message = str(error)
+    parts = (text[i : i + _REPEATED] for i in range(max(1, len(text) - _REPEATED + 1)))
+    kind = type(error).__name__
+    return kind if not message or any(part and part in message for part in parts) else f"{kind}: {message}"
 
 
 def estimated_tokens(
