@@ -418,7 +418,7 @@ NOT_REBUILT = (
         "the other 37 of 41 systems on MS MARCO",
         "the post prints four",
         "a run of 1,000 passages for the 6,980 queries of the dev subset, then `evaluate` with `--corpus-size 8841823 "
-        "--measures BoR_recall --depths 1000`",
+        "--measure BoR_recall --depths 1000`",
     ),
     NotRebuilt(
         "Bits over Random: the post",
