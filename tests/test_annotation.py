@@ -17,7 +17,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.grading.annotation.answers import Answer, read_answers, write_answers
 from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs
-from rag_selectivity.grading.annotation.importing import import_answers
+from rag_selectivity.grading.annotation.importing import import_answers, is_annotation
 from rag_selectivity.grading.annotation.making import judge_labels, make_tasks, reopened_task
 from rag_selectivity.grading.annotation.sheet import read_sheet, write_sheet
 from rag_selectivity.grading.annotation.task import AnnotationTask, Texts, make_task
@@ -393,19 +393,19 @@ def test_a_cut_file_is_refused(world) -> None:
 # -- sheets -----------------------------------------------------------------------------------------------
 
 
-def filled(text: str, grades: dict[int, str], delimiter: str = ",") -> str:
+def filled(text: str, grades: dict[int, str], delimiter: str = ",", end: str = "\n") -> str:
     """A sheet as a program for sheets saves it, with grades."""
     rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
     for number, grade in grades.items():
         rows[number + 1][rows[0].index("grade")] = grade
         rows[number + 1][rows[0].index("question")] = "cut short"
     out = io.StringIO()
-    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    csv.writer(out, delimiter=delimiter, lineterminator=end).writerows(rows)
     return out.getvalue()
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_a_sheet_comes_back(tmp_path, delimiter) -> None:
+@pytest.mark.parametrize(("delimiter", "end"), [(",", "\n"), (";", "\r\n"), ("\t", "\n"), (",", "\r"), (";", "\r")])
+def test_a_sheet_comes_back(tmp_path, delimiter, end) -> None:
     world = World(tmp_path, hostile=True)
     world.write_pairs([(f"question-{i}", f"passage-{i}-0") for i in range(len(HOSTILE))])
     task = task_of(world, f"file:{tmp_path / 'pairs.csv'}", annotators=["=ada"], repeats=0.0)
@@ -417,7 +417,9 @@ def test_a_sheet_comes_back(tmp_path, delimiter) -> None:
     for row, item in zip(rows, task.items, strict=True):
         assert row["passage"].removeprefix("'") == item.text.encode("utf-8", "backslashreplace").decode()
         assert not row["passage"].startswith(("=", "+", "-", "@"))
-    sheet.write_text(filled(text, {0: "4", 1: "4.0", 2: " 5 ", 3: "Skip"}, delimiter), errors="replace")
+    text = filled(text, {0: "4", 1: "4.0", 2: " 5 ", 3: "Skip"}, delimiter, end)
+    sheet.write_text(text, "utf-8", errors="replace", newline="")
+    assert is_annotation(sheet)
     with Store(world.store) as store:
         imported = import_answers(store, sheet)
     assert (imported.new, imported.skipped, imported.left) == (4, 1, len(HOSTILE) - 4)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
 
 import pytest
 
+import rag_selectivity as rs
 from rag_selectivity.grading.store import Label, Settings, Store, StoredAnswer, digest
+from rag_selectivity.io.reading import read_qrels
 from rag_selectivity.results.grading import other_models
 from tests.test_store import put
 
@@ -44,6 +47,41 @@ def folder(tmp_path):
 def run(folder, *arguments: str) -> str:
     command = [sys.executable, "-m", "rag_selectivity", "store", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def refused(folder, *arguments: str) -> str:
+    """The message of a command that must end with an error of the input."""
+    command = [sys.executable, "-m", "rag_selectivity", "store", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("mac.csv", b"query_id,passage_id,grade\rq1,a,3\rq1,b,2\r", "mac.csv:1: a carriage return stands outside"),
+        ("mac.qrels", b"q1 0 a 3\rq1 0 b 2\r", "mac.qrels: its lines end in carriage returns alone"),
+        ("one.qrels", b"q1 0 a\rb 3\n", "one.qrels:1: query 'q1', passage 'a': grade 'b' is not a whole number"),
+        ("twice.qrels.gz", gzip.compress(gzip.compress(b"q1 0 a 3\r")), "twice.qrels.gz:1: this line is not UTF-8"),
+    ],
+)
+def test_a_file_of_labels_with_carriage_returns_is_refused_as_by_its_reader(folder, name, content, message) -> None:
+    (folder / name).write_bytes(content)
+    assert refused(folder, "import", "new.db", name).startswith(f"error: {message}")
+    with pytest.raises(rs.InputError) as read:
+        read_qrels(folder / name)
+    assert message in str(read.value)
+
+
+def test_a_store_is_no_file_of_labels_and_its_export_is(folder) -> None:
+    assert refused(folder, "import", "new.db", "labels.db") == (
+        "error: labels.db is a label store: write its labels with `rag-selectivity store export labels.db "
+        "labels.jsonl`, and import labels.jsonl\n"
+    )
+    run(folder, "export", "labels.db", "labels.jsonl")
+    # Seven of the eight are of pairs whose ids the store knows.
+    assert run(folder, "import", "new.db", "labels.jsonl").startswith("took 7 labels")
 
 
 def test_failures_by_reason_with_an_example_of_each(folder) -> None:

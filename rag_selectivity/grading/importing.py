@@ -13,6 +13,7 @@ from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.exchange import LABEL_SCHEMA
+from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.grading.store import (
     Draw,
     HumanLabel,
@@ -89,10 +90,15 @@ def import_labels(
     Raises
     ------
     InputError
-        If the labels contradict each other or the store, are off the scale, or are of other texts; with an example.
-        Nothing is imported then.
+        If the labels contradict each other or the store, are off the scale, or are of other texts, with an example; or
+        if the file is itself a store. Nothing is imported then.
     """
     file = Path(path)
+    if is_store(file):
+        raise InputError(
+            f"{file} is a label store: write its labels with `rag-selectivity store export {file.name} labels.jsonl`, "
+            f"and import labels.jsonl"
+        )
     has_origins = has_side_file(file)
     is_export = not has_origins and is_table(file)
     is_export = is_export and set(_IDENTITY) <= set(next(read_records(file))[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 
 from rag_selectivity.data.cells import integer_of
@@ -47,8 +48,9 @@ def sheet_text(task: AnnotationTask) -> str:
 
 def is_sheet(path: Path) -> bool:
     """Whether a file is a sheet of `write_sheet`, by its first line."""
-    first = first_bytes(path).decode("utf-8-sig", "replace").split("\n", 1)[0]
-    return {"item", "grade", "task", "query_text", "passage_text"} <= set(_cells(first))
+    first = _first_line(first_bytes(path).decode("utf-8-sig", "replace"))
+    cells = next(csv.reader([first], delimiter=_delimiter(first)), [])
+    return {"item", "grade", "task", "query_text", "passage_text"} <= set(cells)
 
 
 def read_sheet(path: Path) -> Answers:
@@ -79,7 +81,7 @@ def read_sheet(path: Path) -> Answers:
 
 
 def _answers(path: Path, content: str) -> Answers:
-    reader = csv.DictReader(io.StringIO(content, newline=""), delimiter=_delimiter(content.split("\n", 1)[0]))
+    reader = csv.DictReader(io.StringIO(content, newline=""), delimiter=_delimiter(_first_line(content)))
     refuse_doubled(reader.fieldnames or (), str(path))
     missing = [
         name for name in COLUMNS if name not in (reader.fieldnames or ()) and name not in ("question", "passage")
@@ -117,8 +119,9 @@ def _answer(row: dict[str, str], grade: str, where: str) -> Answer:
     return Answer(item, row["query_text"] or "", row["passage_text"] or "", given, (row["note"] or "").strip())
 
 
-def _cells(first_line: str) -> list[str]:
-    return next(csv.reader([first_line.rstrip("\r")], delimiter=_delimiter(first_line)), [])
+def _first_line(content: str) -> str:
+    # A spreadsheet program may end lines in carriage returns alone.
+    return re.split(r"[\r\n]", content, maxsplit=1)[0]
 
 
 def _delimiter(first_line: str) -> str:
