@@ -90,9 +90,7 @@ def _read(weights: Any, form: IdForm) -> tuple[str, dict[str, float]]:
         source, rows = _WHAT, _of_table(weights, None)
     found: dict[str, tuple[str, float]] = {}
     for where, query, value in rows:
-        name = form(str(query))
-        if not name:
-            raise InputError(f"{where}: the query id is empty")
+        name = form.of_cell(query, where, "query")
         weight = _number(value, where, name)
         first, known = found.setdefault(name, (where, weight))
         if known != weight:
@@ -121,7 +119,7 @@ def _of_table(table: Any, column: str | None) -> Iterator[tuple[str, Any, Any]]:
                 find_column(list(row), wanted, "weight", where),
             )
         of_query, of_weight = columns[names]
-        yield where, "" if row[of_query] is None else row[of_query], row[of_weight]
+        yield where, row[of_query], row[of_weight]
 
 
 def _number(value: Any, where: str, query: str) -> float:

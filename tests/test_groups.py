@@ -136,7 +136,7 @@ GROUPS, QRELS, RUN = world(7)
     ("options", "message"),
     [
         ({}, r"RA-nWG\(distinct=true\) is about groups of passages .*--groups FILE"),
-        ({"groups": {"d1": ""}}, "neither may be empty"),
+        ({"groups": {"d1": ""}}, "the group id is empty"),
         ({"groups": 3}, "expected .passage: group.*got int"),
         ({"groups": GROUPS, "unjudged": "condense"}, "leaves passages out"),
         ({"groups": GROUPS, "human": QRELS}, "groups need the labels of groups"),

@@ -35,6 +35,7 @@ from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
+from tests.test_store import put
 
 HASH = "0" * 32
 EXPORTED = dict.fromkeys(("reason", "failure", "error", "last_answer", "served_model", "way", "origins", "cost")) | {
@@ -308,6 +309,73 @@ def test_half_of_a_surrogate_pair_in_an_id_is_refused_with_its_place(tmp_path, n
     with pytest.raises(rs.InputError, match=r"x\.jsonl?:(\d+| the (report|claim checks))") as told:
         reader.read(file_of(tmp_path, reader, content(reader, **{where: "x\ud800y"})))
     str(told.value).encode()
+
+
+#: A command, and the rows of the table that it reads beside labels and runs: what its id is called, and its columns.
+BESIDE = {
+    "costs": ("compare --qrels l.jsonl --run r.jsonl --run s.jsonl --costs", "query", {"query_id": "ID", "tokens": 3}),
+    "scores": ("validate --qrels l.jsonl --run r.jsonl --scores", "query", {"query_id": "ID", "score": 1}),
+    "scores of a sweep": ("sweep --qrels l.jsonl --run r.jsonl --scores", "query", {"query_id": "ID", "score": 1}),
+    "scores of answers": ("answers --given", "query", {"query_id": "ID", "score": 1}),
+    "slices": ("evaluate --qrels l.jsonl --run r.jsonl --by", "query", {"query_id": "ID", "kind": "a"}),
+    "weights": ("evaluate --qrels l.jsonl --run r.jsonl --weights", "query", {"query_id": "ID", "weight": 1}),
+    "sizes": ("evaluate --qrels l.jsonl --run r.jsonl --corpus-size", "query", {"query_id": "ID", "corpus_size": 9}),
+    "clusters": ("evaluate --qrels l.jsonl --run r.jsonl --clusters", "query", {"query_id": "ID", "cluster": "a"}),
+    "tokens": (
+        "evaluate --qrels l.jsonl --run r.jsonl --measure RA-nWG@9tok --tokens",
+        "passage",
+        {"passage_id": "ID", "tokens": 3},
+    ),
+    "groups": (
+        "evaluate --qrels l.jsonl --run r.jsonl --measure RA-nWG(distinct=true)@3 --groups",
+        "passage",
+        {"passage_id": "ID", "group": "a"},
+    ),
+    "names of groups": (
+        "evaluate --qrels l.jsonl --run r.jsonl --measure RA-nWG(distinct=true)@3 --groups",
+        "group",
+        {"passage_id": "d1", "group": "ID"},
+    ),
+    "passages of documents": (
+        "evaluate --qrels l.jsonl --run r.jsonl --passages-of",
+        "document",
+        {"document_id": "ID", "passages": 2},
+    ),
+    "pairs to label": ("annotate --store s.db -o t.csv --draw", "passage", {"query_id": "q1", "passage_id": "ID"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "bad", "fault"),
+    [
+        (".csv", "q\0", "holds a NUL character"),
+        (".jsonl", "q\0", "holds a NUL character"),
+        (".jsonl", "q\ud800", "holds half of a surrogate pair"),
+    ],
+)
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_cannot_be_an_id_is_refused_in_every_table_beside(monkeypatch, tmp_path, name, suffix, bad, fault) -> None:
+    monkeypatch.chdir(tmp_path)
+    command, what, row = BESIDE[name]
+    Path("l.jsonl").write_text(
+        objects(*({"query_id": f"q{i}", "doc_id": f"d{j}", "grade": 5 - j} for i in range(3) for j in range(5)))
+    )
+    for file in ("r.jsonl", "s.jsonl"):
+        Path(file).write_text(
+            objects(*({"query_id": f"q{i}", "doc_id": f"d{j}", "score": -j} for i in range(3) for j in range(4)))
+        )
+    with Store("s.db") as store:
+        put(store, "m", {("q1", "d1"): 3})
+    rows = [{key: bad if value == "ID" else value for key, value in row.items()}]
+    text = objects(*rows) if suffix == ".jsonl" else table(rows[0])
+    Path(f"t{suffix}").write_bytes(text.encode())
+    line = 1 if suffix == ".jsonl" else 2
+    words = command.split()
+    words += [f"file:t{suffix}" if words[-1] == "--draw" else f"t{suffix}"]
+    words += ["--scale", "utility"] if "l.jsonl" in words else []
+    done = CliRunner().invoke(app, words)
+    assert f"t{suffix}:{line}: the {what} id {bad!r} {fault}" in str(done.exception or done.output), done.output
+    assert done.exit_code
 
 
 @pytest.mark.parametrize("bad", ["q\0", "q\ud800", ""])

@@ -14,6 +14,7 @@ from typing import IO
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Store, StoredAnswer, digest, locks, recovery
 from rag_selectivity.grading.store.locks import file_system_of
 from rag_selectivity.grading.store.recovery import recover
@@ -235,3 +236,21 @@ def test_the_command_says_what_it_saved(whole, tmp_path) -> None:
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
     assert told[0].startswith("saved rows: settings 1, ")
     assert told[1] == "could not be read whole: labels"
+
+
+@pytest.mark.parametrize("table", ["pairs", "human"])
+@pytest.mark.parametrize("target", ["out.qrels", "out.jsonl", "out.csv"])
+def test_a_row_whose_id_is_none_is_neither_exported_nor_saved(whole, tmp_path, table, target) -> None:
+    path = copy_of(whole, tmp_path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute(f"UPDATE {table} SET passage_id = 'd' || char(0) || '7' WHERE passage_id = 'd7'")
+    with (
+        Store(path, read_only=True) as store,
+        pytest.raises(rs.InputError, match=r"labels\.db: .*recover labels\.db .*the passage id 'd\\x007' holds a NUL"),
+    ):
+        export_labels(store, tmp_path / target)
+    recovered = recover(path, tmp_path / "saved.db")
+    assert recovered.unusable == 1
+    with Store(tmp_path / "saved.db", read_only=True) as store:
+        export_labels(store, tmp_path / target)
+    assert "d6" in rs.read_qrels(tmp_path / target).to_dict()["q6"]

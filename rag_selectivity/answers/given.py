@@ -14,6 +14,7 @@ from rag_selectivity.answers.records import records_of
 from rag_selectivity.data.cells import iterated
 from rag_selectivity.data.cells import shown as shown_value
 from rag_selectivity.data.columns import QUERY_NAMES, RUN_NAMES, find_column, optional_column, whole_count
+from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.io.reading import named_runs, ranked_lists
 from rag_selectivity.io.scores import K_NAMES, answer_scores
@@ -84,7 +85,7 @@ def answers_given(
     lists = None if run is None else {name: dict(ranked_lists(each)) for name, each in named_runs(run).items()}
     for where, row in records_of(scores, "scores"):
         names = [str(name) for name in row]
-        query = str(row[find_column(names, QUERY_NAMES, "query", where)])
+        query = AS_THEY_ARE.of_cell(row[find_column(names, QUERY_NAMES, "query", where)], where, "query")
         queries[query] = None
         held = optional_column(names, RUN_NAMES)
         name = _ONE_RUN if held is None else str(row[held])

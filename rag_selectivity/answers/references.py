@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.answers.records import records_of
-from rag_selectivity.data.cells import checked_id, is_missing
+from rag_selectivity.data.cells import is_missing
 from rag_selectivity.data.columns import QUERY_NAMES, find_column, optional_column
+from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.wording import counted
 
@@ -60,7 +61,6 @@ def read_references(source: Any) -> dict[str, Reference]:
     found: dict[str, Reference] = {}
     places: dict[str, str] = {}
     for where, query, value in _rows(source):
-        checked_id(query, where, "query")
         if query in found:
             raise InputError(
                 f"{where}: query {query!r} has a reference already ({places[query]}): keep one row a query, with a "
@@ -81,13 +81,13 @@ def read_references(source: Any) -> dict[str, Reference]:
 def _rows(source: Any) -> Iterator[tuple[str, str, Any]]:
     """(place, query, text, list or record) rows."""
     if isinstance(source, Mapping):
-        yield from ((f"references[{str(query)!r}]", str(query), value) for query, value in source.items())
+        for query, value in source.items():
+            where = f"references[{str(query)!r}]"
+            yield where, AS_THEY_ARE.of_cell(query, where, "query"), value
         return
     for where, record in records_of(source, "references"):
         column = find_column(list(record), ("_id", "id", *QUERY_NAMES), "query", where)
-        if is_missing(record[column]):
-            raise InputError(f"{where}: the query id is empty")
-        yield where, str(record[column]), record
+        yield where, AS_THEY_ARE.of_cell(record[column], where, "query"), record
 
 
 def _reference(value: Any, where: str, query: str) -> Reference:

@@ -196,11 +196,11 @@ def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
         path = Path(text)
         if path != STANDARD_INPUT and not path.exists():
             raise InputError(f"--corpus-size {text!r} is neither a whole number nor a file") from None
-    from rag_selectivity.data.columns import QUERY_NAMES, SIZE_NAMES, whole_count
+    from rag_selectivity.data.columns import SIZE_NAMES, whole_count
 
     return {
-        str(query): whole_count(size, f"{where}: the corpus size")
-        for where, (query, size) in _columns(path, (QUERY_NAMES, "query"), (SIZE_NAMES, "corpus size"))
+        query: whole_count(size, f"{where}: the corpus size")
+        for where, query, size in _of_queries(path, SIZE_NAMES, "corpus size")
     }
 
 
@@ -255,17 +255,18 @@ def clusters_of(path: Path | None) -> dict[str, str] | None:
     """{query: cluster} of a table."""
     if path is None:
         return None
-    from rag_selectivity.data.columns import CLUSTER_NAMES, QUERY_NAMES
+    from rag_selectivity.data.columns import CLUSTER_NAMES
 
-    rows = _columns(path, (QUERY_NAMES, "query"), (CLUSTER_NAMES, "cluster"))
-    return {str(query): str(cluster) for _, (query, cluster) in rows}
+    return {query: str(cluster) for _, query, cluster in _of_queries(path, CLUSTER_NAMES, "cluster")}
 
 
-def _columns(path: Path, *columns: tuple[Sequence[str], str]) -> Iterator[tuple[str, list[Any]]]:
-    """(file and line, values) of each row; `columns` are the names that a column may have, and what it holds."""
-    from rag_selectivity.data.columns import find_column
+def _of_queries(path: Path, names: Sequence[str], what: str) -> Iterator[tuple[str, str, Any]]:
+    """(file and line, query, value) of each row; `names` are those that the column of the values may have."""
+    from rag_selectivity.data.columns import QUERY_NAMES, find_column
+    from rag_selectivity.data.forms import AS_THEY_ARE
     from rag_selectivity.io.reading import read_records
 
     for line, row in read_records(path):
         where = f"{path}:{line}"
-        yield where, [row[find_column(list(row), names, what, where)] for names, what in columns]
+        query = AS_THEY_ARE.of_cell(row[find_column(list(row), QUERY_NAMES, "query", where)], where, "query")
+        yield where, query, row[find_column(list(row), names, what, where)]

@@ -81,7 +81,7 @@ def checked_id(text: str, where: str, what: str) -> str:
     """An id as it is; one that cannot be an id is an InputError that begins with `where` and calls it `what`."""
     fault = id_fault(text)
     if fault is not None:
-        raise InputError(f"{where}: the {what} id {shown(text)} {fault}; give another id")
+        raise InputError(f"{where}: the {what} id {f'{shown(text)} ' if text else ''}{fault}; give another id")
     return text
 
 

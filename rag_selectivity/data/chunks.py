@@ -14,6 +14,7 @@ from rag_selectivity.data.columns import (
     find_column,
     is_frame,
 )
+from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError
 
 
@@ -29,10 +30,12 @@ def chunks_by_document(documents: Any) -> dict[str, list[str]]:
         If a chunk has two documents.
     """
     document_of: dict[str, str] = {}
-    for chunk, document in _rows(documents):
-        if document_of.setdefault(str(chunk), str(document)) != str(document):
+    for of_chunk, of_document in _rows(documents):
+        chunk = AS_THEY_ARE.of_cell(of_chunk, "documents", "chunk")
+        document = AS_THEY_ARE.of_cell(of_document, "documents", "document")
+        if document_of.setdefault(chunk, document) != document:
             raise InputError(
-                f"chunk {str(chunk)!r} belongs to the documents {document_of[str(chunk)]!r} and {str(document)!r}: "
+                f"chunk {chunk!r} belongs to the documents {document_of[chunk]!r} and {document!r}: "
                 f"give each chunk one document"
             )
     chunks_of: dict[str, list[str]] = {}

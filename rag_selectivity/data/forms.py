@@ -6,7 +6,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+from rag_selectivity.data.cells import checked_id, is_missing
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.errors import InputError, did_you_mean
 
@@ -144,6 +146,23 @@ class IdForm:
         for step in self._steps:
             text = step(text) or text
         return text
+
+    def of_cell(self, value: Any, where: str, what: str) -> str:
+        """The id that a cell of any table holds, in this form; a number is its digits.
+
+        Raises
+        ------
+        InputError
+            If the cell is empty or holds what cannot be an id; it begins with `where` and calls the id `what`.
+
+        >>> AS_THEY_ARE.of_cell(7, "costs.csv:2", "query")
+        '7'
+        >>> AS_THEY_ARE.of_cell("q\\0", "costs.csv:2", "query")
+        Traceback (most recent call last):
+            ...
+        rag_selectivity.errors.InputError: costs.csv:2: the query id 'q\\x00' holds a NUL character; give another id
+        """
+        return checked_id(self("" if is_missing(value) else str(value)), where, what)
 
     def of_each(self, texts: list[str]) -> list[str]:
         """The ids in this form, in the order given; the same list if none of them changes.

@@ -80,10 +80,11 @@ class PassageCounts:
         """From rows of where it stands, the document, and the number of its passages."""
         passages_of: dict[str, int] = {}
         for where, document, number in rows:
+            name = AS_THEY_ARE.of_cell(document, where, "document")
             count = whole_count(number, f"{where}: the number of passages of document {document!r}")
             if not count:
                 raise InputError(f"{where}: document {document!r} has 0 passages; leave out documents without passages")
-            if passages_of.setdefault(str(document), count) != count:
+            if passages_of.setdefault(name, count) != count:
                 raise InputError(f"{where}: document {document!r} has two numbers of passages; remove one")
         if not passages_of:
             raise InputError("passages_of has no documents: give the number of passages of each document")

@@ -81,7 +81,7 @@ def _add(result: dict[str, QueryCosts], costs: Any, runs: Sequence[str], form: I
     for where, row in _rows(costs):
         empty = False
         names = [str(name) for name in row]
-        query = form(_query(row[find_column(names, QUERY_NAMES, "query", where)], where))
+        query = form.of_cell(row[find_column(names, QUERY_NAMES, "query", where)], where, "query")
         run = _run_of(row, names, runs, where)
         columns = {kind: optional_column(names, accepted) for kind, accepted in COLUMNS.items()}
         if not any(columns.values()):
@@ -124,12 +124,6 @@ def _rows(costs: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield f"costs, row {i}", row
     else:
         raise InputError(f"costs: expected a path, DataFrame, mapping or rows, got {type(costs).__name__}")
-
-
-def _query(value: Any, where: str) -> str:
-    if is_missing(value) or str(value) == "":
-        raise InputError(f"{where}: the query id is empty")
-    return str(value)
 
 
 def _run_of(row: Mapping[str, Any], names: list[str], runs: Sequence[str], where: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.columns import find_column
+from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.golden.questions import Question
 from rag_selectivity.io.reading import is_path, read_records
@@ -71,5 +72,5 @@ def _read(path: Path, where: str) -> Any:
     for line, row in read_records(path):
         of_id = find_column(list(row), _ID_NAMES, "id", f"{path}:{line}")
         of_vector = find_column(list(row), _VECTOR_NAMES, "vector", f"{path}:{line}")
-        vectors[str(row[of_id])] = row[of_vector]
+        vectors[AS_THEY_ARE.of_cell(row[of_id], f"{path}:{line}", "question's")] = row[of_vector]
     return vectors

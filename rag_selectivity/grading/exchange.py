@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.grading.side_file import write_qrels
+from rag_selectivity.grading.side_file import refuse_no_ids, write_qrels
 from rag_selectivity.grading.store import Store
 from rag_selectivity.io.writing import write_rows
 from rag_selectivity.results.grading import other_models
@@ -45,6 +45,7 @@ def export_labels(
 def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[str, Any]]:
     """Every label of a store as a row, with its reason, judge, tokens, cost, failure and origins."""
     rows = [{"schema": LABEL_SCHEMA, **row} for row in store.rows()]
+    refuse_no_ids(store, ((row["query_id"], row["passage_id"]) for row in rows))
     if judges is not None:
         rows = [row for row in rows if row["judge"] in judges or row.get("model") in judges]
     return rows

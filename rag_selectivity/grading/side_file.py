@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import id_fault, shown
 from rag_selectivity.data.origins import NO_GRADE, Chosen
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.origins import stored_origins
 from rag_selectivity.grading.store import LabelReading, Origin, Store
+from rag_selectivity.grading.store.problems import damaged
 from rag_selectivity.io.replacing import write_files
 from rag_selectivity.io.side_file import SCHEMA, chosen_names, common_values, content_hash, side_path
 from rag_selectivity.io.writing import json_line
@@ -24,17 +26,33 @@ _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version"
 
 def qrels_lines(store: Store, *, judges: Sequence[str] | None = None, rule: str | None = None) -> list[str]:
     """The labels of a store as lines of qrels, one grade for each pair (`judges` and `rule` as in `label_rows`)."""
-    return list(_lines(LabelReading(store, judges=judges, rule=rule).rows()))
+    rows = list(LabelReading(store, judges=judges, rule=rule).rows())
+    refuse_no_ids(store, (row[:2] for row in rows))
+    return list(_lines(rows))
 
 
 def write_qrels(store: Store, target: Path, *, judges: Sequence[str] | None = None, rule: str | None = None) -> int:
     """Write the labels of a store as qrels, and their origins to the side file; how many labels."""
     reading = LabelReading(store, judges=judges, rule=rule)
     rows = list(reading.rows_by_judge())
+    refuse_no_ids(store, (row[:2] for row in rows))
     text = "".join(f"{line}\n" for line in _lines(row[:3] for row in rows))
     side = "".join(f"{json_line(row)}\n" for row in _side_rows(store, reading, rows, text))
     write_files({target: text, side_path(target): side})
     return len(rows)
+
+
+def refuse_no_ids(store: Store, pairs: Iterable[tuple[str, str]]) -> None:
+    """Refuse a store with an id that no reader of its export would take.
+
+    Raises
+    ------
+    InputError
+    """
+    for pair in pairs:
+        for what, id_ in zip(("query", "passage"), pair, strict=True):
+            if (fault := id_fault(id_)) is not None:
+                raise damaged(store.path, f"the {what} id {shown(id_)} {fault}")
 
 
 def _lines(rows: Any) -> Iterator[str]:

@@ -43,9 +43,7 @@ def groups_of(given: Any, form: IdForm = AS_THEY_ARE) -> Groups:
     """
     group_of: dict[str, str] = {}
     for where, passage, group in _rows(given):
-        name, of = form(str(passage)), "" if group is None else str(group)
-        if not name or not of:
-            raise InputError(f"{where}: passage {passage!r} and group {group!r}: neither may be empty")
+        name, of = form.of_cell(passage, where, "passage"), AS_THEY_ARE.of_cell(group, where, "group")
         if group_of.setdefault(name, of) != of:
             raise InputError(
                 f"{where}: passage {name!r} is in the groups {group_of[name]!r} and {of!r}: keep one of them"

@@ -42,7 +42,7 @@ def passage_tokens(tokens: Any, form: IdForm = AS_THEY_ARE) -> dict[str, float]:
     """
     lengths: dict[str, float] = {}
     for where, passage, value in _rows(tokens):
-        name, length = form(str(passage)), token_count(value, where)
+        name, length = form.of_cell(passage, where, "passage"), token_count(value, where)
         if lengths.setdefault(name, length) != length:
             raise InputError(
                 f"{where}: passage {name!r} has {length:g} tokens here and {lengths[name]:g} before: keep one of them"

@@ -218,9 +218,7 @@ class _Read:
     def _add_row(self, row: Mapping[str, Any], where: str, run: str | None = None) -> None:
         self.rows += 1
         names = [str(name) for name in row]
-        query = self.form(_text(row[find_column(names, QUERY_NAMES, "query", where)]))
-        if not query:
-            raise InputError(f"{where}: the query id is empty")
+        query = self.form.of_cell(row[find_column(names, QUERY_NAMES, "query", where)], where, "query")
         k = self._k(row, names, where)
         score = self._score(row[self._score_column(names, where)], query, where)
         self._note_model(row, names, where)

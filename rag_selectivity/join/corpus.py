@@ -89,7 +89,8 @@ def corpus_size_of(given: Any, form: IdForm = AS_THEY_ARE) -> int | dict[str, An
         names = column_names(given)
         queries = column_values(given, find_column(names, QUERY_NAMES, "query", "corpus_size frame"))
         sizes = column_values(given, find_column(names, SIZE_NAMES, "corpus size", "corpus_size frame"))
-        given = dict(zip(queries, sizes, strict=True))
+        ids = [AS_THEY_ARE.of_cell(query, "corpus_size frame", "query") for query in queries]
+        given = dict(zip(ids, sizes, strict=True))
     if isinstance(given, Mapping):
         sizes_as_given = {str(query): size for query, size in given.items()}
         if not form.changes_ids:

@@ -54,9 +54,7 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
             query_columns[names] = find_column(list(row), QUERY_NAMES, "query", where)
             columns.update(dict.fromkeys(str(name) for name in row if name != query_columns[names]))
         column = query_columns[names]
-        query = form(_text(row[column]))
-        if not query:
-            raise InputError(f"{where}: the query id is empty")
+        query = form.of_cell(row[column], where, "query")
         seen.append(query)
         values = {str(name): _text(value) for name, value in row.items() if name != column}
         first_where, first = rows.setdefault(query, (where, values))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES, find_column
+from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.data.origins import NO_GRADE, Chosen
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
@@ -173,11 +174,9 @@ def _of_file(file: Path, seed: int) -> list[DrawnPair]:
     for line, row in read_records(file):
         where = f"{file}:{line}"
         pair = tuple(
-            str(row[find_column(list(row), names, what, where)] or "")
+            AS_THEY_ARE.of_cell(row[find_column(list(row), names, what, where)], where, what)
             for names, what in ((QUERY_NAMES, "query"), (PASSAGE_NAMES, "passage"))
         )
-        if "" in pair:
-            raise InputError(f"{where}: the id of the {'query' if not pair[0] else 'passage'} is empty")
         if pair in pairs:
             raise InputError(f"{where}: query {pair[0]!r}, passage {pair[1]!r} stands in line {pairs[pair]} already")
         pairs[pair[0], pair[1]] = line

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import id_fault
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store.migration import former_tables, migrate
 from rag_selectivity.grading.store.opening import connection_to, log_of
@@ -274,8 +275,10 @@ def _write(found: _Source, target: Path, version: int) -> Recovered:
 
 def _is_sound(row: Mapping[str, Any]) -> bool:
     """Whether the values of a row are of the kinds that a store holds."""
-    return all(isinstance(row[name], kinds) for name, kinds in _KINDS.items() if name in row) and all(
-        len(row[name]) == _HASH for name in ("query_hash", "passage_hash") if row.get(name) is not None
+    return (
+        all(isinstance(row[name], kinds) for name, kinds in _KINDS.items() if name in row)
+        and all(len(row[name]) == _HASH for name in ("query_hash", "passage_hash") if row.get(name) is not None)
+        and all(id_fault(row[name]) is None for name in ("query_id", "passage_id") if name in row)
     )
 
 
