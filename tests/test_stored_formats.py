@@ -22,7 +22,9 @@ from rag_selectivity.io.reading import read_qrels, read_records
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import SCHEMA, Trace
 from rag_selectivity.live.trace_writer import TraceWriter
+from rag_selectivity.measures import REGISTRY
 from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.sample import folder
 from rag_selectivity.scale.tally import Tally
 from tests.schemas import validator
@@ -169,6 +171,99 @@ def test_a_report_that_does_not_fit_names_the_place_and_the_mend(tmp_path, repor
     inside[place[-1]] = value
     with pytest.raises(rs.InputError, match=rf"r\.json: the report is damaged: .*{message}.*; write it again with -o"):
         read(tmp_path, changed)
+
+
+@pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+@pytest.mark.parametrize("name", ["report", "claims", "answers", "export"])
+def test_a_number_that_is_not_finite_is_in_no_stored_document(tmp_path, stored, name, literal) -> None:
+    if name == "export":
+        side = stored["labels.qrels.origins.jsonl"]
+        side.write_text(side.read_text().replace('"tail_size": 0', f'"tail_size": {literal}'))
+        with pytest.raises(rs.InputError, match=r"labels\.qrels\.origins\.jsonl:2: not a JSON object"):
+            read_qrels(stored["labels.qrels"])
+        return
+    reader = READERS[name]
+    path = tmp_path / "x.json"
+    text = content(reader)
+    path.write_text(text)
+    reader.read(path)
+    # A field that nobody reads is enough: no such file was written by this package.
+    path.write_text(f'{{"more": {literal}, {text[1:]}')
+    with pytest.raises(rs.InputError, match=rf"x\.json: .*it holds {literal}, which is no finite number"):
+        reader.read(path)
+
+
+@pytest.mark.parametrize(
+    ("measure", "field", "value", "ends"),
+    [
+        ("Success@1", "value", -1e308, "from 0 to 1"),
+        ("Success@1", "value", 1.001, "from 0 to 1"),
+        ("Success@1", "as_judged", 7, "from 0 to 1"),
+        ("Success@2", "value", 2, "from 0 to 1"),
+        ("BoR_max@2", "value", -0.5, "from 0 to inf"),
+        ("lambda@1", "value", -3, "from 0 to inf"),
+    ],
+)
+def test_a_figure_beyond_the_ends_of_its_measure_is_refused_with_its_place(
+    tmp_path, report, measure, field, value, ends
+) -> None:
+    changed = copy.deepcopy(report)
+    changed["runs"]["run"]["measures"][measure][field] = value
+    message = rf"r\.json: the report is damaged: runs\.run\.measures\.{measure}\.{field} must be a number {ends}, got"
+    with pytest.raises(rs.InputError, match=message):
+        read(tmp_path, changed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("scale", ["trec", "utility"])
+def test_every_measure_stays_within_its_ends(tmp_path, scale, seed) -> None:
+    chance = random.Random(seed)
+    passages = [f"d{i}" for i in range(12)]
+    lowest, highest = (0, 3) if scale == "trec" else (1, 5)
+    labels = {
+        f"q{i}": {each: chance.randint(lowest, highest) for each in chance.sample(passages, chance.randint(1, 12))}
+        for i in range(5)
+    }
+    run = {query: chance.sample(passages, chance.randint(0, 12)) for query in labels}
+    names = [name for name, measure in REGISTRY.items() if measure.required_scale in (None, scale)]
+    names += ["T(form=code)", "T(alpha=0.9)", "nDCG(gain=exp)", "DCG(gain=exp)"]
+    names += ["%PROC(aggregate=ratio)"] if scale == "utility" else []
+    report = rs.evaluate(
+        labels,
+        {"run": run},
+        measures=names,
+        groups={"d1": "a", "d2": "a", "d3": "b", "d4": "b"},
+        corpus_size=40,
+        depths=[1, 4],
+        scale=scale,
+        bootstrap=None,
+    ).to_dict()
+    assert len(report["runs"]["run"]["measures"]) > 40
+    read(tmp_path, report)
+
+
+def test_figures_within_rounding_and_of_measures_without_ends_are_read(tmp_path, report) -> None:
+    changed = copy.deepcopy(report)
+    measures = changed["runs"]["run"]["measures"]
+    measures["Success@1"]["value"] = 1 + 1e-15
+    measures["BoR@1"]["value"] = -40.5
+    measures["OfAnotherPackage@1"] = {**measures["Success@1"], "value": 300}
+    assert read(tmp_path, changed).runs["run"].estimates["OfAnotherPackage@1"].value == 300
+
+
+def test_claims_beyond_their_ends_are_refused(tmp_path) -> None:
+    document = json.loads(content(READERS["claims"]))
+    cell = {"value": 0.5, "low": 0.1, "high": 0.9, "n": 1, "n_total": 1}
+    for key, value, ends in (("ContextRecall@5", 1.5, "0 to 1"), ("SmallestSet@5", 6, "1 to 5")):
+        for of_query in (True, False):
+            changed = copy.deepcopy(document)
+            run = changed["runs"]["run"]
+            run["measures"] = {} if of_query else {key: {**cell, "value": value}}
+            run["per_sample"][0]["measures"] = {key: value} if of_query else {}
+            (tmp_path / "c.json").write_text(json.dumps(changed))
+            place = rf"runs\.run\.(per_sample\[0\]\.measures\.{key}|measures\.{key}\.value)"
+            with pytest.raises(rs.InputError, match=rf"{place} must be a number from {ends}, got {value}"):
+                StoredClaims.read(tmp_path / "c.json")
 
 
 def test_a_field_that_is_missing_is_named(tmp_path, report) -> None:

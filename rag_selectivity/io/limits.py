@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,15 +87,21 @@ def too_long(path: Path, number: int) -> InputError:
     )
 
 
-def json_value(text: str) -> Any:
+def json_value(text: str, *, stored: bool = False) -> Any:
     """The value of a JSON text.
+
+    Python reads NaN, Infinity and 1e999 too: people's tables may hold them, and what this package has `stored` does
+    not.
 
     Raises
     ------
     ValueError
-        If it is not JSON, is nested too deep, or holds a number of too many digits.
+        If it is not JSON, is nested too deep, or holds a number of too many digits, or if it is `stored` and holds a
+        number that is not finite.
     """
     refuse_deep(text)
+    if stored:
+        return _STORED.decode(text)
     if len(text) > MOST_DIGITS and may_hold_long_number(text):
         return _CAREFUL.decode(text)
     return json.loads(text)
@@ -150,9 +157,17 @@ def _number(text: str, of: type) -> Any:
     return of(text)
 
 
+def _finite(text: str) -> float:
+    value: float = _number(text, float)
+    if not math.isfinite(value):
+        raise ValueError(f"it holds {text[:80]}, which is no finite number")
+    return value
+
+
 _STEPS = np.zeros(256, np.int8)
 _STEPS[[ord("["), ord("{")]] = 1
 _STEPS[[ord("]"), ord("}")]] = -1
 #: A bracket, or a whole string.
 _BRACKETS = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _CAREFUL = json.JSONDecoder(parse_int=lambda text: _number(text, int), parse_float=lambda text: _number(text, float))
+_STORED = json.JSONDecoder(parse_int=lambda text: _number(text, int), parse_float=_finite, parse_constant=_finite)

@@ -130,7 +130,7 @@ def whole_text(path: Path) -> str:
 
 
 def json_document(path: Path) -> Any:
-    """The value of a file with one JSON document.
+    """The value of a file with one JSON document, which holds neither NaN nor Infinity.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def json_document(path: Path) -> Any:
     ValueError
         As `json_value`, or if it is not UTF-8.
     """
-    return json_value(whole_text(path))
+    return json_value(whole_text(path), stored=True)
 
 
 def toml_document(path: Path) -> dict[str, Any]:

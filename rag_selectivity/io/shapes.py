@@ -88,6 +88,34 @@ def or_null(check: Check) -> Check:
     return checked
 
 
+def within(ends_of: Callable[[str], tuple[float, float]], *names: str) -> Check:
+    """An object of figures, or of objects with figures under these names, each between the ends that its key has."""
+
+    def checked(value: Any, place: str) -> None:
+        for key, item in value.items():
+            low, high = ends_of(key)
+            figures = {f"{key}.{name}": item.get(name) for name in names} if names else {key: item}
+            for where, figure in figures.items():
+                if figure is not None and not low - _ROUNDING <= figure <= high + _ROUNDING:
+                    raise Misfit(f"{place}.{where}", f"a number from {low:g} to {high:g}", figure)
+
+    return checked
+
+
+#: How far a mean of figures may lie beyond their ends.
+_ROUNDING = 1e-9
+
+
+def both(first: Check, second: Check) -> Check:
+    """What both checks take; the second one is asked about what the first one takes."""
+
+    def checked(value: Any, place: str) -> None:
+        first(value, place)
+        second(value, place)
+
+    return checked
+
+
 def each(check: Check) -> Check:
     """A list whose items the check takes."""
 

@@ -191,7 +191,7 @@ def with_side_file(path: Path, qrels: Qrels) -> Qrels:
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in text_lines(path):
         try:
-            row = json_value(line)
+            row = json_value(line, stored=True)
         except ValueError:
             row = None
         if not isinstance(row, dict):

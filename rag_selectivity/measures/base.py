@@ -359,6 +359,8 @@ class Measure(ABC):
     higher_is_better: ClassVar[bool | None] = True
     #: Whether its per-query figures mean something (a ratio of means has none).
     per_query: ClassVar[bool] = True
+    #: Between which its figures lie, whatever lists and labels are.
+    ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     #: The only scale of grades that it is defined on, if there is but one.
     required_scale: ClassVar[str | None] = None
     #: Whether an unjudged passage counts as not relevant in it: of lists judged in part it is the least it can be.

@@ -179,6 +179,7 @@ class Success(_ChanceMeasure):
     """
 
     name: ClassVar[str] = "Success"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "1 if the top K holds m or more relevant passages, else 0"
     example: ClassVar[str] = "top 3 of a query holds one of its relevant passages: Success@3 = 1, Success(m=2)@3 = 0"
 
@@ -204,6 +205,7 @@ class RandomSuccess(BaselineMeasure):
     """
 
     name: ClassVar[str] = "RandomSuccess"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "P[X ≥ m], X ~ Hypergeometric(N, R, K)"
     example: ClassVar[str] = "N = 58 tools, R = 4 apply, K = 5 shown: 1 − C(54,5)/C(58,5) = 0.3098"
     higher_is_better: ClassVar[bool | None] = None
@@ -232,6 +234,7 @@ class EF(BaselineMeasure):
     """
 
     name: ClassVar[str] = "EF"
+    ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("Success", "RandomSuccess")
     example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: .60/.01983 = 30.26"
     per_query: ClassVar[bool] = False
@@ -292,6 +295,7 @@ class BoR(EF):
     """
 
     name: ClassVar[str] = "BoR"
+    ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: log2(.60/.01983) = 4.92 bits"
     aggregate: ClassVar[Aggregate] = _BITS
 
@@ -316,6 +320,7 @@ class BoR_max(BaselineMeasure):
     """
 
     name: ClassVar[str] = "BoR_max"
+    ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("RandomSuccess",)
     example: ClassVar[str] = "N = 58, R = 4: 1.69 bits at K = 5, 0.28 at K = 20, 0 at K = 58"
     higher_is_better: ClassVar[bool | None] = None
@@ -345,6 +350,7 @@ class BoR_opt(Measure):
     """
 
     name: ClassVar[str] = "BoR_opt"
+    ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("K/N",)
     example: ClassVar[str] = "N = 5,183, K = 10: log2(518.3) = 9.02 bits"
     needs_corpus_size: ClassVar[bool] = True
@@ -432,6 +438,7 @@ class Lambda(Measure):
     """
 
     name: ClassVar[str] = "lambda"
+    ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     formula: ClassVar[str] = "K·R/N"
     example: ClassVar[str] = "K = 58 of N = 58 with R = 4: lambda = 4"
     compares_with_all_labels: ClassVar[bool] = True

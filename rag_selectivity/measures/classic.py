@@ -84,6 +84,7 @@ class P(Measure):
     """
 
     name: ClassVar[str] = "P"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "relevant passages in the top K / K"
     example: ClassVar[str] = "relevance 1,0,1,1,0: P@5 = 3/5"
     unjudged_is_a_miss: ClassVar[bool] = True
@@ -111,6 +112,7 @@ class R(Measure):
     """
 
     name: ClassVar[str] = "R"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "relevant passages in the top K / all relevant passages (R)"
     example: ClassVar[str] = "three relevant passages, two of them in the top 10: R@10 = 2/3"
     compares_with_all_labels: ClassVar[bool] = True
@@ -140,6 +142,7 @@ class F(Measure):
     """
 
     name: ClassVar[str] = "F"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "n_p/(alpha·K + (1−alpha)·R), n_p relevant in the top K, R in all; alpha = 1/(1+beta²)"
     example: ClassVar[str] = "K = 5 with 3 relevant of 6: P = .6, R = .5, F@5 = 6/11 = 0.5455"
     compares_with_all_labels: ClassVar[bool] = True
@@ -171,6 +174,7 @@ class Rprec(RankedMeasure):
     """
 
     name: ClassVar[str] = "Rprec"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "relevant passages in the top R / R, the number of relevant passages"
     example: ClassVar[str] = "three relevant passages, two of them in the top 3: Rprec = 2/3"
     compares_with_all_labels: ClassVar[bool] = True
@@ -201,6 +205,7 @@ class AP(RankedMeasure):
     """
 
     name: ClassVar[str] = "AP"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "sum of the precision at the rank of each relevant passage / all relevant passages (R)"
     example: ClassVar[str] = "three relevant passages at ranks 1, 3, 6: AP = (1/1 + 2/3 + 3/6)/3 = 0.7222"
     compares_with_all_labels: ClassVar[bool] = True
@@ -243,6 +248,7 @@ class ContextPrecision(Measure):
     """
 
     name: ClassVar[str] = "ContextPrecision"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "mean precision at the ranks of the relevant passages in the top K"
     example: ClassVar[str] = "relevant at ranks 1 and 3 of the top 3: (1/1 + 2/3)/2 = 0.8333; the only one first: 1"
     rel: int | None = rel_parameter()
@@ -270,6 +276,7 @@ class RR(RankedMeasure):
     """
 
     name: ClassVar[str] = "RR"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "1 / rank of the first relevant passage"
     example: ClassVar[str] = "the first relevant passage at rank 3: RR = 1/3, RR@2 = 0"
 
@@ -327,6 +334,7 @@ class DCG(_Gain):
     """
 
     name: ClassVar[str] = "DCG"
+    ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     formula: ClassVar[str] = "Σ gain/log2(rank + 1) over the top K"
     example: ClassVar[str] = "grades 3,2,3 in this order: DCG@3 = 3/1 + 2/1.585 + 3/2 = 5.762"
 
@@ -350,6 +358,7 @@ class nDCG(_Gain):
     """
 
     name: ClassVar[str] = "nDCG"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "Σ gain/log2(rank + 1) over the top K / the same sum of the best order"
     example: ClassVar[str] = "grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.917 = 0.959"
     compares_with_all_labels: ClassVar[bool] = True
@@ -412,6 +421,7 @@ class IPrec(Measure):
     """
 
     name: ClassVar[str] = "IPrec"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "highest precision from a recall of r on"
     example: ClassVar[str] = "relevant at ranks 1 and 4, of two: IPrec@0.5 = 1, IPrec@1 = 2/4"
     compares_with_all_labels: ClassVar[bool] = True
@@ -442,6 +452,7 @@ class IPrec11(WholeListMeasure):
     """
 
     name: ClassVar[str] = "IPrec11"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "mean of IPrec at recall 0, 0.1, … 1"
     example: ClassVar[str] = "relevant at ranks 1 and 4, of two: 6 times 1 and 5 times 2/4: IPrec11 = 8.5/11 = 0.7727"
     compares_with_all_labels: ClassVar[bool] = True

@@ -68,6 +68,7 @@ class Bpref(_Incomplete):
     """
 
     name: ClassVar[str] = "Bpref"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "mean over the R relevant of 1 − (judged not relevant above it)/min(R, all of those)"
     example: ClassVar[str] = "relevant, not, unjudged, relevant; 2 relevant, 2 not: Bpref = (1 + (1 − 1/2))/2 = 0.75"
 
@@ -97,6 +98,7 @@ class InfAP(_Incomplete):
     """
 
     name: ClassVar[str] = "infAP"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "mean over the R relevant of 1/i + (n/i)·(p + ε)/(n + 2ε), p of n judged above i relevant"
     example: ClassVar[str] = "relevant, not, relevant; two relevant: infAP = (1 + (1/3 + (2/3)·(1/2)))/2 = 0.8333"
 

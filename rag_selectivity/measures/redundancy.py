@@ -30,6 +30,7 @@ class Redundancy(Measure):
     """
 
     name: ClassVar[str] = "Redundancy"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool | None] = False
     needs_groups: ClassVar[bool] = True
     formula: ClassVar[str] = "passages of the top K whose group stands above them / min(K, returned)"

@@ -142,6 +142,7 @@ class RANWG(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "RA-nWG"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "weight of the top K (G_obs) / largest weight of K judged passages (G_oracle)"
     example: ClassVar[str] = (
         "judged grades 5,4,4,3,3,3,2,1 and top 4 = 4,3,3,3: weights 1, .25, .0333; "
@@ -186,6 +187,7 @@ class PROC(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "PROC"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = (
         "largest weight of K passages of the pool (G_pool) / largest weight of K judged passages (G_oracle)"
     )
@@ -248,6 +250,7 @@ class PercentPROC(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "%PROC"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "RA-nWG / PROC"
     means_of: ClassVar[tuple[str, ...]] = ("RA-nWG", "PROC")
     uses_pool: ClassVar[bool] = True
@@ -310,6 +313,7 @@ class NRecall4(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall4+"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "passages of grade 4 or 5 in the top K / min(K, all of grade 4 or 5)"
     example: ClassVar[str] = "three passages of grade ≥ 4 exist, the top 2 holds one: N-Recall4+@2 = 1/2"
     _lowest: ClassVar[int] = 4
@@ -330,6 +334,7 @@ class NRecall5(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall5"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "passages of grade 5 in the top K / min(K, all of grade 5)"
     example: ClassVar[str] = "two passages of grade 5 exist, the top 10 holds one: N-Recall5@10 = 1/2"
     _lowest: ClassVar[int] = 5
@@ -349,6 +354,7 @@ class Precision4(Measure):
     """
 
     name: ClassVar[str] = "Precision4+"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "passages of grade 4 or 5 in the top K / K"
     required_scale: ClassVar[str | None] = "utility"
     unjudged_is_a_miss: ClassVar[bool] = True
@@ -381,6 +387,7 @@ class Harm(Measure):
     """
 
     name: ClassVar[str] = "Harm"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "junk (grade ≤ max_grade) in the top K / K"
     required_scale: ClassVar[str | None] = "utility"
     higher_is_better: ClassVar[bool | None] = False
@@ -426,6 +433,7 @@ class Judged(Measure):
     """
 
     name: ClassVar[str] = "Judged"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "judged passages in the top K / min(K, returned)"
     example: ClassVar[str] = "10 passages returned, 8 of them judged: Judged@10 = 0.8"
 

@@ -12,9 +12,22 @@ import numpy as np
 
 from rag_selectivity.data.cells import id_fault
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.shapes import Misfit, by_name, digits, each, fields, mapping, number, or_null, text
+from rag_selectivity.io.shapes import (
+    Misfit,
+    both,
+    by_name,
+    digits,
+    each,
+    fields,
+    mapping,
+    number,
+    or_null,
+    text,
+    within,
+)
 from rag_selectivity.io.versions import stored_document
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import SCHEMA
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.stored import stored_estimate
@@ -29,11 +42,18 @@ def _id(value: Any, place: str) -> None:
         raise Misfit(place, "an id", value)
 
 
+def _ends_of(key: str) -> tuple[float, float]:
+    try:
+        return ClaimMeasure.parse(key).bounds
+    except InputError:
+        return -math.inf, math.inf
+
+
 _SAMPLE = fields(
-    {"id": _id, "fingerprint": digits, "measures": by_name(or_null(number))},
+    {"id": _id, "fingerprint": digits, "measures": both(by_name(or_null(number)), within(_ends_of))},
     {"whole_context": by_name(or_null(number))},
 )
-_RUN = fields({"measures": by_name(ESTIMATE), "per_sample": each(_SAMPLE)})
+_RUN = fields({"measures": both(by_name(ESTIMATE), within(_ends_of, "value")), "per_sample": each(_SAMPLE)})
 _CLAIMS = fields({"judge": text, "runs": by_name(_RUN)}, {"settings": mapping})
 
 

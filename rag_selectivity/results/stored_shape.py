@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rag_selectivity.data.cells import id_fault
+from rag_selectivity.errors import InputError
 from rag_selectivity.io.shapes import (
     Check,
     Misfit,
+    both,
     by_name,
     count,
     digits,
@@ -21,7 +24,9 @@ from rag_selectivity.io.shapes import (
     plain,
     text,
     truth,
+    within,
 )
+from rag_selectivity.measures import parse_measure
 from rag_selectivity.results.estimate import LEVELS
 
 
@@ -116,6 +121,17 @@ ESTIMATE = fields(
         "effective": number,
     },
 )
+
+
+def _ends_of(key: str) -> tuple[float, float]:
+    """Between which the figures of a measure lie; a measure that is not installed here may have any."""
+    try:
+        return parse_measure(key).ends
+    except InputError:
+        return -math.inf, math.inf
+
+
+_MEASURES = both(by_name(ESTIMATE), within(_ends_of, "value", "as_judged"))
 _POOL_SOURCE = fields({"alone": ESTIMATE, "without": ESTIMATE, "adds": ESTIMATE})
 _FINGERPRINT = fields(
     {
@@ -141,9 +157,9 @@ _PER_QUERY = fields(
     },
     {"weights": either("a list of numbers or a number", number, _figures)},
 )
-_SLICE = fields({"queries": count, "few": truth, "measures": by_name(ESTIMATE)})
+_SLICE = fields({"queries": count, "few": truth, "measures": _MEASURES})
 _RUN = fields(
-    {"measures": by_name(ESTIMATE), "fingerprint": or_null(_FINGERPRINT), "per_query": or_null(_per_query)},
+    {"measures": _MEASURES, "fingerprint": or_null(_FINGERPRINT), "per_query": or_null(_per_query)},
     {
         "input": mapping,
         "caveats": each(_CAVEAT),

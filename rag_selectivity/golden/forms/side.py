@@ -162,10 +162,8 @@ def read_side(folder: Path) -> Side | None:
     for number, line in text_lines(file):
         where = f"{file}:{number}"
         try:
-            row = json_value(line)
-            # Python reads NaN and Infinity, which JSON lacks and no version can hold.
-            json_line(row)
-        except (TypeError, ValueError) as error:
+            row = json_value(line, stored=True)
+        except ValueError as error:
             raise InputError(f"{where}: not JSON ({error}); {_AGAIN}") from None
         if side is None:
             found = row.get("schema") if isinstance(row, dict) else None
