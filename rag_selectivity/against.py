@@ -288,8 +288,8 @@ def _pair(report: Report, run: str, stored: StoredReport, on: str) -> Pair:
         known = now is not None and now.labels is not None
         raise InputError(
             f"{stored.path} cannot be compared with run {run!r}: {stored.path if known else 'the report'} does not "
-            f"identify its queries and judgments (reports of live retrievals and of counts never do); evaluate both "
-            f"with judgments"
+            f"identify its queries and judgments (reports of live retrievals, of counts and of format 1 never do); "
+            f"evaluate both with judgments"
         )
     pair = Pair(stored.path, run, then, now.pool == then.fingerprint.pool, on == "shared")
     settings = _settings_that_differ(now, then.fingerprint, stored.path)

@@ -128,14 +128,14 @@ def test_mistakes_are_named(make, message) -> None:
 
 def test_stored_reports_that_do_not_fit_are_named(tmp_path) -> None:
     (tmp_path / "other.json").write_text('{"schema": "something"}')
-    (tmp_path / "older.json").write_text('{"schema": "rag-selectivity/report/1", "runs": {}}')
+    (tmp_path / "older.json").write_text('{"schema": "rag-selectivity/report/0", "runs": {}}')
     (tmp_path / "cut.json").write_text('{"schema": "rag-selectivity/report/2", "runs": {"r": {"measures": {}}}}')
     (tmp_path / "broken.json").write_text("{")
     mistakes = {
         "other": "not a report",
         "broken": "not JSON",
         "absent": "there is no such file",
-        "older": r"schema rag-selectivity/report/1, but this version reads only .*: write it again with -o report.json",
+        "older": r"schema rag-selectivity/report/0, but this version reads only .*: write it again with -o report.json",
         "cut": "damaged",
     }
     for name, message in mistakes.items():

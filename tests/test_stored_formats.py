@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.against import Against
 from rag_selectivity.grading.annotation.answers import read_answers
 from rag_selectivity.grading.exchange import LABEL_SCHEMA, export_labels
 from rag_selectivity.grading.importing import import_labels
@@ -96,6 +97,60 @@ def test_a_newer_version_is_called_one(stored, name, use) -> None:
     stored[name].write_text(newer(stored[name].read_text()))
     with pytest.raises(rs.InputError, match=rf"{name}.*: made by a newer rag-selectivity \(.*update rag-selectivity"):
         use(stored[name])
+
+
+@pytest.mark.parametrize("digits", [9, 10, 400, 5000])
+def test_a_version_of_many_digits_is_newer_and_shown_in_part(tmp_path, report, digits) -> None:
+    with pytest.raises(rs.InputError, match=r"made by a newer rag-selectivity \(rag-selectivity/report/99999") as told:
+        read(tmp_path, {**report, "schema": f"rag-selectivity/report/{'9' * digits}"})
+    assert len(str(told.value)) < len(str(tmp_path)) + 250
+
+
+@pytest.mark.parametrize("version", ["0", "00", "1.5", "two", "", "x" * 9000])
+def test_what_is_no_version_is_not_called_newer_and_shown_in_part(tmp_path, report, version) -> None:
+    message = r"the report has schema .*but this version reads only rag-selectivity/report/1, rag-selectivity/report/2"
+    with pytest.raises(rs.InputError, match=message) as told:
+        read(tmp_path, {**report, "schema": f"rag-selectivity/report/{version}"})
+    assert len(str(told.value)) < len(str(tmp_path)) + 300
+
+
+#: What `evaluate --format json` wrote as format 1: no fingerprint, and no figures of single queries.
+FORMAT_1 = {
+    "schema": "rag-selectivity/report/1",
+    "corpus_size": 50,
+    "scale": "trec",
+    "settings": {"resamples": 5000, "seed": 7, "level": 0.95, "method": "bca"},
+    "runs": {
+        "run": {
+            "queries": {"evaluated": 6, "missing_from_run": 0, "not_in_qrels": 0, "duplicates": 0},
+            "measures": {
+                "Success@1": {"value": 0.5, "low": 0.12, "high": 0.88, "n": 6, "n_total": 6},
+                "BoR@1": {
+                    "value": None,
+                    "low": None,
+                    "high": None,
+                    "n": 6,
+                    "n_total": 6,
+                    "reason": "log2 of 0 successes",
+                },
+            },
+            "notes": ["one note"],
+        }
+    },
+}
+
+
+def test_a_report_of_format_1_is_read_with_its_figures(tmp_path) -> None:
+    stored = read(tmp_path, FORMAT_1)
+    estimate = stored.runs["run"].estimates["Success@1"]
+    assert (estimate.value, estimate.low, estimate.high, estimate.n) == (0.5, 0.12, 0.88, 6)
+    assert stored.runs["run"].estimates["BoR@1"].value == float("-inf")
+    assert (stored.scale, stored.corpus_size, stored.settings["seed"]) == ("trec", 50, 7)
+    now = rs.evaluate(LABELS, {"run": RUN}, corpus_size=50, depths=[1])
+    with pytest.raises(rs.InputError, match=r"does not identify its queries and judgments \(.*of format 1 never do\)"):
+        Against.of(now, stored)
+    with pytest.raises(rs.InputError, match=r"r\.json: the report is damaged: runs must be an object, got \[\]"):
+        read(tmp_path, {**FORMAT_1, "runs": []})
 
 
 def test_a_newer_store_and_a_newer_tally_are_called_so(stored) -> None:

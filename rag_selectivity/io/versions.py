@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,22 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import json_document
 
 
-def stored_document(file: Path, schema: str, *, unread: str, other: str, has: str, again: str) -> Any:
+def stored_document(
+    file: Path,
+    schema: str,
+    *,
+    unread: str,
+    other: str,
+    has: str,
+    again: str,
+    former: Mapping[str, Callable[[Any], Any]] = {},
+) -> Any:
     """The JSON of a file that this package has stored in a schema.
 
     Parameters
     ----------
+    former : {schema: callable}
+        Older versions that are read, and what brings a document of each to the present one.
     unread, other : str
         What an error says, with the mend, of a file that is no JSON, and of one of another format.
     has, again : str
@@ -32,8 +44,10 @@ def stored_document(file: Path, schema: str, *, unread: str, other: str, has: st
             raise
         raise InputError(f"{file}: not JSON ({error}), {unread}") from None
     found = data.get("schema") if isinstance(data, dict) else None
+    if isinstance(found, str) and found in former:
+        return former[found](data)
     if str(found).startswith(schema.rpartition("/")[0] + "/"):
-        other = f"{has} schema {found}, but this version reads only {schema}: {again}"
+        other = f"{has} schema {_cut(found)}, but this version reads only {', '.join([*former, schema])}: {again}"
     check_version(found, schema, str(file), other)
     return data
 
@@ -63,9 +77,20 @@ def check_version(found: Any, schema: str, where: str, wrong: str) -> None:
     if found == schema:
         return
     name, _, version = schema.rpartition("/")
-    newer = re.fullmatch(rf"{re.escape(name)}/([0-9]{{1,9}})", found) if isinstance(found, str) else None
-    if newer is not None and int(newer[1]) > int(version):
+    match = re.fullmatch(rf"{re.escape(name)}/0*([1-9][0-9]*)", found) if isinstance(found, str) else None
+    # By length first: Python makes no number of thousands of digits.
+    if match is not None and (len(match[1]), match[1]) > (len(version), version):
         raise InputError(
-            f"{where}: made by a newer rag-selectivity ({found}, and this one reads {schema}): update rag-selectivity"
+            f"{where}: made by a newer rag-selectivity ({_cut(match[0])}, and this one reads {schema}): update "
+            f"rag-selectivity"
         )
     raise InputError(f"{where}: {wrong}")
+
+
+def _cut(found: object) -> str:
+    text = str(found)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+#: Characters of a version in a message.
+_SHOWN = 80

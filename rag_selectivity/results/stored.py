@@ -47,7 +47,7 @@ class StoredReport:
 
     @classmethod
     def read(cls, path: str | Path) -> StoredReport:
-        """Read a file written by `Report.save`, by `evaluate -o report.json`, or with a comparison."""
+        """Read a file written by `Report.save`, by `evaluate -o report.json`, or with a comparison; of format 1 too."""
         file = Path(path)
         data = stored_document(
             file,
@@ -56,6 +56,7 @@ class StoredReport:
             other=f"not a report of rag-selectivity (schema {SCHEMA}); write one with -o report.json",
             has="the report has",
             again=_AGAIN,
+            former={"rag-selectivity/report/1": _of_format_1},
         )
         try:
             check_report(data)
@@ -73,6 +74,14 @@ class StoredReport:
         if name not in self.runs:
             raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
         return self.runs[name]
+
+
+def _of_format_1(data: Any) -> Any:
+    """A report of format 1 as one of format 2: the same figures, without what identifies the queries and judgments."""
+    runs = data.get("runs")
+    if not isinstance(runs, dict) or not all(isinstance(part, dict) for part in runs.values()):
+        return data  # damaged, as the check of its shape says
+    return {**data, "runs": {run: {**part, "fingerprint": None, "per_query": None} for run, part in runs.items()}}
 
 
 def _stored_run(part: Mapping[str, Any]) -> StoredRun:
