@@ -229,6 +229,28 @@ def test_ctrl_c_leaves_no_part_of_a_new_store(whole, tmp_path, monkeypatch) -> N
     assert not list(tmp_path.glob("*saved*"))
 
 
+@pytest.mark.parametrize("table", ["labels", "pairs", "human", "settings", "servers", "leases"])
+def test_a_table_that_is_gone_is_named_wherever_the_store_is_opened(whole, tmp_path, table) -> None:
+    path = copy_of(whole, tmp_path)
+    with closing(sqlite3.connect(path)) as file:
+        file.execute(f"DROP TABLE {table}")
+    (tmp_path / "ada.qrels").write_text("q1 0 d1 4\n")
+    command = [sys.executable, "-m", "rag_selectivity", "store", "import", "labels.db", "ada.qrels"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"recover labels.db NEW.db (it lacks the table {table})" in done.stderr
+    with pytest.raises(rs.InputError, match=rf"it lacks the table {table}\)"), Store(path, read_only=True) as store:
+        store.judges()
+    recovered = recover(path, tmp_path / "saved.db")
+    # A lease is of a process that is no more.
+    lacking = table != "leases"
+    assert recovered.missing == ((table,) if lacking else ())
+    assert (f"tables that the file lacks, with all that was in them: {table}" in recovered.lines()) is lacking
+    assert ("every row could be read" in recovered.lines()) is not lacking
+    with Store(tmp_path / "saved.db") as store:
+        store.put_human_labels([HumanLabel("q1", "d1", "ben", 4)])
+
+
 def test_the_command_says_what_it_saved(whole, tmp_path) -> None:
     path = copy_of(whole, tmp_path)
     overwrite(path, pages_of(path, "labels")[3])

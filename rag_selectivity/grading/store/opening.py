@@ -14,11 +14,12 @@ from urllib.parse import quote
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store.locks import may_use_log
 from rag_selectivity.grading.store.migration import copy_to, former_tables, migrate
-from rag_selectivity.grading.store.problems import StoreConnection, explained, is_busy
+from rag_selectivity.grading.store.problems import StoreConnection, damaged, explained, is_busy
 from rag_selectivity.grading.store.schema import (
     APPLICATION,
     VERSION,
     create_tables,
+    missing_tables,
     one_moment,
     transaction,
     what_is_foreign,
@@ -232,6 +233,9 @@ def _check(path: Path, connection: StoreConnection) -> None:
         if _version(connection) > VERSION:
             raise InputError(f"{path}: made by a newer rag-selectivity; update rag-selectivity")
         foreign = what_is_foreign(connection, former_tables())
+        missing = missing_tables(connection) if _tables(connection) else []
+    if missing:
+        raise damaged(path, f"it lacks the {'table' if len(missing) == 1 else 'tables'} {', '.join(missing)}")
     if foreign is not None:
         raise InputError(
             f"{path}: holds the {foreign[0]} {foreign[1]!r}, which is no part of a label store and could run "

@@ -50,21 +50,26 @@ class Recovered:
         The tables of which a part could not be read.
     unusable : int
         Rows that were read and are none that a store can hold.
+    missing : sequence of str
+        The tables that the file lacks.
     """
 
     rows: Mapping[str, int]
     unreadable: tuple[str, ...]
     unusable: int
+    missing: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """In words."""
         counts = ", ".join(f"{table} {count:,}" for table, count in self.rows.items() if count) or "nothing"
         lines = [f"saved rows: {counts}"]
+        if self.missing:
+            lines.append(f"tables that the file lacks, with all that was in them: {', '.join(self.missing)}")
         if self.unreadable:
             lines.append(f"could not be read whole: {', '.join(self.unreadable)}")
         if self.unusable:
             lines.append(f"rows left out, since they are damaged or lack what they belong to: {self.unusable:,}")
-        if not self.unreadable and not self.unusable:
+        if not (self.missing or self.unreadable or self.unusable):
             lines.append("every row could be read")
         return lines
 
@@ -142,7 +147,9 @@ class _Source:
         statements = {name.decode(errors="replace"): (sql or b"").decode(errors="replace") for name, sql in found}
         known = ordered_tables() if version == VERSION else former_tables()
         virtual = {name for name, statement in statements.items() if statement.upper().startswith("CREATE VIRTUAL")}
-        self.tables = [name for name in known if name in statements and name not in {*virtual, *_LEFT_OUT}]
+        wanted = [name for name in known if name not in _LEFT_OUT]
+        self.tables = [name for name in wanted if name in statements and name not in virtual]
+        self.missing = [name for name in wanted if name not in self.tables]
         self._has_numbers = {name: "WITHOUT ROWID" not in statements[name].upper() for name in self.tables}
         self._queries: set[str] = set()
 
@@ -270,7 +277,7 @@ def _write(found: _Source, target: Path, version: int) -> Recovered:
             for table in ordered_tables()
             if table not in _LEFT_OUT
         }
-    return Recovered(counts, tuple(found.unreadable), found.unusable + sum(lost))
+    return Recovered(counts, tuple(found.unreadable), found.unusable + sum(lost), tuple(found.missing))
 
 
 def _is_sound(row: Mapping[str, Any]) -> bool:

@@ -116,6 +116,14 @@ def what_is_foreign(connection: sqlite3.Connection, former: Iterable[str]) -> tu
     return None
 
 
+def missing_tables(connection: sqlite3.Connection) -> list[str]:
+    """The tables of the present version that a store of this version lacks; one of an older version may lack some."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+        return []
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return [name for name in ordered_tables() if name not in there]
+
+
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make all tables of the present version; to be called within a transaction."""
     for statement in TABLES:
