@@ -547,7 +547,9 @@ def parquet(path: Path, text: str, ids: int = 20) -> Path:
 def test_a_parquet_bomb_is_refused_by_its_footer(tmp_path, restored) -> None:
     path = parquet(tmp_path / "bomb.parquet", "a" * 1_000_000)
     MAX_INPUT.ratio = 500
-    with pytest.raises(rs.InputError, match=r"bomb\.parquet: .* grows to more than 500 .* without compression if"):
+    with pytest.raises(
+        rs.InputError, match=r"bomb\.parquet: .* grows to more than 500 .* without compression and dictionaries if"
+    ):
         list(read_records(path))
     MAX_INPUT.ratio, MAX_INPUT.bytes = 10**6, 10_000_000
     with pytest.raises(rs.InputError, match=r"bomb\.parquet: the compressed file of .* bytes grows above 10,000,000"):
@@ -567,6 +569,60 @@ def test_many_rows_of_one_value_are_a_bomb_too(tmp_path, restored) -> None:
     for read in (read_qrels, lambda path: evaluate_out_of_core(tmp_path, {"r": tmp_path}, corpus_size=9)):
         with pytest.raises(rs.InputError, match="grows to more than 50 times"):
             read(path)
+
+
+def of_one_row(path: Path, rows: int, **columns: Any) -> Path:
+    """A Parquet file whose rows are all the same, each value a number in a dictionary."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    first = pyarrow.array(np.zeros(rows, np.int32))
+    table = pyarrow.table({name: pyarrow.array([value]).take(first) for name, value in columns.items()})
+    write_table(table, path, compression="zstd")
+    return path
+
+
+def test_what_the_cells_take_when_they_are_read_counts(tmp_path, restored) -> None:
+    """A cell takes 8 bytes, and next to none in the file."""
+    path = of_one_row(tmp_path / "bomb.parquet", 1_500_000, query_id="q", doc_id="d", grade=1, text="t")
+    footer = read_qrels_within(path, 1_500_000 * 3 * 8)
+    assert footer < 100_000
+    with pytest.raises(rs.InputError, match=rf"bomb\.parquet: the compressed file of {footer:,} bytes grows above 35,"):
+        read_qrels_within(path, 1_500_000 * 3 * 8 - 1)
+    # The text is read with records too.
+    MAX_INPUT.bytes = 1_500_000 * 3 * 8
+    with pytest.raises(rs.InputError, match="grows above 36,000,000"):
+        list(read_records(path))
+
+
+def read_qrels_within(path: Path, limit: int) -> int:
+    """The size of the file, after it was read with a limit of so many bytes and any ratio."""
+    MAX_INPUT.bytes, MAX_INPUT.ratio = limit, 10**9
+    read_qrels(path)
+    return path.stat().st_size
+
+
+def test_lists_of_one_value_count_by_their_values(tmp_path, restored) -> None:
+    path = of_one_row(tmp_path / "bomb.parquet", 40, query_id="q", doc_id="d", grade=1, near=[0] * 100_000)
+    MAX_INPUT.bytes, MAX_INPUT.ratio = 40 * 100_000 * 8, 10**9
+    with pytest.raises(rs.InputError, match="grows above 32,000,000"):
+        list(read_records(path))
+
+
+def test_a_run_whose_ids_repeat_is_no_bomb(tmp_path) -> None:
+    """All passages of a small corpus ranked for many queries."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    queries, passages = 1000, 1000
+    order = np.concatenate([np.random.default_rng(i).permutation(passages) for i in range(queries)])
+    ids = {
+        "query_id": pyarrow.array([f"q{i}" for i in range(queries)]).take(np.repeat(np.arange(queries), passages)),
+        "doc_id": pyarrow.array([f"d{i}" for i in range(passages)]).take(order),
+        "rank": np.tile(np.arange(1, passages + 1), queries),
+    }
+    write_table(pyarrow.table(ids), tmp_path / "run.parquet", compression="zstd")
+    assert len(read_run(tmp_path / "run.parquet")) == queries
 
 
 def test_real_text_that_is_packed_well_is_read(tmp_path) -> None:

@@ -11,12 +11,14 @@ from typing import Any
 from rag_selectivity.data.arrow import IrregularCells
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.chunks import Chunk, Row
-from rag_selectivity.io.limits import MAX_INPUT, refuse_growth
+from rag_selectivity.io.limits import refuse_growth
 from rag_selectivity.io.opening import opened
 from rag_selectivity.io.separated import refuse_doubled
 
 _BLOCK = 1 << 15
 _BUFFER = 1 << 18
+#: The least that a cell takes when it is read: a number, or the place where a text ends.
+_BYTES_OF_CELL = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +96,24 @@ def refuse_bomb(path: Path, metadata: Any, size: int, columns: Sequence[str] | N
 
     It is not asked what a footer conceals. Without `columns`, all of them are read.
     """
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    unpacked = sum(group.total_byte_size for group in groups)
-    if columns is not None and unpacked > min(MAX_INPUT.bytes, size * MAX_INPUT.ratio):
-        read = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path in columns]
-        unpacked = sum(group.column(i).total_uncompressed_size for group in groups for i in read)
-    # A cell that is repeated takes no byte in the file, and one or more when it is read.
-    unpacked = max(unpacked, metadata.num_rows)
+    places = [i for i in range(metadata.num_columns) if columns is None or _is_read(metadata.schema.column(i), columns)]
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+    unpacked = sum(_size_read(group.column(i)) for group in groups for i in places)
     if unpacked > size:
-        refuse_growth(path, size, unpacked, "write it without compression")
+        refuse_growth(path, size, unpacked, "write it without compression and dictionaries")
+
+
+def _is_read(column: Any, columns: Sequence[str]) -> bool:
+    """Whether a column is one of these, or stands within a nested one of them."""
+    return any(column.path == name or column.path.startswith(f"{name}.") for name in columns)
+
+
+def _size_read(chunk: Any) -> int:
+    """The least bytes that the cells of a column take when they are read.
+
+    In the file, a cell that is repeated takes next to none: it is a number in a dictionary, or part of a run of them.
+    """
+    return max(chunk.total_uncompressed_size, chunk.num_values * _BYTES_OF_CELL)
 
 
 def _reader(stream: Any, query: str) -> Any:
