@@ -19,6 +19,7 @@ from rag_selectivity.against import Against
 from rag_selectivity.decision import decide
 from rag_selectivity.decision.changes import UNCHANGED, changes_since
 from rag_selectivity.errors import InputError
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table, markdown_of
 from rag_selectivity.render.comment import MOST_LINES, comment_of
 from rag_selectivity.render.github import escaped
 from rag_selectivity.results.comparison import NOT_SHOWN, WORSE
@@ -304,6 +305,16 @@ def html_of(text: str) -> str:
     return html
 
 
+def html_of_python_markdown(text: str) -> str:
+    """HTML as MkDocs and many wikis make it."""
+    markdown = pytest.importorskip("markdown")
+    html: str = markdown.markdown(text, extensions=["tables", "attr_list", "admonition", "sane_lists"])
+    return html
+
+
+RENDERERS = (html_of, html_of_python_markdown)
+
+
 def shown(html: str) -> str:
     return unescape(re.sub(r"<[^>]*>", "", html))
 
@@ -321,14 +332,51 @@ def plain(name: str) -> str:
     return re.sub(r"[\r\n]", " ", name).replace("\u202e", "")
 
 
+#: Tags that the texts around a name make by themselves.
+OWN_TAG = re.compile(
+    r"</?(ul|li|p|table|thead|tbody|tr|t[hd]( style=\"text-align: ?right;?\")?|span|strong|blockquote|br|h2)>"
+)
+
+
+def placed(text: str) -> list[str]:
+    """A name at each kind of place: in a list, a table, a heading, and where lines and quotes begin."""
+    table = Table(["run", text], [[text, "1"], ["x", text]])
+    blocks: list[Block] = [table, Paragraph(text), Note(text), Heading(text), Lines(text)]
+    return [f"- {escaped(text)}", f"## Against {escaped(text)}", *(markdown_of([block]) for block in blocks)]
+
+
 @pytest.mark.parametrize("text", [*HOSTILE, "BoR(rel=4)@10 of @octocat", "BoR@10 is .5."])
 def test_escaped_text_is_shown_as_it_is_and_becomes_no_link(text) -> None:
-    for line in (f"- {escaped(text)}", f"| a | b |\n| --- | --- |\n| {escaped(text)} | x |"):
+    for line in placed(text):
         html = html_of(line)
-        assert plain(text) in shown(html), html
-        assert not re.search(r"<(?!/?(ul|li|p|table|thead|tbody|tr|th|td|span)\b|!-- -->)", html), html
+        assert on_one_line(plain(text)) in on_one_line(shown(html)), html
         for between_tags in re.split(r"<[^>]*>", html):
             assert not LATE.search(unescape(between_tags)), html
+
+
+PIECES = (
+    *("<", ">", "&", "`", "``", "*", "**", "_", "~~~", "|", "[", "]", "(", ")", ":", "//", "#", "@", "!", "!!! ", "\\"),
+    *("$", "{", "}", "=", "-", "+", "1.", " ", "    ", "\n", "a", "b1", "<script>alert(1)</script>", "&lt;", "&#60;"),
+    *("<!--", "-->", "http://x.y", "[^1]", "<img src=x onerror=alert(1)>", "<a@b.c>", "[x]: y", "{: onclick=alert(1)}"),
+    *("'", '"', "%", "^", "\x02", "?>", "<?", "]]>", "<![CDATA["),
+)
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_no_renderer_makes_a_tag_of_a_name_or_changes_it(render) -> None:
+    draws = np.random.default_rng(11)
+    drawn = ["".join(draws.choice(PIECES, size=draws.integers(1, 8))) for _ in range(200)]
+    for text in [*HOSTILE, *drawn]:
+        for line in placed(text):
+            html = render(line)
+            foreign = re.findall(r"<[^>]*>", re.sub("<!-- -->", "", OWN_TAG.sub("", html)))
+            assert foreign == [], (text, line, html)
+            assert on_one_line(plain(text)) in on_one_line(shown(html)), (text, line, html)
+
+
+def on_one_line(text: str) -> str:
+    """With single spaces, as a browser shows it."""
+    return " ".join(re.sub("[\x00-\x1f]", " ", text).split())
 
 
 def test_what_links_is_found_without_escapes() -> None:
@@ -343,7 +391,8 @@ def test_names_of_measures_stay_as_they_are() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:few of the passages")
-def test_hostile_names_of_runs_harm_nothing(tmp_path) -> None:
+@pytest.mark.parametrize("render", RENDERERS)
+def test_hostile_names_of_runs_harm_nothing(tmp_path, render) -> None:
     runs = {name: lists_of(0.2 + 0.07 * i, i) for i, name in enumerate(HOSTILE)}
     options: dict[str, Any] = {"scale": "utility", "corpus_size": SIZE, "depths": [K], "measures": MEASURES}
     options["bootstrap"] = FEW
@@ -352,7 +401,7 @@ def test_hostile_names_of_runs_harm_nothing(tmp_path) -> None:
     decision = decide(report, k=K)
     text = comment_of(report, decision=decision, against=main)
     assert len(text.splitlines()) <= MOST_LINES
-    html = html_of(text)
+    html = render(text)
     assert "<script" not in html
     assert "<a " not in html
     assert "<img" not in html

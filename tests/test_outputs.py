@@ -23,7 +23,7 @@ from rag_selectivity.cli.app import app, run_command_line
 from rag_selectivity.io.log import LOG
 from rag_selectivity.io.writing import csv_text, is_formula, json_line, without_apostrophe, write_rows
 from rag_selectivity.render import blocks
-from tests.test_comment import html_of, shown
+from tests.test_comment import RENDERERS, shown
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 
@@ -184,13 +184,14 @@ def test_what_is_no_formula_stays(cell) -> None:
 # -- Markdown, LaTeX, plots, JSON ----------------------------------------------------------------------
 
 
-def test_markdown_is_text_whatever_a_name_holds() -> None:
+@pytest.mark.parametrize("render", RENDERERS)
+def test_markdown_is_text_whatever_a_name_holds(render) -> None:
     text = report_of(MARKUP).to_markdown()
     assert not any(each in text for each in ("@octocat", "$\\frac"))  # of which GitHub would make a mention, a formula
     pieces = blocks.markdown_of([blocks.Table(["a", "b"], [[MARKUP, "1"]]), blocks.Lines(MARKUP), blocks.Note(MARKUP)])
     expected = {"p", "strong", "table", "thead", "tbody", "tr", "th", "td", "blockquote"}
     for source in (text, pieces):
-        html = html_of(source)
+        html = render(source)
         tags = set(re.findall(r"<([a-z0-9]+)", re.sub(r"<!--.*?-->", "", html))) - {"span"}
         assert tags <= expected
         assert " ".join(MARKUP.split()) in " ".join(shown(html).split())
