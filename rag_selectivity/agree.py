@@ -17,8 +17,8 @@ from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.grading.store import Store, design_of, expected_rows, is_adjudication, is_targeted, label_rows
+from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.agreement import JudgeReport

@@ -18,7 +18,8 @@ from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.labels_format import ExportedLabels, LabelStore, is_store
+from rag_selectivity.grading.labels_format import ExportedLabels, LabelStore
+from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.io.formats import format_of
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.wording import counted, enumeration

@@ -13,8 +13,9 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.exchange import label_table
 from rag_selectivity.grading.importing import import_export, import_labels
-from rag_selectivity.grading.labels_format import LabelStore, is_store
+from rag_selectivity.grading.labels_format import LabelStore
 from rag_selectivity.grading.store import HumanLabel, Store
+from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.reading import is_path, is_table, read_records
 

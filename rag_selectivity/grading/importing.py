@@ -13,7 +13,6 @@ from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.exchange import LABEL_SCHEMA
-from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.grading.store import (
     Draw,
     HumanLabel,
@@ -25,6 +24,7 @@ from rag_selectivity.grading.store import (
     split_error,
 )
 from rag_selectivity.grading.store.records import ORIGIN_KINDS
+from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.reading import is_table, read_qrels, read_records
 from rag_selectivity.io.side_file import has_side_file, read_side_file, side_path

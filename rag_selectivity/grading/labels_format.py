@@ -11,10 +11,9 @@ from pathlib import Path
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
+from rag_selectivity.grading.store_file import SQLITE
 from rag_selectivity.io.formats import FORMATS, Format, Row, TableFormat, suffix_of
-from rag_selectivity.io.opening import first_bytes, is_folder
 
-_SQLITE = b"SQLite format 3\0"
 #: Columns that only an export of a store has, and the formats of its tables by their suffixes.
 _EXPORTED, _TABLES = (b"query_hash", b"passage_hash", b"origins"), {".jsonl": "jsonl", ".csv": "csv"}
 
@@ -26,7 +25,7 @@ class LabelStore(Format):
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether the file begins as an SQLite file does."""
-        return head.startswith(_SQLITE)
+        return head.startswith(SQLITE)
 
     def read_qrels(self, path: Path) -> Qrels:
         """Its labels, one grade for each pair."""
@@ -102,9 +101,3 @@ class ExportedLabels(TableFormat):
         if suffix not in _TABLES:
             raise InputError(f"{path}: an exported table has the suffix {', '.join(_TABLES)}; rename the file")
         return FORMATS[_TABLES[suffix]]().read_rows(path)
-
-
-def is_store(path: str | Path) -> bool:
-    """Whether a path is a label store."""
-    file = Path(path)
-    return not is_folder(file) and first_bytes(file).startswith(_SQLITE)

@@ -113,7 +113,7 @@ def _size_read(chunk: Any) -> int:
 
     In the file, a cell that is repeated takes next to none: it is a number in a dictionary, or part of a run of them.
     """
-    return max(chunk.total_uncompressed_size, chunk.num_values * _BYTES_OF_CELL)
+    return max(int(chunk.total_uncompressed_size), int(chunk.num_values) * _BYTES_OF_CELL)
 
 
 def _reader(stream: Any, query: str) -> Any:

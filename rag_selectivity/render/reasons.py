@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rag_selectivity.grading.labels_format import is_store
+from rag_selectivity.grading.store_file import is_store
 
 
 def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[str, str], str]:
