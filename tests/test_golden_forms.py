@@ -205,7 +205,7 @@ def test_an_export_of_a_former_time_comes_back(form, golden, tmp_path) -> None:
 
 def test_the_command_says_how_grades_were_written(golden, tmp_path) -> None:
     def told(*words: str) -> str:
-        done = run_command("golden", "export", str(golden.folder), str(tmp_path / "form"), "--form", *words)
+        done = run_command("golden", "export", str(golden.folder), str(tmp_path / words[0]), "--form", *words)
         assert done.returncode == 0, done.stderr
         return done.stderr
 

@@ -14,7 +14,7 @@ import typer.core
 import typer.main
 
 from rag_selectivity.cli.help import parameter_rows, with_names, without_names, write_panels
-from rag_selectivity.cli.inputs import refuse_two_standard_inputs
+from rag_selectivity.cli.inputs import refuse_empty_names, refuse_two_standard_inputs
 from rag_selectivity.cli.options import EVERY_COMMAND, PANELS
 from rag_selectivity.cli.output import SETTINGS
 from rag_selectivity.cli.writable import refuse_unwritable_files
@@ -50,8 +50,9 @@ class Command(typer.core.TyperCommand):
                 option = parameter.opts[0]
                 raise InputError(f"{option} is given {times} times, and takes one value; leave the others out")
         rest = super().parse_args(ctx, args)
+        refuse_empty_names(self.params, ctx.params, values)
         refuse_two_standard_inputs(self.params, ctx.params)
-        refuse_unwritable_files(self.params, ctx.params)
+        refuse_unwritable_files(self.params, ctx.params, values)
         _limit_input(values.get("max_input"), ctx)
         return rest
 

@@ -34,6 +34,18 @@ def refuse_two_standard_inputs(parameters: Sequence[Any], values: Mapping[str, A
         raise InputError(f"standard input (-) is one file, and cannot be given for {options}: name the other file")
 
 
+def refuse_empty_names(parameters: Sequence[Any], values: Mapping[str, Any], typed: Mapping[str, Any]) -> None:
+    """An InputError for an empty path, which would be the present folder; `typed` are the values as texts."""
+    for parameter in parameters:
+        if isinstance(values.get(parameter.name), Path) and typed.get(parameter.name) == "":
+            raise InputError(f"{name_of_parameter(parameter)} is an empty name: give a path")
+
+
+def name_of_parameter(parameter: Any) -> str:
+    """What the help calls a parameter: an option by its name, an argument by its metavar."""
+    return parameter.opts[0] if parameter.opts[0].startswith("-") else str(parameter.metavar)
+
+
 def is_given(context: typer.Context, name: str) -> bool:
     """Whether the user gave an option, rather than left it at its default."""
     source = context.get_parameter_source(name)
@@ -88,9 +100,14 @@ def _name_and_file(text: str) -> tuple[str, str]:
     return (name, file) if equals and not Path(text).exists() else (name_of(Path(text)), text)
 
 
+def file_of(text: str) -> Path:
+    """The file of `FILE` or `NAME=FILE`."""
+    return Path(_name_and_file(text)[1])
+
+
 def files_of(runs: Sequence[str] | None) -> list[Path]:
     """The files of `FILE` or `NAME=FILE`."""
-    return [Path(_name_and_file(text)[1]) for text in runs or ()]
+    return [file_of(text) for text in runs or ()]
 
 
 def named_files(runs: Sequence[str], option: str = "--run") -> dict[str, Path]:

@@ -172,7 +172,17 @@ def tell(line: str) -> None:
 
 def _print(text: str, *, err: bool = False) -> None:
     # All printing of all commands ends here, with what came from files, models and servers made visible.
-    typer.echo(text, err=err)
+    try:
+        typer.echo(text, err=err)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if err:
+            raise
+        from rag_selectivity.io.replacing import mend_of
+
+        reason = error.strerror or error
+        raise InputError(f"standard output: cannot be written ({reason}){mend_of(sys.stdout.name, error)}") from None
 
 
 def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

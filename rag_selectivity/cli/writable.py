@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.cli.inputs import Readable, file_of, name_of_parameter
 from rag_selectivity.cli.output import STANDARD_OUTPUT
 from rag_selectivity.errors import InputError
 
@@ -21,11 +22,22 @@ class _WritableTable(_Writable):
 
 #: What the help shows of a file to write, and of a table.
 OF_OUTPUT, OF_TABLE = _Writable("FILE"), _WritableTable("FILE")
+#: What SQLite writes beside a store.
+_BESIDE_A_STORE = ("-wal", "-shm", "-journal")
+#: How a draw begins whose pairs are in a file.
+_DRAW_OF_FILE = "file:"
+#: Files that are read where their folder is given: those of datasets and of BEIR.
+_READ_IN_FOLDERS = (".parquet", ".pq", ".tsv")
 
 
-def refuse_unwritable_files(parameters: Sequence[Any], values: Mapping[str, Any]) -> None:
-    """An InputError if a file could not be written after the work, or if two results would go to the same place."""
+def refuse_unwritable_files(parameters: Sequence[Any], values: Mapping[str, Any], typed: Mapping[str, Any]) -> None:
+    """An InputError if a file could not be written after the work, or would take the place of another one.
+
+    Two results cannot go to the same place, nor a result to that of a file which the command reads. `typed` are the
+    values as texts, in which an empty name and the name of a folder can still be seen.
+    """
     places: dict[str, str] = {}
+    given = list(_other_files(parameters, values))
     for parameter in parameters:
         value = values.get(parameter.name)
         if not isinstance(parameter.metavar, _Writable) or (value is None and parameter.name != "output"):
@@ -38,9 +50,69 @@ def refuse_unwritable_files(parameters: Sequence[Any], values: Mapping[str, Any]
             mend = "name a file with --output" if value is None or path == STANDARD_OUTPUT else "name another file"
             raise InputError(f"two results cannot both go to {where}: {mend}")
         if path != STANDARD_OUTPUT:
-            _refuse(path, is_table=isinstance(parameter.metavar, _WritableTable))
+            _refuse(path, typed.get(parameter.name, path), is_table=isinstance(parameter.metavar, _WritableTable))
+            refuse_replacing(path, given)
     if values.get("csv_safe") and not _writes_csv(values, places):
         raise InputError("--csv-safe is about CSV, and this command writes none: add --format csv, or leave it out")
+
+
+def refuse_replacing(path: Path, given: Iterable[tuple[str, Path]]) -> None:
+    """An InputError if a file to write would take the place of one of these, or of a file that belongs to it.
+
+    `given` are the names of their options, and their paths. A pipe, a device and `/dev/stdout` take no place.
+    """
+    from rag_selectivity.io.replacing import is_one_file, is_written_into
+
+    if is_written_into(path):
+        return
+    for name, file in given:
+        if is_one_file(path, file):
+            raise InputError(
+                f"{path}: is given as {name} too, and the result would take its place: name another file to write"
+            )
+        if any(is_one_file(path, each) for each in _beside(file)) or _is_read_in(path, file):
+            raise InputError(
+                f"{path}: belongs to {file}, which is given as {name}, and the result would take its place: name "
+                f"another file to write"
+            )
+
+
+def _other_files(parameters: Sequence[Any], values: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+    """(option, path) of each file and folder that is given beside those to write."""
+    for parameter in parameters:
+        value = values.get(parameter.name)
+        if isinstance(parameter.metavar, _Writable) or value is None:
+            continue
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(each, Path):
+                yield name_of_parameter(parameter), each
+            elif parameter.metavar == "DRAW" and each.startswith(_DRAW_OF_FILE):
+                yield name_of_parameter(parameter), Path(each.removeprefix(_DRAW_OF_FILE))
+            elif isinstance(parameter.metavar, Readable):
+                yield name_of_parameter(parameter), file_of(str(each))
+
+
+def _beside(file: Path) -> Iterator[Path]:
+    """What may stand beside a file that is read, and belong to it."""
+    from rag_selectivity.io.side_file import side_path
+
+    target = os.path.realpath(file)
+    yield from (Path(f"{target}{ending}") for ending in _BESIDE_A_STORE)
+    if file.name:
+        yield side_path(file)
+
+
+def _is_read_in(path: Path, folder: Path) -> bool:
+    """Whether a file that is there is one of those that are read where a folder is given."""
+    if not path.is_file() or not folder.is_dir():
+        return False
+    from rag_selectivity.golden.manifest import FILES, MANIFEST
+
+    place = Path(os.path.realpath(path))
+    if Path(os.path.realpath(folder)) not in place.parents:
+        return False
+    of_a_set = (place.parent / MANIFEST).is_file() and place.name in (*FILES, MANIFEST)
+    return of_a_set or place.suffix in _READ_IN_FOLDERS
 
 
 def _writes_csv(values: Mapping[str, Any], places: Iterable[str]) -> bool:
@@ -48,10 +120,10 @@ def _writes_csv(values: Mapping[str, Any], places: Iterable[str]) -> bool:
     return is_csv or any(place.lower().endswith(".csv") for place in places)
 
 
-def _refuse(path: Path, *, is_table: bool) -> None:
+def _refuse(path: Path, typed: str | Path, *, is_table: bool) -> None:
     from rag_selectivity.io.replacing import refuse_unwritable
     from rag_selectivity.io.writing import refuse_suffix
 
     if is_table:
         refuse_suffix(path)
-    refuse_unwritable(path)
+    refuse_unwritable(typed)

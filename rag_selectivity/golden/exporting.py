@@ -15,7 +15,7 @@ from rag_selectivity.golden.forms import FORMS
 from rag_selectivity.golden.forms.form import RELEVANT, RELEVANT_FROM_1, Form, View, export_map
 from rag_selectivity.golden.forms.side import SIDE, form_in, side_text
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set
-from rag_selectivity.io.replacing import refuse_unwritable_folder, write_files
+from rag_selectivity.io.replacing import is_one_file, refuse_unwritable_folder, write_files
 from rag_selectivity.io.texts import read_texts
 
 #: What a grade map is called that leaves the grades as they are.
@@ -128,6 +128,8 @@ def export(
             f"needs one; make a version with all texts"
         )
     contents = {target / name: content for name, content in chosen.files(view).items()}
+    if isinstance(corpus, (str, Path)) and any(is_one_file(file, corpus) for file in contents):
+        raise InputError(f"{corpus}: the corpus is read, and the export would replace it: name another folder")
     side = side_text(
         given,
         form,

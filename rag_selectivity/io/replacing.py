@@ -77,6 +77,20 @@ def refuse_unwritable(path: str | Path) -> None:
     _try_out(_Target.of(path))
 
 
+def is_written_into(path: str | Path) -> bool:
+    """Whether a path is a pipe, a device or an open file (`/dev/stdout`): what is written there replaces no file."""
+    return _Target.of(path).partial is None
+
+
+def is_one_file(path: str | Path, other: str | Path) -> bool:
+    """Whether two paths are one file, also through links, or would be."""
+    if os.path.realpath(path) == os.path.realpath(other):
+        return True
+    with suppress(OSError, ValueError):
+        return os.path.samefile(path, other)
+    return False
+
+
 def _try_out(target: _Target) -> None:
     try:
         try:
@@ -178,8 +192,11 @@ class _Target:
         _refuse_impossible_name(path)
         with _named(path):
             status = _status(path)
-            if status is not None and stat.S_ISDIR(status.st_mode):
+            names_folder = os.fspath(path).endswith((os.sep, os.altsep or os.sep))
+            if names_folder or (status is not None and stat.S_ISDIR(status.st_mode)):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if status is None and _descriptor(path) is not None:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             if status is not None and (not stat.S_ISREG(status.st_mode) or _descriptor(path) is not None):
                 return cls(path, os.fspath(path), None, status)
             file = os.path.realpath(path)
@@ -265,10 +282,10 @@ def _named(path: str | Path, *others: str | None) -> Iterator[None]:
         if others and error.filename is not None and os.fspath(error.filename) not in (os.fspath(path), *others):
             # A content that reads another file.
             raise
-        raise InputError(f"{path}: cannot be written ({error.strerror or error}){_mend(path, error)}") from None
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}){mend_of(path, error)}") from None
 
 
-def _mend(path: str | Path, error: OSError) -> str:
+def mend_of(path: str | Path, error: OSError) -> str:
     """The end of a message: what can be done about an error of the system; empty where it is not known."""
     if error.errno == errno.ENOENT:
         return f"; make the folder {os.path.dirname(os.path.realpath(path))} first"
@@ -278,6 +295,7 @@ def _mend(path: str | Path, error: OSError) -> str:
 
 _MENDS = {
     errno.EISDIR: "it is a folder: name a file",
+    errno.EBADF: "no file is open there: open it first, as in 3>results.txt of a shell, or name a file",
     errno.ENOTDIR: "a part of its path is a file: name another place",
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "name a place where you may write"),
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space there, or name another place"),
@@ -287,6 +305,8 @@ _MENDS = {
 
 
 def _refuse_impossible_name(path: str | Path) -> None:
+    if not os.fspath(path):
+        raise InputError("a file cannot be written under an empty name: name a file")
     try:
         possible = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:

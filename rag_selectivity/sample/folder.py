@@ -16,7 +16,7 @@ from rag_selectivity.grading.annotation.answers import Answer, write_answers
 from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.store import Store
 from rag_selectivity.io.own_folder import OwnFolder
-from rag_selectivity.io.replacing import write_whole
+from rag_selectivity.io.replacing import refuse_unwritable_folder, write_whole
 from rag_selectivity.io.writing import json_line, json_text
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
@@ -91,6 +91,7 @@ def write_sample(folder: str | Path) -> list[Path]:
     try:
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
             raise InputError(f"{place}: give a new or an empty folder, so that no file of yours is overwritten")
+        refuse_unwritable_folder(place)
         place.parent.mkdir(parents=True, exist_ok=True)
         with OwnFolder(place.parent) as made:
             try:

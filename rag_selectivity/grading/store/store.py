@@ -71,6 +71,10 @@ class Store:
             raise InputError(f"{self.path}: the folder does not exist; make it first")
         if self.path.is_dir():
             raise InputError(f"{self.path}: this is a folder; give the path of a file")
+        if self.path.exists() and not self.path.is_file():
+            raise InputError(
+                f"{self.path}: a label store is an SQLite file and cannot be a pipe or a device; name its file"
+            )
         self.owner = new_owner()
         self.read_only = read_only
         self._lock = threading.RLock()
