@@ -41,8 +41,9 @@ def connect(path: Path) -> StoreConnection:
     InputError
         If the file is not a label store, a newer version made it, or it cannot be written.
     """
+    new, connection = False, None
     try:
-        _create_private(path)
+        new = _create_private(path)
         connection = connection_to(path, "rw")
         _check(path, connection)
         if may_use_log(path):
@@ -61,8 +62,16 @@ def connect(path: Path) -> StoreConnection:
                     create_tables(connection)
         elif _version(connection) < VERSION:
             migrate(path, connection)
-    except (sqlite3.Error, OSError) as error:
-        raise _refused(path, error) from error
+    except (sqlite3.Error, OSError, InputError) as error:
+        if connection is not None:
+            connection.close()
+        if new:
+            _remove_if_empty(path)
+        # Of a new store there are no labels to go on from, which the errors of statements speak of.
+        cause = error.__cause__ if new and isinstance(error, InputError) else error
+        if not isinstance(cause, (sqlite3.Error, OSError)):
+            raise
+        raise _refused(path, cause, new=new) from cause
     return connection
 
 
@@ -205,10 +214,30 @@ def connection_to(path: Path, mode: str) -> StoreConnection:
     return connection
 
 
-def _create_private(path: Path) -> None:
-    """Create a file that only its owner may read; SQLite gives its log the same permissions."""
-    with suppress(FileExistsError):
+def _create_private(path: Path) -> bool:
+    """Create a file that only its owner may read, unless there is one; whether this process created it.
+
+    SQLite gives its log the same permissions.
+    """
+    try:
         os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _remove_if_empty(path: Path) -> None:
+    """Remove a store that this process has created, unless another process uses it or has made its tables."""
+    file = Path(os.path.realpath(path))
+    with suppress(sqlite3.Error, OSError), closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as alone:
+        # Before anything is read: memory that processes share needs space, which a full disk does not have.
+        alone.execute("PRAGMA locking_mode = EXCLUSIVE")
+        if file.stat().st_size:
+            alone.execute("BEGIN EXCLUSIVE")
+            if _tables(alone):
+                return
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(f"{file}{suffix}").unlink(missing_ok=True)
 
 
 def _use_write_ahead_log(connection: StoreConnection) -> None:
@@ -263,11 +292,11 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _refused(path: Path, error: sqlite3.Error | OSError) -> Exception:
+def _refused(path: Path, error: sqlite3.Error | OSError, *, new: bool = False) -> Exception:
     if isinstance(error, OSError):
         return InputError(
             f"{path}: the file cannot be opened or created ({error.strerror or error}); give a file in a folder that "
             f"you can write to"
         )
-    found = explained(path, error)
+    found = explained(path, error, new=new)
     return found if found is not error else InputError(f"{path}: cannot be used as a label store ({error})")

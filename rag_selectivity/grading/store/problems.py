@@ -14,17 +14,21 @@ from urllib.parse import quote
 from rag_selectivity.errors import InputError
 
 _GO_ON = "Every label that was reported as stored is in the file, and the same command goes on from there"
+_NOT_MADE = "The store was not made"
 # The first entry that SQLite's name of the error begins with decides, so the particular names come first.
 _PROBLEMS = {
-    "SQLITE_FULL": f"the disk is full, and the last labels were not written. Free some space. {_GO_ON}",
-    "SQLITE_IOERR_WRITE": f"the file cannot grow (a limit of the system or a quota). Raise it. {_GO_ON}",
+    "SQLITE_FULL": "the disk is full. Free some space. {go_on}",
+    "SQLITE_IOERR_WRITE": "the file cannot grow (a limit of the system or a quota). Raise it. {go_on}",
+    # Of the file beside the store that its processes share.
+    "SQLITE_IOERR_SHMSIZE": "the disk is full, or a limit of the system or a quota keeps the file from growing. Free "
+    "some space, or raise it. {go_on}",
     "SQLITE_IOERR_LOCK": "@locks",
     "SQLITE_IOERR_UNLOCK": "@locks",
     "SQLITE_IOERR_RDLOCK": "@locks",
     "SQLITE_IOERR_SHM": "@locks",
     "SQLITE_NOLFS": "@locks",
     "SQLITE_PROTOCOL": "@locks",
-    "SQLITE_IOERR": f"reading or writing the file failed. Check that its disk is still connected. {_GO_ON}",
+    "SQLITE_IOERR": "reading or writing the file failed. Check that its disk is still connected. {go_on}",
     "SQLITE_READONLY": "the file or its folder is read-only; copy the file to a folder that you can write to",
     "SQLITE_PERM": "you have no permission to open the file; ask its owner for it",
     "SQLITE_CANTOPEN": "the file cannot be opened or created; give a file in a folder that you can write to",
@@ -51,15 +55,19 @@ _SHARED = {
 }
 
 
-def explained(path: Path, error: sqlite3.Error) -> Exception:
-    """An InputError that says what is wrong with the file and what to do; an error of another kind stays as it is."""
+def explained(path: Path, error: sqlite3.Error, *, new: bool = False) -> Exception:
+    """An InputError that says what is wrong with the file and what to do; an error of another kind stays as it is.
+
+    `new` is for a store that this process was making.
+    """
     name = getattr(error, "sqlite_errorname", None) or ""
     if str(error).startswith((_NO_TEXT, "no such column: ", *_NO_TABLE)):
         name = "SQLITE_CORRUPT"
     for prefix, problem in _PROBLEMS.items():
         if name.startswith(prefix):
             detail = f"{error}{_found_by_check(path)}" if problem == "@damaged" else str(error)
-            return InputError(f"{path}: {_SHARED.get(problem, problem).format(name=path.name)} ({detail})")
+            text = _SHARED.get(problem, problem).format(name=path.name, go_on=_NOT_MADE if new else _GO_ON)
+            return InputError(f"{path}: {text} ({detail})")
     return error
 
 
