@@ -310,7 +310,7 @@ def test_a_ratio_without_its_denominator_in_a_stored_report_is_refused(tmp_path)
         explain(tmp_path / "r.json")
 
 
-@pytest.mark.parametrize("size", [["inf", 100], [1.5, 100], [-3, 100], [None, 100], math.inf, 10**30])
+@pytest.mark.parametrize("size", [["inf", 100], [1.5, 100], [-3, 100], [None, 100], 10**30])
 def test_corpus_sizes_of_a_stored_report_are_counts(tmp_path, size) -> None:
     report = json.loads(seeds()["report.json"])
     report["runs"]["run"]["per_query"]["corpus_size"] = size

@@ -232,7 +232,7 @@ def test_labels_of_another_set_keep_its_texts(tmp_path) -> None:
 
 def test_a_form_alone_keeps_the_texts_of_the_set(tmp_path) -> None:
     first = version(tmp_path, OLD).golden
-    export(first, tmp_path / "beir", "beir")
+    export(first, tmp_path / "beir", "beir", grade_map="none")
     (tmp_path / "beir" / SIDE).unlink()
     texts = tmp_path / "beir" / "corpus.jsonl"
     texts.write_text(texts.read_text(encoding="utf-8").replace("two", NEW["d2"]), encoding="utf-8")
