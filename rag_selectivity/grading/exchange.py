@@ -52,14 +52,7 @@ def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[s
 
 
 def summary_lines(store: Store) -> Iterator[str]:
-    """Lines for each judge and each annotator: how many labels, at what cost, and where they come from.
-
-    Their names, and those of models, stay within their lines.
-    """
-    return map(visible, _summary_lines(store))
-
-
-def _summary_lines(store: Store) -> Iterator[str]:
+    """Lines for each judge and each annotator: how many labels, at what cost, and where they come from."""
     for judge in store.judges():
         tokens = f"{judge['prompt_tokens'] or 0:,} + {judge['completion_tokens'] or 0:,} tokens"
         cost = f", cost {judge['cost']:.4g}" if judge["cost"] is not None else ""
@@ -104,10 +97,6 @@ def _counted(counts: dict[str, int]) -> str:
 
 def failure_lines(failures: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The rows of `Store.failures` as text: the reason and its count, and under it an example."""
-    return map(visible, _failure_lines(failures))
-
-
-def _failure_lines(failures: Sequence[dict[str, Any]]) -> Iterator[str]:
     for row in failures:
         yield f"{row['judge']}: {row['count']} × {row['failure']}" + ("" if row["kind"] == "grade" else " (claims)")
         if row["query_id"] is not None:

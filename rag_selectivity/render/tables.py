@@ -52,7 +52,7 @@ from rag_selectivity.results.validation import Validation
 from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
 from rag_selectivity.statistics.expected_grades import CLOSER, FARTHER, NOT_SHOWN
 from rag_selectivity.statistics.next_passages import NextPassages
-from rag_selectivity.wording import counted, level_text, number, signed, visible
+from rag_selectivity.wording import counted, level_text, number, signed
 
 
 @singledispatch
@@ -298,8 +298,7 @@ def _canary_blocks(canary: CanaryResult) -> Iterable[Block]:
 
 @blocks_of.register
 def _grading_blocks(grading: Grading) -> Iterable[Block]:
-    # Names of models come from servers, and messages too: none of them may begin a line of its own.
-    yield Lines("\n".join(map(visible, _grading_lines(grading))))
+    yield Lines("\n".join(_grading_lines(grading)))
     if grading.canary is not None:
         yield Heading("Injections")
         yield from blocks_of(grading.canary)
