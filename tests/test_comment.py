@@ -341,7 +341,7 @@ OWN_TAG = re.compile(
 def placed(text: str) -> list[str]:
     """A name at each kind of place: in a list, a table, a heading, and where lines and quotes begin."""
     table = Table(["run", text], [[text, "1"], ["x", text]])
-    blocks: list[Block] = [table, Paragraph(text), Note(text), Heading(text), Lines(text)]
+    blocks: list[Block] = [table, Paragraph(text), Note(text), Heading(text), Lines([text])]
     return [f"- {escaped(text)}", f"## Against {escaped(text)}", *(markdown_of([block]) for block in blocks)]
 
 

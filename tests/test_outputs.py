@@ -20,9 +20,12 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app, run_command_line
+from rag_selectivity.grading.judge import Usage
+from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.io.log import LOG
 from rag_selectivity.io.writing import csv_text, is_formula, json_line, without_apostrophe, write_rows
 from rag_selectivity.render import blocks
+from rag_selectivity.results.grading import Grading
 from tests.test_comment import RENDERERS, shown
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
@@ -126,6 +129,112 @@ def whole_run(monkeypatch, *words: str, code: tuple[int, ...] = (0,)) -> tuple[s
     return out.getvalue(), err.getvalue()
 
 
+#: A name that would print a line of its own.
+FORGING = "x\nforged: 999 grades\ny"
+
+
+def holds_no_forged_line(text: str) -> bool:
+    """Whether the name is shown, and makes no line of its own."""
+    return r"x\nforged: 999 grades\ny" in text and not has_forged_line(text)
+
+
+def has_forged_line(text: str) -> bool:
+    """Whether a line is the forged one; where a paragraph is wrapped, a line may begin with words of a name."""
+    return any(line.strip() == "forged: 999 grades" for line in text.splitlines())
+
+
+def test_a_line_that_quotes_a_name_stays_one_line() -> None:
+    lines = [blocks.Lines([f"  by {FORGING}", "end"])]
+    assert blocks.text_of(lines) == "  by x\\nforged: 999 grades\\ny\nend"
+    assert blocks.html_of(lines).count("<p>") == 2
+    assert blocks.markdown_of(lines).count("\n") == 1
+
+
+@pytest.fixture
+def forging(tmp_path, monkeypatch) -> Path:
+    """A store whose judge, model, rubric, annotator, texts and failures have such names."""
+    monkeypatch.chdir(tmp_path)
+    with Store("s.db") as store:
+        number = store.settings_id(Settings("grade", FORGING, {"a": FORGING}, FORGING, FORGING, "1"))
+        pairs = [("q", passage) for passage in ("a", "b")]
+        store.add_texts((q, p, digest(q), digest(p)) for q, p in pairs)
+        failed = {"error": f"{FORGING}: {FORGING}", "last_answer": FORGING}
+        grades: list[tuple[int | None, dict[str, str]]] = [(4, {}), (None, failed)]
+        labels = [
+            Label((number, digest(q), digest(p), 0), grade, served_model=f"s{FORGING}", **more)
+            for (q, p), (grade, more) in zip(pairs, grades, strict=True)
+        ]
+        store.put(labels).result()
+    Path("people.qrels").write_text("q 0 a 4\nq 0 b 2\n")
+    Path("queries.jsonl").write_text('{"_id": "q", "text": "who?"}\n')
+    return tmp_path
+
+
+def test_no_name_of_a_store_begins_a_line(forging) -> None:
+    code, out, err = command("store", "import", "s.db", "people.qrels", "--annotator", FORGING)
+    assert code == 0, err
+    assert holds_no_forged_line(out)
+    for words in (("store", "info", "s.db"), ("store", "failures", "s.db"), ("store", "export", "s.db", "l.jsonl")):
+        code, out, err = command(*words)
+        assert code == 0, err
+        assert holds_no_forged_line(out) or words[1] == "export"
+    for words in (("store", "import", "new.db", "l.jsonl"), ("store", "info", "new.db"), ("store", "info", "s.db")):
+        code, out, err = command(*words)
+        assert code == 0, err
+        assert not has_forged_line(out + err)
+    info = command("store", "info", "s.db")[1]
+    for said in (r"model that the server named: sx\nforged", r"rubric x\nforged", r"999 grades\ny (human): 2"):
+        assert said in info
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agree", "--human", "s.db", "--labels", "s.db", "--judge", FORGING, "--resamples", "0"),
+        ("golden", "build", "set", "--qrels", "s.db", "--queries", "queries.jsonl", "--name", FORGING),
+        ("golden", "check", "set"),
+        ("golden", "diff", "set/v1", "set/v2"),
+        ("evaluate", "--qrels", "s.db", "--run", "run.trec", "--judge", FORGING, "--resamples", "0"),
+        ("evaluate", "--qrels", "s.db", "--run", "run.trec", "--judge", "none", "--resamples", "0"),
+        ("plan", "--corpus-size", "9", "--qrels", "s.db", "--judge", FORGING),
+        ("evaluate", "--qrels", "odd.csv", "--run", "run.trec"),
+        ("audit", "odd.csv"),
+    ],
+)
+def test_no_name_begins_a_line_of_a_command(forging, words, monkeypatch) -> None:
+    assert command("store", "import", "s.db", "people.qrels", "--annotator", FORGING)[0] == 0
+    Path("run.trec").write_text("q Q0 a 1 1 t\n")
+    Path("odd.csv").write_text(f'"{FORGING}",b\n1,2\n')
+    if words[0] == "golden":
+        more = (("--licence", FORGING, "--description", FORGING), ()) if words[1] != "build" else ()
+        for each in more:
+            code, _, err = command("golden", "build", "set", "--qrels", "s.db", "--queries", "queries.jsonl", *each)
+            assert code == 0, err
+            Path("queries.jsonl").write_text('{"_id": "q", "text": "who is it?"}\n')
+    out, err = whole_run(monkeypatch, *words, code=(0, 1, 2))
+    assert "bug in rag-selectivity" not in err
+    assert out + err
+    assert not has_forged_line(out + err)
+
+
+def test_no_name_of_an_endpoint_begins_a_line() -> None:
+    counts = {"pairs": 1, "cached": 0, "graded": 1, "left": 1, "earlier_failures": 0}
+    grading = Grading(
+        judge=f"m{FORGING}",
+        store=Path(FORGING),
+        **counts,
+        usage=Usage(),
+        cost=None,
+        served_models=(FORGING,),
+        errors={FORGING: 1},
+        last_error=FORGING,
+        stopped=FORGING,
+    )
+    assert grading.other_models
+    assert holds_no_forged_line(str(grading))
+    assert not has_forged_line(grading.to_markdown())
+
+
 def test_a_log_shows_what_it_quotes(caplog) -> None:
     formatter = logging.Formatter("%(message)s")
     LOG.warning("run %s: %d", HOSTILE, 3)
@@ -188,7 +297,8 @@ def test_what_is_no_formula_stays(cell) -> None:
 def test_markdown_is_text_whatever_a_name_holds(render) -> None:
     text = report_of(MARKUP).to_markdown()
     assert not any(each in text for each in ("@octocat", "$\\frac"))  # of which GitHub would make a mention, a formula
-    pieces = blocks.markdown_of([blocks.Table(["a", "b"], [[MARKUP, "1"]]), blocks.Lines(MARKUP), blocks.Note(MARKUP)])
+    table = blocks.Table(["a", "b"], [[MARKUP, "1"]])
+    pieces = blocks.markdown_of([table, blocks.Lines([MARKUP]), blocks.Note(MARKUP)])
     expected = {"p", "strong", "table", "thead", "tbody", "tr", "th", "td", "blockquote"}
     for source in (text, pieces):
         html = render(source)

@@ -52,6 +52,7 @@ def assert_selectivity(report: Report, *conditions: str, require_trust: str | No
     """
     from rag_selectivity import InputError
     from rag_selectivity.gates import FailIf, distrusted, parse_fail_if
+    from rag_selectivity.wording import visible
 
     __tracebackhide__ = True
     if not conditions:
@@ -67,7 +68,7 @@ def assert_selectivity(report: Report, *conditions: str, require_trust: str | No
     if require_trust is not None:
         lines += distrusted(report, require_trust, measures)
     if lines:
-        raise AssertionError("\n".join(lines))
+        raise AssertionError("\n".join(map(visible, lines)))
 
 
 def _facts(estimate: Any) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import note, put
+from rag_selectivity.cli.output import note, put_lines
 from rag_selectivity.wording import counted
 
 BUILD_EXAMPLES = (
@@ -59,7 +59,7 @@ def golden_build(
         grade_map=grade_map,
         date=date,
     )
-    put("\n".join(manifest_lines(made.golden.manifest)), None)
+    put_lines(manifest_lines(made.golden.manifest))
     if made.left_out:
         note(f"{counted(made.left_out, 'label')} of other queries left out")
     note(f"wrote {made.golden.folder}" if made.is_new else f"nothing has changed since {made.golden.folder}")

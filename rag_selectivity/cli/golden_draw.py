@@ -7,7 +7,7 @@ from typing import Annotated
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import corpus_size_of, named_files
-from rag_selectivity.cli.output import note, put, refuse_standard_output
+from rag_selectivity.cli.output import note, put_lines, refuse_standard_output
 from rag_selectivity.cli.tasks import task_format, task_targets, write_tasks
 from rag_selectivity.cli.writable import OF_OUTPUT
 
@@ -108,7 +108,7 @@ def golden_draw(
     write_tasks(targets, form)
     sentences = [each.sentence for each in (drawn.deciding, drawn.outside) if each is not None]
     for line in (*sentences, *drawn.notes):
-        put(line, None)
+        put_lines([line])
     for target, task in targets.items():
         pairs = len(task.drawn)
         note(f"wrote {target}: {pairs} pairs for {task.annotator}, {len(task.items) - pairs} of them twice")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import note, put
+from rag_selectivity.cli.output import note, put_lines
 from rag_selectivity.data.grades import parse_grade_map
 
 IMPORT_EXAMPLES = (
@@ -49,7 +49,7 @@ def golden_import(
         licence=licence,
         date=date,
     )
-    put("\n".join(manifest_lines(made.golden.manifest)), None)
+    put_lines(manifest_lines(made.golden.manifest))
     if not made.is_lossless:
         note("there is no side file: who labelled, how pairs were chosen and what else the form lacks is not known")
     note(f"wrote {made.golden.folder}" if made.is_new else f"nothing has changed since {made.golden.folder}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -141,6 +141,11 @@ def put(text: str, output: Path | None, *, is_data: bool = False) -> None:
         from rag_selectivity.io.replacing import write_whole
 
         write_whole(output, (text if is_data else visible_lines(text)) + "\n")
+
+
+def put_lines(lines: Iterable[str], output: Path | None = None) -> None:
+    """As `put`, line by line: what a line quotes begins no line of its own."""
+    put("\n".join(map(visible, lines)), output)
 
 
 def put_rows(rows: list[dict[str, Any]], target: Path, columns: Sequence[str] = ()) -> None:

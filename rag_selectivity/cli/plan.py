@@ -10,11 +10,11 @@ import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import labels_of, named_files, shares, whole_numbers
-from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, rows_text
+from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, put_lines, rows_text
 from rag_selectivity.data.grades import SCALES, scale_named
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.rates import notes_of_left_out
-from rag_selectivity.wording import counted, percent
+from rag_selectivity.wording import counted, percent, visible
 
 if TYPE_CHECKING:
     from rag_selectivity.statistics.control_power import ControlPower
@@ -134,12 +134,10 @@ def plan(
         chosen = chosen_format(format, output, (Format.table, Format.json))
         if planned is None:
             raise InputError("give --corpus-size N, or --queries and --controls to see what controls can show")
-        put(
-            json_text({"schema": PLAN_SCHEMA, "controls": asdict(planned)})
-            if chosen is Format.json
-            else "\n".join(control_power_lines(planned)),
-            output,
-        )
+        if chosen is Format.json:
+            put(json_text({"schema": PLAN_SCHEMA, "controls": asdict(planned)}), output)
+        else:
+            put_lines(control_power_lines(planned), output)
         return
     highest = DEGRADED_FROM if max_random_success is None else max_random_success
     chosen = chosen_format(format, output, TABLE_FORMATS)
@@ -174,7 +172,7 @@ def plan(
         result["controls"] = asdict(planned)
         lines.extend(control_power_lines(planned))
     text = rows_text(result, result["rows"], chosen)
-    put("\n".join([text, *lines]) if chosen is Format.table else text, output)
+    put("\n".join([text, *map(visible, lines)]) if chosen is Format.table else text, output)
 
 
 def _control_power(
@@ -225,7 +223,7 @@ def _labels_by_people(
         depth=asked[0],
     )
     text = rows_text(result, result["rows"], chosen)
-    put("\n".join([text, *result["notes"]]) if chosen is Format.table else text, output)
+    put("\n".join([text, *map(visible, result["notes"])]) if chosen is Format.table else text, output)
 
 
 def _relevant_counts(relevant: str | None, stored: rs.Qrels | None, rel: int | None, scale: str | None) -> list[int]:

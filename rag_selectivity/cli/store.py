@@ -10,7 +10,7 @@ import typer
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import STANDARD_INPUT, Readable, name_of
-from rag_selectivity.cli.output import STANDARD_OUTPUT, Format, csv_text, json_rows, note, put
+from rag_selectivity.cli.output import STANDARD_OUTPUT, Format, csv_text, json_rows, note, put, put_lines
 from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.errors import InputError
@@ -51,7 +51,7 @@ def store_info(store: StoreArgument, output: o.OutputOption = None) -> None:
     from rag_selectivity.grading.store import Store
 
     with Store(store, read_only=True) as labels:
-        put("\n".join(summary_lines(labels)) or "the store has no labels yet", output)
+        put_lines([*summary_lines(labels)] or ["the store has no labels yet"], output)
 
 
 def store_failures(
@@ -76,7 +76,7 @@ def store_failures(
     if format is Format.json:
         put(json_rows(failures), output)
     else:
-        put("\n".join(failure_lines(failures)) or "no label failed", output)
+        put_lines([*failure_lines(failures)] or ["no label failed"], output)
 
 
 def store_export(
@@ -157,7 +157,7 @@ def store_import(
         if grade_map is not None:
             raise InputError("--grade-map is for labels of another scale; the answers to a task have grades 1 to 5")
         with Store(store, create=False) as labels:
-            put("\n".join(import_answers(labels, source, annotator=annotator).lines()), None)
+            put_lines(import_answers(labels, source, annotator=annotator).lines())
         return
     name = annotator or (name_of(source) if source == STANDARD_INPUT else None)
     with Store(store) as labels:
@@ -173,7 +173,7 @@ def store_import(
     text = f"took {counted(taken.labels, 'label')} from {source} into {store}"
     if taken.annotator is not None:
         text += f"; by {taken.annotator}, origin {drawn or taken.origin}"
-    put(text, None)
+    put_lines([text])
 
 
 def store_recover(
@@ -187,4 +187,4 @@ def store_recover(
     """
     from rag_selectivity.grading.store.recovery import recover
 
-    put("\n".join(recover(store, target).lines()), output)
+    put_lines(recover(store, target).lines(), output)

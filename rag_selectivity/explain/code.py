@@ -67,7 +67,7 @@ class Code:
             yield Paragraph(f"{title}: {text}")
         if self.how_to:
             yield Paragraph(f"How-to: {self.how_to}")
-        yield Lines("\n".join(["Example:", "", *(f"    {line}".rstrip() for line in self.code.splitlines())]))
+        yield Lines(["Example:", "", *(f"    {line}".rstrip() for line in self.code.splitlines())])
 
     @property
     def headline(self) -> str:

@@ -145,7 +145,7 @@ def _difference_blocks(found: Difference) -> Iterator[Block]:
     for name in ("name", "licence", "description"):
         if found.old[name] != found.new[name]:
             lines.append(f"{name}: {found.old[name] or 'not stated'} → {found.new[name] or 'not stated'}")
-    yield Lines("\n".join(lines) or "what is not listed here, such as reasons, times or costs of labels")
+    yield Lines(lines or ["what is not listed here, such as reasons, times or costs of labels"])
     changed = [each for each in found.grades if None not in (each.old, each.new)]
     if changed:
         yield Heading(f"Grades changed{_of_first(len(changed))}")

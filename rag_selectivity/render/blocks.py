@@ -47,9 +47,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines that are not wrapped."""
+    """Lines that are not wrapped; what a line quotes begins no other one."""
 
-    text: str
+    lines: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,8 @@ def _text_pieces(block: Block, ruled: bool) -> Iterable[str]:
             return [fill(_visible_words(f"{kind}: {text}" if kind else text), WIDTH)]
         case Heading():
             return [visible(block.text)]
-        case Lines(text):
-            return [visible_lines(text)]
+        case Lines(lines):
+            return ["\n".join(map(visible, lines))]
 
 
 def _visible_words(text: str) -> str:
@@ -121,8 +121,8 @@ def _markdown_piece(block: Block) -> str:
             return markdown([*map(escaped, header)], ([*map(escaped, row)] for row in rows))
         case Note(text, _):
             return f"> {escaped(text)}"
-        case Lines(text):
-            return "\n".join(map(escaped, text.split("\n")))
+        case Lines(lines):
+            return "\n".join(map(escaped, lines))
         case Paragraph(text):
             return escaped(text)
 
@@ -138,10 +138,10 @@ def _html_piece(block: Block) -> str:
             return f"<h2>{html_text(block.text)}</h2>"
         case Table(header, rows, _):
             head = "".join(f"<th>{html_text(cell)}</th>" for cell in header)
-            lines = "\n".join(f"<tr>{''.join(f'<td>{html_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
-            return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}\n</tbody>\n</table>"
-        case Lines(text):
-            return "\n".join(f"<p>{html_text(line)}</p>" for line in text.splitlines())
+            body = "\n".join(f"<tr>{''.join(f'<td>{html_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
+            return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+        case Lines(lines):
+            return "\n".join(f"<p>{html_text(visible(line))}</p>" for line in lines)
         case Paragraph(text) | Note(text, _):
             return f"<p>{html_text(text)}</p>"
 

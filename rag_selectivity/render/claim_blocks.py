@@ -56,7 +56,7 @@ def _missed(run: ClaimRun, depth: int) -> Iterable[Block]:
     lines += [f"  {_cut(f'{visible(query)}: {visible(in_one_line(claim))}')}" for query, claim in missed[:_SHOWN]]
     if len(missed) > _SHOWN:
         lines.append(f"  {len(missed) - _SHOWN:,} more are on the page (--output FILE.html) and in JSON.")
-    yield Lines("\n".join(lines))
+    yield Lines(lines)
 
 
 def in_one_line(text: str) -> str:

@@ -61,13 +61,13 @@ def _filled(text: str, indent: str = "") -> str:
 def closing_blocks(decision: Decision | None) -> Iterable[Block]:
     """What ends the text of a report or a comparison: the answers, and costs as far as they are known."""
     if decision is not None:
-        yield Lines(decision_lines(decision))
+        yield Lines(decision_lines(decision).splitlines())
         yield from cost_blocks(decision)
 
 
 def decision_blocks(decision: Decision) -> Iterable[Block]:
     """The answers, and the table of the runs."""
-    yield Lines(decision_lines(decision))
+    yield Lines(decision_lines(decision).splitlines())
     yield Heading(f"At K = {decision.K}, best first by {decision.measure}")
     yield decision_table(decision)
     yield from cost_blocks(decision)

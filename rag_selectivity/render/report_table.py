@@ -37,8 +37,8 @@ def report_blocks(report: Report) -> Iterable[Block]:
         header, rows = grid_of_pools(report, run)
         if rows:
             yield Table(header, rows)
-        yield from map(Lines, lines_without_depth(report, run))
-        yield from map(Lines, lines_of_controls(report, run))
+        for text in (*lines_without_depth(report, run), *lines_of_controls(report, run)):
+            yield Lines(text.splitlines())
         yield from _remedies(report, name, run)
         yield from (Note(note, "note") for note in notes_of(report, run))
         yield from slice_blocks(name, run.slices)

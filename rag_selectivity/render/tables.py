@@ -298,7 +298,7 @@ def _canary_blocks(canary: CanaryResult) -> Iterable[Block]:
 
 @blocks_of.register
 def _grading_blocks(grading: Grading) -> Iterable[Block]:
-    yield Lines("\n".join(_grading_lines(grading)))
+    yield Lines([*_grading_lines(grading)])
     if grading.canary is not None:
         yield Heading("Injections")
         yield from blocks_of(grading.canary)

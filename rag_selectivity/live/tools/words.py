@@ -18,7 +18,7 @@ _LISTED, _NAMED = 20, 5
 
 def tool_blocks(report: ToolReport) -> Iterable[Block]:
     """The lines about a report, then its tables."""
-    yield Lines("\n".join(_lines(report)))
+    yield Lines([*_lines(report)])
     counts = ("shown", "called", "wrong", "misfits", "ran", "failed", "tokens")
     used = [
         name for name in counts if name in ("shown", "called", "tokens") or any(row[name] for row in report.to_rows())
