@@ -287,5 +287,5 @@ def test_a_file_without_texts_is_named_with_its_line_and_columns(name, content, 
 def test_a_frame_without_texts_is_named_with_its_row_and_columns() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"query_id": ["a", "b"], "answer": ["x", None]})
-    with pytest.raises(InputError, match=r"references frame, row 2: 'b' has no text in column 'answer', but (None|nan)"):
+    with pytest.raises(InputError, match=r"frame, row 2: 'b' has no text in column 'answer', but (None|nan)"):
         list(read_texts(frame, "references", ["query_id"], ["reference", "answer"]))

@@ -132,19 +132,3 @@ def test_info_counts_failures_by_reason(folder) -> None:
 )
 def test_a_dated_name_is_the_same_model(asked, served, same) -> None:
     assert (other_models(asked, [served]) == ()) is same
-
-
-def test_no_name_begins_a_line_of_its_own(tmp_path) -> None:
-    from rag_selectivity.grading.exchange import summary_lines
-    from rag_selectivity.grading.store import HumanLabel
-
-    with Store(tmp_path / "labels.db") as store:
-        settings = Settings("grade", "mini\nlarge: 99 grades", {}, "utility", "r1", "1")
-        number = store.settings_id(settings)
-        store.put([Label((number, digest("q"), digest("a"), 0), 4, served_model="x\ny\x1b[2J")]).result()
-        store.put_human_labels([HumanLabel("q", "a", "ada (human): 1 grade\ngpt-5", 5)])
-        lines = list(summary_lines(store))
-    assert all(line.isprintable() for line in lines), lines
-    assert "ada (human): 1 grade\\ngpt-5 (human): 1 grade" in lines
-    assert any(line.startswith("mini\\nlarge: 99 grades: 1 grade, ") for line in lines)
-    assert any("model that the server named: x\\ny\\x1b[2J 1" in line for line in lines)
