@@ -349,4 +349,6 @@ def _limit(text: str, what: str) -> float:
         value = math.nan
     if math.isnan(value):
         raise InputError(f"{what}: {text!r} is not a number")
+    if math.isinf(value):
+        raise InputError(f"{what}: the limit is not a finite number, so that the gate would always fail or never")
     return value

@@ -116,6 +116,8 @@ def test_a_drop_is_a_change_for_the_worse(dropped) -> None:
         (lambda: parse_fail_if("Bro@10 < 4"), "did you mean"),
         (lambda: parse_max_drop("RA-nWG@10"), "is not MEASURE@K:AMOUNT"),
         (lambda: parse_max_drop("RA-nWG@10:little"), "'little' is not a number"),
+        (lambda: parse_fail_if(f"BoR@10 < 1{'0' * 400}"), "the limit is not a finite number"),
+        (lambda: parse_max_drop("RA-nWG@10:inf"), "the limit is not a finite number"),
         (lambda: parse_max_drop("high(RA-nWG@10):0.02"), r"high\(…\) cannot be used here; use RA-nWG@10:0.02 .* low\("),
         (lambda: parse_max_drop("lambda@10:1"), "cannot get worse"),
         (lambda: failures(report(), [], [parse_max_drop("BoR@1:0")]), "needs a stored report: add --against FILE"),
