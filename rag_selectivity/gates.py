@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rag_selectivity.against import ON, SAME, Against, Change
@@ -16,9 +16,9 @@ from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.estimate import LEVELS, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import counted
+from rag_selectivity.wording import counted, visible
 
-__all__ = ["FailIf", "MaxDrop", "distrusted", "failures", "parse_fail_if", "parse_max_drop"]
+__all__ = ["FailIf", "MaxDrop", "distrusted", "failures", "on_lines", "parse_fail_if", "parse_max_drop"]
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -340,6 +340,11 @@ def _with_depth(name: str, what: str, of_claims: bool = False) -> Measure | Clai
     if measure.at is None and not measure.takes_whole_lists:
         raise InputError(f"{what}: name the depth, as in {measure}@10")
     return measure
+
+
+def on_lines(failures: Iterable[str]) -> str:
+    """Each failure on a line; what it quotes begins no line of its own."""
+    return "\n".join(map(visible, failures))
 
 
 def _limit(text: str, what: str) -> float:

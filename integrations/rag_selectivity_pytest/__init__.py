@@ -51,8 +51,7 @@ def assert_selectivity(report: Report, *conditions: str, require_trust: str | No
     >>> assert_selectivity(report, "BoR@1 > 2", "BoR@1 <= 3")
     """
     from rag_selectivity import InputError
-    from rag_selectivity.gates import FailIf, distrusted, parse_fail_if
-    from rag_selectivity.wording import visible
+    from rag_selectivity.gates import FailIf, distrusted, on_lines, parse_fail_if
 
     __tracebackhide__ = True
     if not conditions:
@@ -68,7 +67,7 @@ def assert_selectivity(report: Report, *conditions: str, require_trust: str | No
     if require_trust is not None:
         lines += distrusted(report, require_trust, measures)
     if lines:
-        raise AssertionError("\n".join(map(visible, lines)))
+        raise AssertionError(on_lines(lines))
 
 
 def _facts(estimate: Any) -> list[str]:
