@@ -237,6 +237,8 @@ def test_the_command_writes_the_table_that_evaluate_reads(tmp_path) -> None:
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_a_table_without_groups_is_one(suffix, tmp_path) -> None:
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
     write_rows(tmp_path / f"none.{suffix}", [], columns=("passage_id", "group"))
     assert len(groups_of(tmp_path / f"none.{suffix}")) == len(groups_of({})) == 0
 
