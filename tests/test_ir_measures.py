@@ -87,6 +87,7 @@ def test_an_empty_run_is_a_failure_and_mistakes_are_said() -> None:
         ir_measures.calc_aggregate([m.RAnWG @ 2], QRELS, {"a": {"t1": 1.0}})
 
 
+@needs_names_of_ir_measures
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")  # a batch may hold no judged passage
 @pytest.mark.parametrize("batch_size", [None, 2])
