@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -413,6 +414,15 @@ def test_rows_whose_keys_repeat(values) -> None:
     keys = np.array(values, np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     expected = [row for row, value in enumerate(values) if values.count(value) > 1]
     assert rows_that_may_repeat(keys).tolist() == expected
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=9), max_size=9), st.sampled_from([1, 4, 11, 1 << 16]))
+def test_rows_whose_keys_repeat_within_a_list(lists, few_rows) -> None:
+    keys = np.array([(i << 8) + value for i, values in enumerate(lists) for value in values], np.uint64)
+    expected = rows_that_may_repeat(keys * np.uint64(0x9E3779B97F4A7C15)).tolist()
+    offsets = np.cumsum([0, *map(len, lists)])
+    with mock.patch("rag_selectivity.data.ids._FEW_ROWS", few_rows):
+        assert rows_that_may_repeat(keys * np.uint64(0x9E3779B97F4A7C15), offsets).tolist() == expected
 
 
 @given(st.lists(st.text("aé漢", min_size=1, max_size=20), max_size=20), st.data())

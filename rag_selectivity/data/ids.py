@@ -21,6 +21,8 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SECOND_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
 _NO_ROWS = np.empty(0, np.int64)
+#: The numbers of so few rows take two bytes each.
+_FEW_ROWS = 1 << 16
 
 
 def check_ids(ids: object, what: str) -> None:
@@ -289,11 +291,16 @@ def mix(state: HashArray, value: HashArray | np.uint64) -> HashArray:
     return mixed
 
 
-def rows_that_may_repeat(keys: HashArray) -> IntArray:
-    """The rows whose key occurs more than once, in their order."""
+def rows_that_may_repeat(keys: HashArray, offsets: IntArray | None = None) -> IntArray:
+    """The rows whose key occurs more than once, in their order.
+
+    With `offsets`, list i is rows offsets[i] to offsets[i + 1], and equal keys are in one list: a few lists at a time
+    take tables that stay in the processor's cache.
+    """
     if len(keys) < 2:
         return np.empty(0, np.int64)
-    rows = _sharing_a_slot(keys, 0)
+    pieces = [slice(0, len(keys))] if offsets is None else _of_whole_lists(offsets)
+    rows = np.concatenate([piece.start + _sharing_a_slot(keys[piece], 0) for piece in pieces])
     if len(rows):
         rows = rows[_sharing_a_slot(keys[rows], 1)]
     order = np.argsort(keys[rows], kind="stable")
@@ -304,11 +311,23 @@ def rows_that_may_repeat(keys: HashArray) -> IntArray:
     return np.unique(rows[order[np.concatenate([shared, shared + 1])]])
 
 
+def _of_whole_lists(offsets: IntArray) -> list[slice]:
+    """The rows of all lists in pieces of as many lists as have few rows, one list at least."""
+    pieces = []
+    start, last = 0, len(offsets) - 1
+    while start < last:
+        few = int(np.searchsorted(offsets, offsets[start] + _FEW_ROWS, "right")) - 1
+        stop = max(start + 1, few)
+        pieces.append(slice(int(offsets[start]), int(offsets[stop])))
+        start = stop
+    return pieces
+
+
 def _sharing_a_slot(keys: HashArray, number: int) -> IntArray:
     """The rows that share a slot of one of several tables: all whose keys are equal, and few others."""
     bits = min(30, max(10, int(len(keys) - 1).bit_length() + 3))
     slots = ((keys << np.uint64(number * bits)) >> np.uint64(64 - bits)).view(np.int64)
-    narrow = np.uint16 if len(keys) <= 1 << 16 else np.int32
+    narrow = np.uint16 if len(keys) <= _FEW_ROWS else np.int32
     numbers = np.arange(len(keys), dtype=narrow)
     table = np.empty(1 << bits, narrow)
     # The last row with each slot is the one that is left in it.

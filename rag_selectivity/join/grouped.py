@@ -75,7 +75,7 @@ def _copies(run: Run, judged: JudgedRun) -> Hits:
     query = np.repeat(position, run.lengths)
     seen: set[tuple[int, str]] = set()
     rows = []
-    for row in rows_that_may_repeat(keys).tolist():
+    for row in rows_that_may_repeat(keys, run.offsets).tolist():
         pair = int(query[row]), run.passages[row]
         if pair[0] >= 0 and pair in seen:
             rows.append(row)

@@ -189,7 +189,7 @@ def _judge_part(
     """Judge the lists as they are given, unless they must be put in order, or this is less work."""
     query = np.repeat(position, part.lengths)
     keys = pair_keys(position, part.passages, part.lengths)
-    copies = _copies(keys, query, part.passages)
+    copies = _copies(keys, query, part)
     order = ListOrder(part, policy)
     rows, judgments = qrels.lookup(keys, query, part.passages, among=position[position >= 0])
     local = np.searchsorted(part.offsets, rows, "right") - 1
@@ -226,13 +226,13 @@ def _judge_part(
     return _JudgedPart(part, order, lengths, hits, copies, on_top, listed)
 
 
-def _copies(keys: NDArray[np.uint64], query: IntArray, passages: IdColumn) -> IntArray:
+def _copies(keys: NDArray[np.uint64], query: IntArray, part: Run) -> IntArray:
     """The rows with a passage that occurs earlier in the same list; only for queries of the qrels."""
-    rows = rows_that_may_repeat(keys)
+    rows = rows_that_may_repeat(keys, part.offsets)
     seen: set[tuple[int, str]] = set()
     copies = []
     for row in rows.tolist():
-        pair = (int(query[row]), passages[row])
+        pair = (int(query[row]), part.passages[row])
         if pair[0] < 0:
             continue
         if pair in seen:
