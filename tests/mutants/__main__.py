@@ -52,7 +52,7 @@ def main() -> int:
     work: Path = options.work
     work.mkdir(parents=True, exist_ok=True)
     mutants, left_out = possible_mutants(ROOT)
-    print(f"seed {seed}: {options.count} of {len(mutants):,} mutants; {left_out:,} more change annotations", flush=True)
+    print(f"seed {seed}: {options.count} of {len(mutants):,} mutants; {left_out:,} more change no figure", flush=True)
     drawn = draw(ROOT, mutants, options.count, seed)
     tree = Tree(ROOT, work)
     reach = measure_reach(tree, work / "reach.json")

@@ -35,12 +35,12 @@ def sources(root: Path) -> list[str]:
 
 
 def possible_mutants(root: Path) -> tuple[list[Mutant], int]:
-    """All mutants, and how many were left out because they change an annotation or what only a type checker reads."""
+    """All mutants, and how many were left out because no figure can depend on what they change."""
     kept: list[Mutant] = []
     left_out = 0
     for path in sources(root):
         source = (root / path).read_text(encoding="utf-8")
-        spans = list(_never_run(ast.parse(source)))
+        spans = list(_without_effect(ast.parse(source)))
         for mutant in _of_file(path, source):
             if any(start <= mutant.start and mutant.end <= end for start, end in spans):
                 left_out += 1
@@ -96,8 +96,12 @@ def _of_file(path: str, source: str) -> Iterator[Mutant]:
             yield Mutant(path, name, occurrence, start, end)
 
 
-def _never_run(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """The parts of a file that no run evaluates: with `from __future__ import annotations`, every annotation."""
+def _without_effect(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """The parts of a file that no figure can depend on.
+
+    With `from __future__ import annotations` no run evaluates an annotation. The star of a signature says how arguments
+    are given, and `strict=` of `zip` whether a mistake of ours is noticed.
+    """
     for node in ast.walk(tree):
         parts: list[ast.expr | ast.stmt | None] = []
         if isinstance(node, ast.arg | ast.AnnAssign):
@@ -106,8 +110,20 @@ def _never_run(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int, i
             parts.append(node.returns)
             if any(isinstance(each, ast.Name) and each.id == "overload" for each in node.decorator_list):
                 parts.append(node)
+            if node.args.kwonlyargs and node.args.vararg is None:
+                yield _star(node)
         elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             parts += [node.test, *node.body]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip":
+            parts += [keyword.value for keyword in node.keywords if keyword.arg == "strict"]
         for part in parts:
             if part is not None:
                 yield (part.lineno, part.col_offset), (part.end_lineno or 0, part.end_col_offset or 0)
+
+
+def _star(node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Where the star of a signature stands: between what is given by place and what is given by name."""
+    given: list[ast.arg | ast.expr] = [*node.args.posonlyargs, *node.args.args, *node.args.defaults]
+    first = max(((each.end_lineno or 0, each.end_col_offset or 0) for each in given), default=(node.lineno, 0))
+    named = node.args.kwonlyargs[0]
+    return first, (named.lineno, named.col_offset)
