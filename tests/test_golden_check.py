@@ -19,6 +19,7 @@ from rag_selectivity.golden.building import Built
 from rag_selectivity.golden.forms.side import SIDE
 from rag_selectivity.golden.render import manifest_lines
 from rag_selectivity.grading.annotation.making import make_tasks
+from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.io.writing import write_rows
 from tests.forked_cli import run_command
@@ -171,6 +172,25 @@ def test_a_label_keeps_its_text_in_later_versions(in_store, tmp_path) -> None:
     fourth = version(tmp_path, OLD, labels).golden
     assert (fourth.version, fourth.manifest.labels["changed"], check(fourth).relabel) == (4, 0, ())
     assert [row["passage_hash"] for row in fourth.label_rows] == [None, None]
+
+
+async def always_3(messages: Any, schema: Any) -> dict[str, Any]:
+    return {"reason": "always", "grade": 3}
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_qrels_in_a_graded_store_belong_to_the_texts_of_the_first_version(again, tmp_path) -> None:
+    """Whether the judge graded the new texts alone, or both and the same qrels were imported after each."""
+    labels, qrels = tmp_path / "labels.db", tmp_path / "person.qrels"
+    qrels.write_text("q1 0 d1 5\nq1 0 d2 1\n")
+    version(tmp_path, OLD, qrels)
+    for texts in [OLD, NEW] if again else [NEW]:
+        rs.grade(ASKED, texts, [{"q1": ["d1", "d2"]}], store=labels, judge=always_3)
+        with Store(labels) as store:
+            import_labels(store, qrels)
+    second = version(tmp_path, NEW, labels).golden
+    assert to_label_again(second) == [("q1", "d2", "passage", ("person",))]
+    assert second.manifest.labels["changed"] == 1
 
 
 def test_a_question_that_changed_is_found_as_a_passage_is(tmp_path) -> None:

@@ -167,6 +167,51 @@ def test_wrong_labels_are_named_and_nothing_is_imported(tmp_path, text, options,
         assert list(store.rows()) == before
 
 
+def read_texts_of(store):
+    return {(label.annotator, label.passage): (label.query_hash, label.passage_hash) for label in store.human_labels()}
+
+
+@pytest.mark.parametrize("origin", [None, "pool"])
+def test_qrels_say_nothing_of_the_texts_that_were_read(path, origin) -> None:
+    (path.parent / "eve.qrels").write_text("q1 0 a 5\nq1 0 nobody-graded 4\n")
+    with Store(path) as store:
+        import_labels(store, path.parent / "eve.qrels", origin=origin)
+        assert {texts for (who, _), texts in read_texts_of(store).items() if who == "eve"} == {(None, None)}
+        # The store has other texts later, and cannot tell what eve read.
+        changed = store.new_pool()
+        with changed.filling():
+            changed.add_pairs([("q1", "a", 1)])
+            changed.query_texts().add([("q1", "q1")])
+            changed.passage_texts().add([("a", "a, rewritten")])
+        changed.record_texts()
+        assert store.outdated_human_labels() == []
+
+
+@pytest.mark.parametrize("suffix", [".qrels", ".jsonl"])
+def test_an_export_keeps_the_texts_that_a_person_read(path, suffix) -> None:
+    old = digest("q1"), digest("a, as it was once")
+    target = path.parent / f"out{suffix}"
+    with Store(path) as store, Store(path.parent / "new.db") as other:
+        store.put_human_labels([HumanLabel("q1", "a", "ada", 2, None, *old)])
+        export_labels(store, target)
+        import_labels(other, target, other_texts=True)
+        assert read_texts_of(other) == {("ada", "a"): old, ("ada", "b"): (None, None)}
+        assert store.outdated_human_labels() == other.outdated_human_labels() == [("q1", "a", "ada")]
+
+
+def test_the_same_grade_again_changes_nothing_of_a_label(tmp_path) -> None:
+    drawn = Draw("person", "ada", how={"design": "decide:5"})
+    (tmp_path / "ada.qrels").write_text("q 0 a 2\nq 0 b 3\n")
+    with Store(tmp_path / "s.db") as store:
+        store.put_human_labels([HumanLabel("q", "a", "ada", 2, "sure", digest("q"), digest("a"), draw=drawn)])
+        before = list(store.rows())
+        import_labels(store, tmp_path / "ada.qrels")
+        assert [row for row in store.rows() if row["passage_id"] == "a"] == before
+        assert [row["grade"] for row in store.rows()] == [2, 3]
+        import_labels(store, tmp_path / "ada.qrels", origin="person", drawn="calibrate:9")
+        assert {label.draw.how["design"] for label in store.human_labels()} == {"calibrate:9"}
+
+
 def test_new_grades_replace_old_ones_only_if_asked(tmp_path) -> None:
     (tmp_path / "ada.qrels").write_text("q 0 a 4\n")
     with Store(tmp_path / "s.db") as store:

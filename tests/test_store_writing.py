@@ -224,7 +224,9 @@ def test_a_summary_says_where_labels_come_from_and_who_answered(tmp_path) -> Non
 def test_a_label_of_a_person_knows_the_text_that_was_read(tmp_path) -> None:
     with Store(tmp_path / "s.db") as store:
         put(store, "m", {("q", "a"): 2})
-        store.put_human([("q", "a", 3, None), ("q", "z", 3, None)], "ada")
+        read = digest("q"), digest("a")
+        store.put_human_labels([HumanLabel("q", "a", "ada", 3, None, *read), HumanLabel("q", "z", "ada", 3)])
+        store.put_human([("q", "a", 3, None)], "ben")
         assert store.outdated_human_labels() == []
         with store.new_pool().filling():
             pass
@@ -234,6 +236,7 @@ def test_a_label_of_a_person_knows_the_text_that_was_read(tmp_path) -> None:
             pool.query_texts().add([("q", "q")])
             pool.passage_texts().add([("a", "a text that changed"), ("b", "b")])
         pool.record_texts()
+        # Which text ben read is not known.
         assert store.outdated_human_labels() == [("q", "a", "ada")]
         assert [(p, o.draw.source, o.rank) for _, p, o in store.origins()] == [("a", "later", 2), ("b", "later", 1)]
 

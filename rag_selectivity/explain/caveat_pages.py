@@ -298,14 +298,16 @@ CAVEAT_PAGES = (
         "outdated-labels",
         "Some labels of people are of an older text of their query or passage.",
         "A person read a text that has changed since. The label counts, and may be wrong for the present text.",
-        "A label store that knows which text a person read, and another text of the same id since.",
+        "A label store that knows which text a person read, as it does of answers to `annotate` and `golden draw`, and "
+        "another text of the same id since. Qrels do not say which text was read.",
         "Have people label these pairs again.",
         _GRADED
         + """
-    from rag_selectivity.grading.store import Store
+    from rag_selectivity.grading.store import HumanLabel, Store, digest
 
+    read = digest(queries["q1"]), digest(texts["a"])
     with Store("graded.db") as store:
-        store.put_human([("q1", "a", 4, None)], "anna")
+        store.put_human_labels([HumanLabel("q1", "a", "anna", 4, None, *read)])
     texts["a"] = "Two years, for lamps three."
     rs.grade(queries, texts, [run], store="graded.db", judge=judge)
     report = rs.evaluate("graded.db", {"mine": run}, depths=[2], bootstrap=None)

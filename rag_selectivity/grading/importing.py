@@ -175,10 +175,9 @@ def _of_side_file(file: Path, annotator: str | None) -> Incoming:
     for line, row in lines:
         where = f"{side_path(file)}:{line}"
         query, passage = str(row["query_id"]), str(row["passage_id"])
-        texts = row.get("texts")
         try:
             origins = [Origin.from_dict(values) for values in row.get("origins", ())]
-            hashes = None if texts is None else (bytes.fromhex(texts[0]), bytes.fromhex(texts[1]))
+            hashes, read_by_person = _hashes_in(row, "texts"), _hashes_in(row, "texts_of_person")
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"{where}: not a line of a side file ({type(error).__name__}: {error}); export the labels again"
@@ -186,7 +185,7 @@ def _of_side_file(file: Path, annotator: str | None) -> Incoming:
         incoming.origins.extend((query, passage, each) for each in origins if each.draw.kind != "person")
         if row["by_person"]:
             draw = next((each.draw for each in origins if each.draw.kind == "person"), None)
-            of_query, of_passage = hashes or (None, None)
+            of_query, of_passage = read_by_person or (None, None)
             grade = qrels[query][passage]
             incoming.people.append(HumanLabel(query, passage, name, grade, None, of_query, of_passage, draw=draw))
         if row["judge_grade"] is None:
@@ -199,6 +198,11 @@ def _of_side_file(file: Path, annotator: str | None) -> Incoming:
         incoming.pairs.append((query, passage, *hashes))
         incoming.labels.append((settings[row["judge"]], Label((0, *hashes, 0), integer_of(row["judge_grade"]))))
     return incoming
+
+
+def _hashes_in(row: Mapping[str, Any], name: str) -> tuple[bytes, bytes] | None:
+    texts = row.get(name)
+    return None if texts is None else (bytes.fromhex(texts[0]), bytes.fromhex(texts[1]))
 
 
 def _of_export(file: Path) -> Incoming:

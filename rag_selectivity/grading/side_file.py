@@ -87,7 +87,7 @@ def _side_rows(
     }
     judge_of = {row[:2]: row[3] for row in rows}
     only = next(iter(reading.judges)) if len(reading.judges) == 1 else None
-    texts = {row[:2]: row[2:] for row in store.texts()}
+    texts, read_by_people = {row[:2]: row[2:] for row in store.texts()}, _texts_read(store)
     of_pair: dict[tuple[str, str], list[Origin]] = {}
     for query, passage, origin in (*store.origins(), *store.origins_of_people()):
         of_pair.setdefault((query, passage), []).append(origin)
@@ -103,6 +103,21 @@ def _side_rows(
             "judge_grade": judge_grade if graded else None,
             "tail_size": int(origins.tail_size[row]),
             "judge": (only if by_person else judge_of[pair]) if graded else None,
-            "texts": [value.hex() for value in texts[pair]] if pair in texts else None,
+            "texts": _hex(texts.get(pair)),
+            "texts_of_person": _hex(read_by_people.get(pair)) if by_person else None,
             "origins": [origin.to_dict() for origin in of_pair.get(pair, ())],
         }
+
+
+def _texts_read(store: Store) -> dict[tuple[str, str], tuple[bytes, bytes]]:
+    """The hashes of the texts of each pair that people labelled, where all of them say that they read these."""
+    found: dict[tuple[str, str], set[tuple[bytes | None, bytes | None]]] = {}
+    for label in store.human_labels():
+        if label.grade is not None and label.sample == 0:
+            found.setdefault((label.query, label.passage), set()).add((label.query_hash, label.passage_hash))
+    only = {pair: next(iter(texts)) for pair, texts in found.items() if len(texts) == 1}
+    return {pair: (query, passage) for pair, (query, passage) in only.items() if query and passage}
+
+
+def _hex(texts: Sequence[bytes] | None) -> list[str] | None:
+    return None if texts is None else [value.hex() for value in texts]

@@ -14,11 +14,7 @@ from rag_selectivity.grading.store.records import HumanLabel, Label, Origin, Set
 from rag_selectivity.grading.store.schema import transaction
 from rag_selectivity.grading.store.writer import put_label, server_number
 
-_PUT_HUMAN = (
-    "INSERT OR REPLACE INTO human VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
-    " coalesce(?7, (SELECT query_hash FROM pairs WHERE query_id = ?1 AND passage_id = ?2)),"
-    " coalesce(?8, (SELECT passage_hash FROM pairs WHERE query_id = ?1 AND passage_id = ?2)), ?9, ?10)"
-)
+_PUT_HUMAN = "INSERT OR REPLACE INTO human VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @dataclass(slots=True)
@@ -92,6 +88,9 @@ def put_all(
 ) -> None:
     """Write everything or nothing; `other_texts` takes labels of other texts too.
 
+    A person's label that the store has stays as it is if the file says nothing but the same grade: it keeps its texts,
+    note, draw and date.
+
     Raises
     ------
     InputError
@@ -116,7 +115,7 @@ def put_all(
             if asked not in servers:
                 servers[asked] = server_number(connection, *asked)
             put_label(connection, replace(label, key=(numbers[mark], *label.key[1:])), servers[asked], now)
-        write_people(connection, incoming.people)
+        write_people(connection, [label for label in incoming.people if not _says_nothing_new(connection, label)])
 
 
 def _refuse_other_texts(connection: sqlite3.Connection, incoming: Incoming) -> None:
@@ -141,12 +140,23 @@ def _refuse_other_texts(connection: sqlite3.Connection, incoming: Incoming) -> N
         )
 
 
+def _stored_grade(connection: sqlite3.Connection, label: HumanLabel) -> tuple[int | None] | None:
+    """The grade that the store has in the place of a label; None if it has no label there."""
+    found: tuple[int | None] | None = connection.execute(
+        "SELECT grade FROM human WHERE query_id = ? AND passage_id = ? AND annotator = ? AND sample = ?",
+        (label.query, label.passage, label.annotator, label.sample),
+    ).fetchone()
+    return found
+
+
+def _says_nothing_new(connection: sqlite3.Connection, label: HumanLabel) -> bool:
+    more = (label.reason, label.query_hash, label.passage_hash, label.draw)
+    return more == (None,) * len(more) and _stored_grade(connection, label) == (label.grade,)
+
+
 def _refuse_other_grades(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> None:
     for label in labels:
-        known = connection.execute(
-            "SELECT grade FROM human WHERE query_id = ? AND passage_id = ? AND annotator = ? AND sample = ?",
-            (label.query, label.passage, label.annotator, label.sample),
-        ).fetchone()
+        known = _stored_grade(connection, label)
         if known is not None and None not in (known[0], label.grade) and known[0] != label.grade:
             raise InputError(
                 f"query {label.query!r}, passage {label.passage!r}: {label.annotator} graded it {known[0]} in the "

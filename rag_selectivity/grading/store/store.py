@@ -142,7 +142,7 @@ class Store:
         """Write the labels of people; how many.
 
         A label replaces an earlier one of the same annotator and sample. Where a label does not say which texts the
-        person read, and the store knows the texts of the pair, those are noted.
+        person read, they are unknown: those that the store has may be others.
         """
         # Whatever is wrong with a label is found before the first one is written.
         checked = list(labels)
