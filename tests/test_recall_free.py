@@ -10,6 +10,7 @@ from scipy.stats import spearmanr
 
 import rag_selectivity as rs
 from rag_selectivity.measures.recall_free import f_score, t_score
+from rag_selectivity.results.stored import StoredReport
 
 RELEVANCE = st.lists(st.booleans(), min_size=1, max_size=12)
 
@@ -78,6 +79,26 @@ def test_fe_estimates_r_from_twice_the_depth() -> None:
         {"q": judged}, {"r": {"q": ranked[:5]}}, pool={"q": ranked}, measures=["Fe"], depths=[5], bootstrap=None
     )
     assert with_pool["Fe@5"].value == pytest.approx(3 / 4.5)
+
+
+@pytest.mark.parametrize("alpha", [0, 0.25, 0.5, 1])
+def test_fe_of_a_run_that_reranks_its_pool_is_no_more_than_1(alpha, tmp_path) -> None:
+    """Its top K can hold more relevant passages than the first 2K of the pool, and there are at least these."""
+    rng = np.random.default_rng(5)
+    qrels, runs, pools, by_hand = {}, {}, {}, []
+    for i in range(30):
+        qrels[f"q{i}"], ranked = ranking(rng.random(20) < 0.3)
+        pools[f"q{i}"] = ranked
+        runs[f"q{i}"] = [ranked[j] for j in rng.permutation(20)[:5]]
+        shown, pooled = (sum(qrels[f"q{i}"][p] for p in part) for part in (runs[f"q{i}"], ranked[:10]))
+        by_hand.append(shown / (alpha * 5 + (1 - alpha) * max(shown, pooled)) if shown else 0.0)
+    measure = f"Fe(alpha={alpha})@5"
+    report = rs.evaluate(qrels, {"r": runs}, pool=pools, measures=[measure], bootstrap=None)
+    assert report["r", measure].value == pytest.approx(np.mean(by_hand))
+    assert max(by_hand) <= 1
+    report.save(tmp_path / "report.json")
+    stored = StoredReport.read(tmp_path / "report.json").runs["r"]
+    assert stored.estimates[str(rs.parse_measure(measure))].value == report["r", measure].value
 
 
 # -- calibration ----------------------------------------------------------------------------------

@@ -71,10 +71,11 @@ class T(Measure):
 class Fe(Measure):
     """F with the number of relevant passages estimated by those in the top 2K of the pool.
 
-    Formula: n_p / (α·K + (1−α)·R̂), R̂ = relevant passages in the first 2K of the pool
+    Formula: n_p / (α·K + (1−α)·R̂), R̂ = relevant passages in the first 2K of the pool, but at least n_p
     Range: 0–1; higher is better.
     NaN: for a query whose pool has fewer than 2K passages.
-    Edge cases: 0 without a hit. Without a pool, the run's own full list is the pool.
+    Edge cases: 0 without a hit. Without a pool, the run's own full list is the pool. A run that reranks its pool can
+    show more relevant passages than the first 2K of the pool hold; there are then at least as many as it shows.
     Source: arXiv 2512.20854.
     """
 
@@ -90,8 +91,9 @@ class Fe(Measure):
         threshold = judged.scale.relevant_from if self.rel is None else self.rel
         pool = judged.candidates
         positives = pool.chosen((pool.grade >= threshold) & ~pool.repeated)
-        estimated = count_at(positives, len(judged), 2 * depths)
-        values = f_score(judged.hits_at(depths, self.rel), judged.slots_at(depths), estimated, self.alpha)
+        found = judged.hits_at(depths, self.rel)
+        estimated = np.maximum(count_at(positives, len(judged), 2 * depths), found)
+        values = f_score(found, judged.slots_at(depths), estimated, self.alpha)
         values[judged.candidates_returned[:, None] < 2 * depths] = np.nan
         return Outcome((values,), "no pool has 2K passages")
 
