@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -420,6 +421,37 @@ def test_tails_of_different_sizes_are_completed_by_what_each_label_stands_for(en
             people.setdefault(pair.query, {})[pair.passage] = human[pair.query][pair.passage]
         relevant.append(completed_relevant(labels, runs, people))
     assert float(np.mean(relevant)) == pytest.approx(relevant_of_all(human), rel=0.25)
+
+
+def test_labels_of_unequal_tails_weigh_as_the_docs_say() -> None:
+    """By hand: w = (T − t)/t for the judge's grades, T/t for people's, and n·W(g)/W for n = W²/Σw²."""
+    human, labels, runs = with_tail((25, 60, 200), (0.4, 0.1, 0.02), sampled=4)
+    in_tail = labels.origins.are(Chosen.TAIL)
+    size = dict(zip(labels.query[in_tail].tolist(), labels.origins.tail_size[in_tail].tolist(), strict=True))
+    random = np.random.default_rng(6)
+    asked = {(int(q), p) for q, p in zip(labels.query, labels.passages, strict=True) if random.random() < 0.5}
+    people: dict[str, dict[str, int]] = {}
+    of_judge, of_people = defaultdict(list), defaultdict(list)
+    for query, passage, grade, tail in zip(labels.query.tolist(), labels.passages, labels.grade, in_tail, strict=True):
+        if tail:
+            of_judge[int(grade)].append((size[query] - 4) / 4)
+        if (query, passage) in asked:
+            given = people.setdefault(labels.queries[query], {})[passage] = human[labels.queries[query]][passage]
+            if tail:
+                of_people[int(grade), given].append(size[query] / 4)
+    ground, _ = calibration_ground(labels, people)
+    judged = {"one": rs.join(labels, runs["one"], corpus_size=1000, scale="utility")}
+    strata = Strata.of(ground, Places.of_run(tops(judged, labels, 10), "one", "top 10"))
+
+    def parameters(weights):
+        every = np.concatenate(weights)
+        return [every.sum() * sum(each) / (every**2).sum() for each in weights]
+
+    levels = strata.levels.tolist()
+    assert strata.tail.counts[2].tolist() == pytest.approx(parameters([of_judge[level] for level in levels]))
+    for grade in (1, 3, 5):
+        row = strata.completion.counts[strata.tail_strata[levels.index(grade)]]
+        assert row.tolist() == pytest.approx(parameters([of_people[grade, level] for level in levels]))
 
 
 def test_a_tail_without_labels_follows_the_rest_of_the_pool() -> None:
