@@ -403,6 +403,20 @@ def test_run_evaluators_take_documents_dicts_and_ids() -> None:
     assert binary({"documents": documents}, {"relevant": ["n1", "n5"]})["score"] == 0.5
 
 
+@pytest.mark.parametrize("grade", [1, 1.0, "1"])
+def test_one_example_with_only_grades_of_1_does_not_tell_its_scale(grade) -> None:
+    """A question that nothing answers has only junk on grades 1 to 5, and looks like one with relevant ids only."""
+    retrieved, unanswerable = {"documents": ["a", "b"]}, {"relevant": {"a": grade, "b": grade}}
+    with pytest.raises(rs.InputError, match=r"the only grade is 1, and the scale is not known: give scale='utility'"):
+        run_evaluator("P@2")(retrieved, unanswerable)
+    assert run_evaluator("P@2", scale="utility")(retrieved, unanswerable)["score"] == 0.0
+    assert run_evaluator("P@2", scale="trec")(retrieved, unanswerable)["score"] == 1.0
+    assert run_evaluator("P@2", grade_map="0:1,1:4")(retrieved, unanswerable)["score"] == 1.0
+    for relevant in (["a", "b"], {"a": True, "b": True}):
+        assert run_evaluator("P@2")(retrieved, {"relevant": relevant})["score"] == 1.0
+    assert run_evaluator("P@2")(retrieved, {"relevant": {"a": 1, "b": 0}})["score"] == 0.5
+
+
 def test_in_langsmith_s_own_evaluate_without_its_server() -> None:
     langsmith = pytest.importorskip("langsmith")
     from datetime import UTC, datetime

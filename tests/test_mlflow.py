@@ -123,8 +123,11 @@ def test_other_ids_are_named_and_no_success_is_no_metric() -> None:
 
 def test_expected_ids_of_the_row_stand_in_for_labels() -> None:
     scorer = m.selectivity_scorer("Success@1")
-    (found,) = scorer(inputs={}, outputs=["d2", "d1"], expectations={"relevant": {"d2": 1}})
-    assert found.value == 1.0
+    for relevant in ({"d2": 1, "d1": 0}, ["d2"], {"d2": True}):
+        (found,) = scorer(inputs={}, outputs=["d2", "d1"], expectations={"relevant": relevant})
+        assert found.value == 1.0
+    with pytest.raises(rs.InputError, match=r"the only grade is 1, .* scale='utility'"):
+        scorer(inputs={}, outputs=["d2", "d1"], expectations={"relevant": {"d2": 1}})
 
 
 def test_a_report_is_metrics_and_artifacts() -> None:

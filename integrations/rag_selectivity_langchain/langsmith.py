@@ -131,7 +131,8 @@ def run_evaluator(
 
     Parameters as in `summary_evaluator`, but the identity must be named: one run cannot tell it. None takes the id
     where a document has one, else a hash of its text; it is an InputError if that finds no relevant id, and another
-    id does. A ratio of means has no figure for one run: an InputError.
+    id does. Nor can one example tell its scale if all its grades are 1: without `scale` or `grade_map`, that is an
+    InputError too. A ratio of means has no figure for one run: an InputError.
     """
     chosen = per_query_measure(measure)
     options = {"corpus_size": corpus_size, "scale": scale, "grade_map": grade_map, "identity": identity}

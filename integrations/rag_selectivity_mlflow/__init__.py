@@ -45,7 +45,8 @@ def selectivity_scorer(*measures: str, retrieved: str = "documents", relevant: s
         of its last RERANKER span, or of its outermost RETRIEVER spans.
     relevant : str
         The key of the expectations that holds {id: grade} or a list of relevant ids, for queries that the labels do not
-        know. A row's query is the first of its input values that the labels know.
+        know. A row's query is the first of its input values that the labels know. Grades that are all 1 need a `scale`,
+        since junk on grades 1 to 5 has the same.
     options
         `labels`, `corpus_size` (which BoR needs), `passages_of`, `scale`, `grade_map` and `identity`, as in
         `rag_selectivity.single.QueryScorer`.

@@ -72,8 +72,13 @@ def settled_scale(given: str | Scale | None, implied: str | None, grades: Iterab
     found = sorted(set(grades))
     if set(found) <= _BINARY:
         return SCALES["trec"]
-    raise InputError(
-        f"{where}: {_listed(found)}, and the scale is not known: {_likely_choices(found)} "
+    raise unknown_scale(found, where)
+
+
+def unknown_scale(grades: list[int], where: str) -> InputError:
+    """The error that grades, in order, do not say on which scale they are; with the likely choices."""
+    return InputError(
+        f"{where}: {_listed(grades)}, and the scale is not known: {_likely_choices(grades)} "
         f"(how-to: labels-on-the-wrong-scale)"
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rag_selectivity.data.documents import document_ids
+from rag_selectivity.data.grades import unknown_scale
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures import Measure, parse_measure
@@ -77,12 +78,14 @@ class QueryScorer:
         names : str or None
             What the query may go by (its id, its text); the first that the labels know counts.
         relevant : {passage: grade}, or passage ids, optional
-            Labels that the host brought along, for a query that the labels do not know.
+            Labels that the host brought along, for a query that the labels do not know. Without a scale, grades must
+            be 0 and 1 and not all 1: a query with nothing but junk on grades 1 to 5 has the same.
 
         Raises
         ------
         InputError
-            If there is no list of passages; and as `document_ids` and `evaluate_query`.
+            If there is no list of passages, or the scale of `relevant` is not known; and as `document_ids` and
+            `evaluate_query`.
         """
         if not isinstance(passages, Sequence) or isinstance(passages, str):
             query = next((repr(name) for name in names if name is not None), "the row")
@@ -94,6 +97,9 @@ class QueryScorer:
         if grades is None and isinstance(relevant, Mapping):
             of_row = Labels.of({"row": relevant}, **self._of_row)
             grades, scale = of_row.of_query("row"), of_row.scale
+            says_truth = any(grade is True for grade in relevant.values())
+            if of_row.levels == (1,) and self._of_row == {"grade_map": None, "scale": None} and not says_truth:
+                raise unknown_scale([1], "the labels of the row")
         ids = document_ids(passages, grades, self.identity, place=self.place)
         options = {"corpus_size": self.corpus_size, "passages_of": self.passages_of, "scale": scale}
         return measure_query(self.measures, grades, ids, details=True, levels=self.labels.levels, **options)
