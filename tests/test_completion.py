@@ -12,10 +12,11 @@ from scipy import optimize
 
 import rag_selectivity as rs
 from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
-from rag_selectivity.calibrated.ground import Places, Strata, tops
+from rag_selectivity.calibrated.ground import Ground, Places, Strata, tops
 from rag_selectivity.calibrated.people import PeoplesLabels, calibration_ground
+from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.origins import Chosen, LabelOrigins
-from rag_selectivity.grading.designs import calibrate_draw
+from rag_selectivity.grading.designs import calibrate_draw, tail_weights
 from rag_selectivity.grading.store import Store
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.measures.names import parse_measure
@@ -452,6 +453,33 @@ def test_labels_of_unequal_tails_weigh_as_the_docs_say() -> None:
     for grade in (1, 3, 5):
         row = strata.completion.counts[strata.tail_strata[levels.index(grade)]]
         assert row.tolist() == pytest.approx(parameters([of_people[grade, level] for level in levels]))
+
+
+def test_a_tail_shrinks_as_its_drawn_passages_are_pooled_later() -> None:
+    """A second run, graded into the same store, brings relevant passages of the tail sooner than others."""
+    random = np.random.default_rng(0)
+    rows: list[tuple[str, str, int]] = []
+    chosen: list[int] = []
+    still_open = 0
+    for query in range(600):
+        relevant = random.random(60) < 0.1
+        pooled = random.random(60) < np.where(relevant, 0.7, 0.3)
+        drawn = np.zeros(60, bool)
+        drawn[random.choice(60, 6, replace=False)] = True
+        still_open += int((relevant & ~pooled & ~drawn).sum())
+        for j in np.flatnonzero(pooled | drawn).tolist():
+            rows.append((f"q{query}", f"q{query}-{j}", 5 if relevant[j] else 1))
+            chosen.append(Chosen.TAIL * int(drawn[j]) | Chosen.POOL * int(pooled[j]))
+    labels = rs.Qrels.from_records(rows, scale="utility")
+    assert [(labels.queries[q], p) for q, p in zip(labels.query, labels.passages, strict=True)] == [r[:2] for r in rows]
+    flags = np.array(chosen, np.uint8)
+    labels.origins = LabelOrigins(
+        flags, np.zeros(len(rows), bool), labels.grade, np.where(flags & int(Chosen.TAIL), 60, 0), tail_ranks=(11, 70)
+    )
+    ground = Ground.of(labels, np.full(len(rows), -1), scale_named("utility"))
+    counted = float(ground.open_of_a_label[labels.grade == 5].sum())
+    assert counted == pytest.approx(still_open, rel=0.1)
+    assert tail_weights(labels)[ground.in_tail] == pytest.approx(1 + ground.open_of_a_label[ground.in_tail])
 
 
 def test_a_tail_without_labels_follows_the_rest_of_the_pool() -> None:

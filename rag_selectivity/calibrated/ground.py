@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.origins import Chosen
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.join.controls import control_rows
 from rag_selectivity.join.judged_run import JudgedRun
@@ -74,10 +73,8 @@ class Ground:
         tail_open = np.zeros(len(labels), np.int64)
         in_tail = np.zeros(len(labels.query), bool)
         if labels.origins is not None:
-            in_tail = labels.origins.are(Chosen.TAIL) & ~labels.origins.are(Chosen.POOL)
-            size = np.zeros(len(labels), np.int64)
-            np.maximum.at(size, labels.query[in_tail], labels.origins.tail_size[in_tail])
-            tail_open = np.maximum(0, size - np.bincount(labels.query[in_tail], minlength=len(labels)))
+            in_tail, size = labels.origins.tails(labels.query, len(labels))
+            tail_open = size - np.bincount(labels.query[in_tail], minlength=len(labels))
         return cls(
             labels,
             human,

@@ -78,5 +78,25 @@ class LabelOrigins:
         result: NDArray[np.bool_] = (self.chosen & int(how)) != 0
         return result
 
+    def tails(self, query: IntArray, queries: int) -> tuple[NDArray[np.bool_], IntArray]:
+        """The labels of tails, bool[judgments], and how many passages each query's tail has, int64[queries].
+
+        What a later run has in its top ranks is a part of the tail no more, drawn or not. How much that is, the drawn
+        passages tell: the tail has shrunk as they have.
+
+        Parameters
+        ----------
+        query : int64[judgments]
+            The query of each judgment, from 0 to `queries` − 1.
+        queries : int
+        """
+        drawn = self.are(Chosen.TAIL)
+        left = drawn & ~self.are(Chosen.POOL)
+        size = np.zeros(queries, np.int64)
+        np.maximum.at(size, query[drawn], self.tail_size[drawn])
+        all_drawn, still = (np.bincount(query[rows], minlength=queries) for rows in (drawn, left))
+        estimated = np.rint(size * still / np.maximum(all_drawn, 1)).astype(np.int64)
+        return left, np.where(still > 0, np.maximum(estimated, still), 0)
+
 
 _COLUMNS = ("chosen", "by_person", "judge_grade", "tail_size")

@@ -271,9 +271,9 @@ def tail_weights(labels: Qrels) -> FloatArray:
     origins = labels.origins
     if origins is None:
         return weights
-    tail = from_tail(labels)
+    tail, size = origins.tails(labels.query, len(labels))
     drawn = np.bincount(labels.query[tail], minlength=len(labels))
-    weights[tail] = np.maximum(1.0, origins.tail_size[tail] / drawn[labels.query[tail]])
+    weights[tail] = (size / np.maximum(drawn, 1))[labels.query[tail]]
     return weights
 
 

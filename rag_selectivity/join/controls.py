@@ -224,9 +224,7 @@ def controls_of(
     # A list may repeat a passage: the first rank counts, so the last ranks are written first.
     order = np.argsort(-at, kind="stable")
     rank[listed[order]] = at[order]
-    in_tail = origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL)
-    size = np.zeros(len(qrels), np.int64)
-    np.maximum.at(size, qrels.query[in_tail], origins.tail_size[in_tail])
+    in_tail, size = origins.tails(qrels.query, len(qrels))
     labels = np.zeros((len(qrels), len(levels)), np.int64)
     np.add.at(labels, (qrels.query[in_tail], np.searchsorted(levels, qrels.grade[in_tail])), 1)
     notes = (*notes, *_of_people(qrels, chosen[origins.by_person[chosen] & (qrels.grade[chosen] >= threshold)]))
