@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.grading.designs import calibrate_draw, tail_weights
 from rag_selectivity.grading.store import Store
+from rag_selectivity.join.reach import has_open_tails
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.statistics.completion import Completion, steps_of, stratified_prior
@@ -480,6 +482,15 @@ def test_a_tail_shrinks_as_its_drawn_passages_are_pooled_later() -> None:
     counted = float(ground.open_of_a_label[labels.grade == 5].sum())
     assert counted == pytest.approx(still_open, rel=0.1)
     assert tail_weights(labels)[ground.in_tail] == pytest.approx(1 + ground.open_of_a_label[ground.in_tail])
+
+
+def test_a_tail_that_was_drawn_whole_stays_closed_when_a_part_is_pooled() -> None:
+    labels = rs.Qrels.from_records([("q", f"d{i}", 1) for i in range(10)], scale="utility")
+    flags = np.array([Chosen.TAIL | (Chosen.POOL if i < 4 else 0) for i in range(10)], np.uint8)
+    labels.origins = LabelOrigins(flags, np.zeros(10, bool), labels.grade, np.full(10, 10), tail_ranks=(1, 10))
+    assert not has_open_tails(labels)
+    labels.origins = replace(labels.origins, tail_size=np.full(10, 11))
+    assert has_open_tails(labels)
 
 
 def test_a_tail_without_labels_follows_the_rest_of_the_pool() -> None:

@@ -169,9 +169,8 @@ def has_open_tails(qrels: Qrels | None) -> bool:
     origins = None if qrels is None else qrels.origins
     if qrels is None or origins is None:
         return False
-    rows = np.flatnonzero(origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL))
-    drawn = np.bincount(qrels.query[rows], minlength=len(qrels))
-    return bool((origins.tail_size[rows] > drawn[qrels.query[rows]]).any())
+    in_tail, size = origins.tails(qrels.query, len(qrels))
+    return bool((size > np.bincount(qrels.query[in_tail], minlength=len(qrels))).any())
 
 
 def _known(qrels: Qrels) -> int:
