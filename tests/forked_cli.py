@@ -44,7 +44,7 @@ PRELOADED = (
     "rag_selectivity.explain",
     "rag_selectivity.golden",
     "rag_selectivity.grading.openai_judge",
-    "rag_selectivity.render.from_files",
+    "rag_selectivity.report",
 )
 
 

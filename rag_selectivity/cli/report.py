@@ -131,7 +131,7 @@ def report(
     The page is one file without links to others: to look at, to send and to print. As Markdown, its first screen is a
     comment of at most 40 lines for a pull request.
     """
-    from rag_selectivity.render.from_files import report_from_files
+    from rag_selectivity.report import report_from_files
 
     as_comment = (format or _by_suffix(output)) is PageFormat.markdown
     _check_format(context, as_comment=as_comment)

@@ -17,7 +17,7 @@ from rag_selectivity.cli.inputs import clusters_of, corpus_size_of
 from rag_selectivity.decision import decide
 from rag_selectivity.io.groups import near_duplicates
 from rag_selectivity.io.lengths import counted_tokens, estimated_tokens
-from rag_selectivity.render.from_files import _quality as quality_of
+from rag_selectivity.report import _quality as quality_of
 from tests.fuzz.changes import changed_value
 from tests.fuzz.kind import FEW, Kind, changed_one, quietly, written
 from tests.fuzz.seeds import LABELS, RUN, TEXTS, rows_of, seeds

@@ -1,4 +1,4 @@
-"""The report from files, as a page or as a comment, for `rag-selectivity report`."""
+"""`rag-selectivity report`: from files to the page, or to the comment."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rag_selectivity.decision.decide import decide
 from rag_selectivity.decision.systems import comparable
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import measure_all, report_on
+from rag_selectivity.grading.reasons import reasons_in
 from rag_selectivity.io.corpus_file import CorpusFile
 from rag_selectivity.io.reading import is_path, passage_counts_of, read_qrels, read_records, run_of
 from rag_selectivity.joined import join_runs, settled_labels
@@ -157,7 +158,6 @@ def report_from_files(
 
     # Only the page needs Jinja2 and matplotlib.
     from rag_selectivity.render.html import depth_of_page, to_html
-    from rag_selectivity.render.reasons import reasons_in
 
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in judged.values()))
@@ -173,7 +173,7 @@ def report_from_files(
         wanted = (
             parsed if measures is not None else _with_parameters(compared_measures(chosen_scale, sized=sized), rel, m)
         )
-        compared = _compared_in_slices(report, decision, baseline, wanted, depth_of_page(report, decision), slicings)
+        compared = _compared_in_slices(report, decision, wanted, depth_of_page(report, decision), slicings)
     return to_html(
         report,
         decision=decision,
@@ -194,14 +194,13 @@ def report_from_files(
 def _compared_in_slices(
     report: Report,
     decision: Decision | None,
-    baseline: str | None,
     measures: Sequence[Measure],
     depth: int | None,
     slicings: Sequence[Slicing],
 ) -> Comparison | None:
     """The runs compared within slices, as in `compare`, at the depth of the page; None with nothing to compare."""
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
-    base = decision.baseline if decision is not None else next(iter(judged)) if baseline is None else baseline
+    base = next(iter(judged)) if decision is None else decision.baseline
     others = [name for name, _ in comparable([(name, base) for name in judged if name != base], judged, paired=True)]
     compared = [measure for measure in measures if measure.higher_is_better is not None]
     if not others or not compared or depth is None or report.bootstrap is None:
