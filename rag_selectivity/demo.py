@@ -84,7 +84,7 @@ class Demo:
         return [
             Heading(f"1. Three retrievers: {len(expected())} questions, {len(texts('corpus.jsonl')):,} passages"),
             decision_table(decision),
-            Lines(decision_lines(decision).splitlines()),
+            Lines(decision_lines(decision)),
         ]
 
     def _labels(self) -> list[Block]:

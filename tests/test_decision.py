@@ -432,7 +432,7 @@ def test_the_terminal_has_at_most_eight_lines(names) -> None:
     report = rs.evaluate(grades, renamed, corpus_size=5000, scale="utility", depths=[5])
     for k in (None, 3, 15):
         for options in ({}, {"rel": 5, "m": 2}):
-            lines = decision_lines(decide(report, k=k, **options)).splitlines()
+            lines = decision_lines(decide(report, k=k, **options))
             assert len(lines) <= MOST_LINES
             assert all(len(line) <= 80 for line in lines)
 

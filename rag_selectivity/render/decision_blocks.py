@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from textwrap import fill
+from textwrap import wrap
 
 from rag_selectivity.render.blocks import WIDTH, Block, Heading, Lines, Table
 from rag_selectivity.render.cost_blocks import cost_blocks
@@ -19,25 +19,25 @@ _LONGEST_NAMES = (24, 16, 12, 8)
 _MARKS = {BETTER: " +", WORSE: " −"}
 
 
-def decision_lines(decision: Decision) -> str:
+def decision_lines(decision: Decision) -> list[str]:
     """The answers in at most eight lines of 80 characters: one after another, or in one paragraph if that is shorter.
 
     Where both are longer, the middle of long names of runs is left out.
     """
     answers = [f"{SHORT[answer.code]}: {answer.text}" for answer in decision.answers]
-    one_by_one = "\n".join(_filled(answer, "  ") for answer in answers)
-    if one_by_one.count("\n") < MOST_LINES:
+    one_by_one = [line for answer in answers for line in _wrapped(answer, "  ")]
+    if len(one_by_one) <= MOST_LINES:
         return one_by_one
-    paragraph = _filled(" ".join(answers))
-    if paragraph.count("\n") < MOST_LINES:
+    paragraph = _wrapped(" ".join(answers))
+    if len(paragraph) <= MOST_LINES:
         return paragraph
     names = sorted((line.run for line in decision.lines), key=len, reverse=True)
     for longest in _LONGEST_NAMES:
         shortened = " ".join(answers)
         for name in names:
             shortened = shortened.replace(name, middle_cut(name, longest))
-        paragraph = _filled(shortened)
-        if paragraph.count("\n") < MOST_LINES:
+        paragraph = _wrapped(shortened)
+        if len(paragraph) <= MOST_LINES:
             break
     return paragraph
 
@@ -54,20 +54,20 @@ def middle_cut(name: str, longest: int) -> str:
     return f"{name[: longest - 1 - end]}…{name[-end:]}"
 
 
-def _filled(text: str, indent: str = "") -> str:
-    return fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def closing_blocks(decision: Decision | None) -> Iterable[Block]:
     """What ends the text of a report or a comparison: the answers, and costs as far as they are known."""
     if decision is not None:
-        yield Lines(decision_lines(decision).splitlines())
+        yield Lines(decision_lines(decision))
         yield from cost_blocks(decision)
 
 
 def decision_blocks(decision: Decision) -> Iterable[Block]:
     """The answers, and the table of the runs."""
-    yield Lines(decision_lines(decision).splitlines())
+    yield Lines(decision_lines(decision))
     yield Heading(f"At K = {decision.K}, best first by {decision.measure}")
     yield decision_table(decision)
     yield from cost_blocks(decision)
