@@ -12,6 +12,7 @@ import sys
 import traceback
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,12 +21,16 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app, run_command_line
+from rag_selectivity.decision import decide
 from rag_selectivity.grading.judge import Usage
 from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.io.log import LOG
 from rag_selectivity.io.writing import csv_text, is_formula, json_line, without_apostrophe, write_rows
 from rag_selectivity.render import blocks
+from rag_selectivity.render.report_table import lines_of_controls
+from rag_selectivity.results.estimate import WITH_CONTROLS
 from rag_selectivity.results.grading import Grading
+from rag_selectivity.results.provenance import Provenance
 from tests.test_comment import RENDERERS, shown
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
@@ -148,6 +153,25 @@ def test_a_line_that_quotes_a_name_stays_one_line() -> None:
     assert blocks.text_of(lines) == "  by x\\nforged: 999 grades\\ny\nend"
     assert blocks.html_of(lines).count("<p>") == 2
     assert blocks.markdown_of(lines).count("\n") == 1
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_no_name_begins_a_line_of_a_decision_or_of_controls(end) -> None:
+    name = f"x{end}forged: 999 grades{end}y"
+    report = rs.evaluate(GRADED, {name: LISTS, "b": OTHERS}, scale="utility", depths=[1], corpus_size=20)
+    decided = report.with_decision(decide(report))
+    assert any(answer.text.startswith(name) or name in answer.text for answer in decided.decision.answers)
+    for text in (decided.to_text(), decided.to_markdown(), str(decided.decision)):
+        assert not has_forged_line(text)
+    controls = {"graded": 3, "relevant": 1, "used": {}, "can_show": {}}
+    run = next(iter(report.runs.values()))
+    cell = replace(run.estimates["BoR@1"], basis=WITH_CONTROLS, shown=0.5)
+    run = replace(run, input={"controls": controls}, estimates={"BoR@1": cell})
+    by_people = replace(report, runs={"a": run}, provenance=Provenance(3, annotators={name: 3}))
+    assert len(lines_of_controls(by_people, run)) == 2
+    for text in (by_people.to_text(), by_people.to_markdown()):
+        assert "With random controls, under the notion of relevance of x" in text
+        assert not has_forged_line(text)
 
 
 @pytest.fixture
@@ -315,6 +339,32 @@ def test_latex_shows_all_special_characters_and_names_in_the_type_of_programs() 
     assert not set(bare) & set("#~^%")
     starred = blocks.latex_of([blocks.Table(["[a]", "*"], [["[0, 1]", "2"], ["*", "--"]])])
     assert all(line in starred for line in ("{}[a] & * ", "{}[0, 1] & 2 ", "{}* & -{}- "))
+
+
+def test_latex_has_figures_of_whole_lists_too() -> None:
+    same = {"corpus_size": 20, "scale": "utility", "bootstrap": None}
+    alone = rs.evaluate(GRADED, {"a": LISTS}, measures=["AP", "Rprec"], **same).to_latex()
+    assert alone.count(r"\begin{table}") == 1
+    # By hand: the relevant passage is at ranks 1, 2 and 2.
+    assert "measure & figure \\\\\n\\midrule\nAP & 0.667" in alone
+    assert "Rprec & 0.333" in alone
+    beside = rs.evaluate(GRADED, {"a": LISTS}, measures=["AP", "P"], depths=[1], **same).to_latex()
+    assert [beside.count(each) for each in (r"\begin{table}", r"\caption{\texttt{a}: 3 queries", "AP & 0.667")] == [
+        2,
+        2,
+        1,
+    ]
+
+
+def test_notes_of_a_latex_table_stay_with_their_heading() -> None:
+    first, second = blocks.Table(["a"], [["1†"]]), blocks.Table(["b"], [["2"]])
+    mark, other = blocks.Note("† doubtful", of_table=True), blocks.Note("anything")
+    text = blocks.latex_of([blocks.Note("of nothing", of_table=True), blocks.Heading("one"), first, second, mark, other,
+                            blocks.Heading("no table"), blocks.Note("† lost", of_table=True)])  # fmt: skip
+    of_first, of_second, end = text.split(r"\end{table}")
+    assert r"\footnotesize \textdagger{} doubtful\par" in of_first
+    assert "footnotesize" not in of_second + end
+    assert all(each not in text for each in ("anything", "lost", "of nothing"))
 
 
 NAMES = (r"$\frac{1}$", r"a\$b$", "$x$ and $y$", "_hidden", "a\nb", HOSTILE)

@@ -53,6 +53,18 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
+class Figures:
+    """Names and figures: a line for each, and in LaTeX, which has no lines, a row of a table."""
+
+    rows: list[list[str]]
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each figure."""
+        return [" ".join(row) for row in self.rows]
+
+
+@dataclass(frozen=True, slots=True)
 class Paragraph:
     """One or more sentences, wrapped to 80 columns."""
 
@@ -63,7 +75,7 @@ class Paragraph:
 class Note:
     """A note below the figures; in a terminal it starts with its `kind`: note or warning.
 
-    LaTeX has those `of_table` alone: without them the table before cannot be read.
+    LaTeX has those `of_table` alone: they say what signs and columns of the table before mean.
     """
 
     text: str
@@ -71,7 +83,7 @@ class Note:
     of_table: bool = False
 
 
-Block = Heading | Table | Lines | Paragraph | Note
+Block = Heading | Table | Lines | Figures | Paragraph | Note
 
 
 def with_interval(estimate: Any) -> str:
@@ -99,7 +111,7 @@ def _text_pieces(block: Block, ruled: bool) -> Iterable[str]:
             return [fill(_visible_words(f"{kind}: {text}" if kind else text), WIDTH)]
         case Heading():
             return [visible(block.text)]
-        case Lines(lines):
+        case Lines(lines) | Figures(lines=lines):
             return ["\n".join(map(visible, lines))]
 
 
@@ -121,7 +133,7 @@ def _markdown_piece(block: Block) -> str:
             return markdown([*map(escaped, header)], ([*map(escaped, row)] for row in rows))
         case Note(text, _):
             return f"> {escaped(text)}"
-        case Lines(lines):
+        case Lines(lines) | Figures(lines=lines):
             return "\n".join(map(escaped, lines))
         case Paragraph(text):
             return escaped(text)
@@ -140,7 +152,7 @@ def _html_piece(block: Block) -> str:
             head = "".join(f"<th>{html_text(cell)}</th>" for cell in header)
             body = "\n".join(f"<tr>{''.join(f'<td>{html_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
             return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-        case Lines(lines):
+        case Lines(lines) | Figures(lines=lines):
             return "\n".join(f"<p>{html_text(visible(line))}</p>" for line in lines)
         case Paragraph(text) | Note(text, _):
             return f"<p>{html_text(text)}</p>"
@@ -152,17 +164,24 @@ def html_text(text: str) -> str:
 
 
 def latex_of(blocks: Iterable[Block]) -> str:
-    """LaTeX; needs booktabs. The heading before a table is its caption, and notes of a table stand below it."""
-    tables: list[tuple[Table, tuple[str, ...], list[str]]] = []
-    caption: tuple[str, ...] = ()
+    """LaTeX; needs booktabs. A heading is the caption of its tables, and notes of a table stand below its first one."""
+    parts: list[tuple[tuple[str, ...], list[Table], list[str]]] = [((), [], [])]
     for block in blocks:
-        if isinstance(block, Heading):
-            caption = block.pieces
-        elif isinstance(block, Table):
-            tables.append((block, caption, []))
-        elif isinstance(block, Note) and block.of_table:
-            tables[-1][2].append(block.text)
-    return "\n\n".join(_latex(table.header, table.rows, above, below) for table, above, below in tables)
+        _, tables, notes = parts[-1]
+        match block:
+            case Heading(pieces):
+                parts.append((pieces, [], []))
+            case Table():
+                tables.append(block)
+            case Figures(rows):
+                tables.append(Table(["measure", "figure"], [*rows]))
+            case Note(text, of_table=True):
+                notes.append(text)
+    return "\n\n".join(
+        _latex(table.header, table.rows, caption, [] if place else notes)
+        for caption, tables, notes in parts
+        for place, table in enumerate(tables)
+    )
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -234,9 +253,7 @@ def latex_text(text: str) -> str:
     return rf"\texttt{{{shown}}}" if isinstance(text, Id) else shown
 
 
-def _latex(
-    header: Sequence[str], rows: Iterable[Sequence[str]], caption: Sequence[str], notes: Sequence[str] = ()
-) -> str:
+def _latex(header: Sequence[str], rows: Iterable[Sequence[str]], caption: Sequence[str], notes: Sequence[str]) -> str:
     """A LaTeX table with booktabs rules; all columns are aligned to the right, and notes are paragraphs below them."""
 
     def line(cells: Sequence[str]) -> str:

@@ -55,7 +55,7 @@ def difference_blocks(
         of_run = [row for row in rows if row.run == name]
         yield Heading(Id(name), " compared with ", Id(of_run[0].baseline), f": {_counted(of_run, settings)}")
         yield Table(header, [_compared_cells(row) for row in of_run], breaks=False)
-        yield from map(Note, _findings(of_run, settings, notes))
+        yield from _findings(of_run, settings, notes)
 
 
 def _counted(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> str:
@@ -83,29 +83,30 @@ def _difference_as_judged(row: RunDifference) -> str:
     return f"{signed(value)} [{signed(low)}, {signed(high)}]"
 
 
-def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any], notes: Sequence[str]) -> Iterable[str]:
+def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any], notes: Sequence[str]) -> Iterable[Note]:
     """The notes below a table: verdicts, ranges, caveats, and the queries with the largest differences."""
     tested = [row for row in rows if row.test]
     for verdict in dict.fromkeys(sorted((row.verdict for row in tested), key=VERDICTS.index)):
-        yield f"{verdict}: {', '.join(str(row.measure) for row in tested if row.verdict == verdict)}"
+        yield Note(f"{verdict}: {', '.join(str(row.measure) for row in tested if row.verdict == verdict)}")
     for row in tested:
         if row.possible is not None:
-            yield f"{row.measure}: the difference is {between(row.possible)}, whatever the unjudged passages are"
-    yield from caveat_lines([(row.measure, row.caveats) for row in rows if isinstance(row.measure, Measure)])
+            yield Note(f"{row.measure}: the difference is {between(row.possible)}, whatever the unjudged passages are")
+    yield from map(Note, caveat_lines([(row.measure, row.caveats) for row in rows if isinstance(row.measure, Measure)]))
     as_judged = [f"{row.measure} {_difference_as_judged(row)}" for row in rows if row.basis == CALIBRATED]
     if as_judged:
-        yield f"differences as judged: {', '.join(as_judged)}; W/T/L and the queries below are as judged too"
+        yield Note(f"differences as judged: {', '.join(as_judged)}; W/T/L and the queries below are as judged too")
     for row in rows:
         if row.basis == CALIBRATED and row.reason is not None:
-            yield f"no calibrated difference for {row.measure}: {row.reason}"
+            yield Note(f"no calibrated difference for {row.measure}: {row.reason}")
     if any(not math.isnan(row.detectable) for row in tested):
         power, family = level_text(settings["power"]), counted(settings["family"], "test")
-        yield (
+        yield Note(
             f"shows ≥: the smallest true difference that is shown with a power of {power}, at the level of Holm's "
-            f"correction for a family of {family}"
+            f"correction for a family of {family}",
+            of_table=True,
         )
-    yield from notes
+    yield from map(Note, notes)
     first = next((row for row in rows if row.moved), None)
     if first is not None:
         moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
-        yield f"largest differences in {first.measure}: {moved}"
+        yield Note(f"largest differences in {first.measure}: {moved}")

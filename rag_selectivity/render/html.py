@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity.advice import parameters_of, resampling_of
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import MissingExtraError
-from rag_selectivity.render.blocks import Table, html_text
+from rag_selectivity.render.blocks import Figures, Table, html_text
 from rag_selectivity.render.cost_blocks import cost_table, cost_title, front_text
 from rag_selectivity.render.explorer import CANDIDATES, explorer
 from rag_selectivity.render.explorer.packing import BUDGET
@@ -18,10 +18,10 @@ from rag_selectivity.render.first_screen import facts_of, first_screen, html_of_
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.policy import page_policy
 from rag_selectivity.render.report_table import (
+    figures_without_depth,
     grid,
     grid_of_pools,
     lines_of_controls,
-    lines_without_depth,
     notes_of,
     weights_text,
 )
@@ -34,6 +34,7 @@ from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.statistics.next_passages import NextPassages, next_passages_of_runs
+from rag_selectivity.wording import visible
 
 #: So many pictures are on the first two printed pages.
 _FIRST_PICTURES = 4
@@ -192,7 +193,11 @@ def notebook_html(report: Report) -> str:
         body = "".join("<tr>" + "".join(f"<td>{html_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         notes = "".join(
             f"<p><small>{html_text(note)}</small></p>"
-            for note in [*lines_of_controls(report, run), *notes_of(report, run)]
+            for note in [
+                *Figures(figures_without_depth(report, run)).lines,
+                *lines_of_controls(report, run),
+                *notes_of(report, run),
+            ]
         )
         parts.append(
             f"<section><h3>{html_text(name)}</h3><p>{run.evaluated:,} queries.</p><table><thead><tr>{head}</tr></thead>"
@@ -229,7 +234,11 @@ def _tables(report: Report, name: str, found: tuple[NextPassages, ...], depth: i
         rows,
         next_grids(found, None if bootstrap is None else bootstrap.level),
         grid_of_pools(report, run),
-        [*lines_without_depth(report, run), *lines_of_controls(report, run)],
+        [
+            "\n".join(map(visible, lines))
+            for lines in (Figures(figures_without_depth(report, run)).lines, lines_of_controls(report, run))
+            if lines
+        ],
         notes_of(report, run),
         run.judged is None,
         run.evaluated,

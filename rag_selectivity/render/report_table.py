@@ -14,7 +14,7 @@ from rag_selectivity.measures.chance import BoR, Lambda, regime
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
-from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Lines, Note, Paragraph, Table
+from rag_selectivity.render.blocks import BLANK, Block, Figures, Heading, Id, Lines, Note, Paragraph, Table
 from rag_selectivity.render.decision_blocks import closing_blocks
 from rag_selectivity.render.slice_tables import slice_blocks
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
@@ -22,6 +22,9 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
+
+#: How a note begins that says what a mark at a figure means.
+_SIGNS = tuple(mark for mark in MARKS.values() if mark)
 
 
 def report_blocks(report: Report) -> Iterable[Block]:
@@ -37,10 +40,13 @@ def report_blocks(report: Report) -> Iterable[Block]:
         header, rows = grid_of_pools(report, run)
         if rows:
             yield Table(header, rows)
-        for text in (*lines_without_depth(report, run), *lines_of_controls(report, run)):
-            yield Lines(text.splitlines())
+        if rows := figures_without_depth(report, run):
+            yield Figures(rows)
+        if lines := lines_of_controls(report, run):
+            yield Lines(lines)
         yield from _remedies(report, name, run)
-        yield from (Note(note, "note") for note in notes_of(report, run))
+        for note in notes_of(report, run):
+            yield Note(note, "note", of_table=note.startswith(_SIGNS))
         yield from slice_blocks(name, run.slices)
     yield from closing_blocks(report.decision)
 
@@ -112,20 +118,20 @@ def grid_of_pools(report: Report, run: RunReport) -> tuple[list[str], list[list[
     return ["pool", "ceiling", f"alone{level}", f"without it{level}", f"it adds{level}"], rows
 
 
-def lines_without_depth(report: Report, run: RunReport) -> list[str]:
-    """A line for each measure of whole lists, and one for each precision–recall curve."""
-    lines = []
+def figures_without_depth(report: Report, run: RunReport) -> list[list[str]]:
+    """The name and the figure of each measure of whole lists, and of each point of a precision–recall curve."""
+    rows = []
     measured = {parse_measure(key): cell for key, cell in run.estimates.items()}
     for base in without_depth(report.measures):
         for measure, cell in measured.items():
             is_level = isinstance(base.cutoff, Real) and replace(measure, at=None) == base
             if measure == base or is_level:
-                lines.append(f"{measure} {_cell(base, cell, interval=not math.isnan(cell.low))}")
-    return ["\n".join(lines)] if lines else []
+                rows.append([str(measure), _cell(base, cell, interval=not math.isnan(cell.low))])
+    return rows
 
 
 def lines_of_controls(report: Report, run: RunReport) -> list[str]:
-    """One text with a line for each BoR that rests on random controls; none without controls."""
+    """A line for each BoR that rests on random controls, below a first one; none without controls."""
     facts = run.input.get("controls")
     if not facts:
         return []
@@ -135,7 +141,7 @@ def lines_of_controls(report: Report, run: RunReport) -> list[str]:
         if cell.basis == WITH_CONTROLS and cell.shown is not None
     ]
     notion = (report.provenance or Provenance(0)).notion
-    return ["\n".join([f"With random controls, under {notion}:", *lines])] if lines else []
+    return [f"With random controls, under {notion}:", *lines] if lines else []
 
 
 def with_controls_text(cell: Estimate, facts: Mapping[str, Any], key: str) -> str:

@@ -13,7 +13,7 @@ from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Note, Table
 from rag_selectivity.results.comparison import NOT_TESTED, Comparison, Interaction, RunDifference
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.slices import FEWEST, Slice, Slices
-from rag_selectivity.wording import counted, enumeration, level_text, number, signed
+from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number, signed
 
 #: The depth of the tables if figures have more than one; all others are in JSON, CSV and the DataFrame.
 USUAL_DEPTH = 10
@@ -48,13 +48,13 @@ def slice_grid(by_value: Mapping[str, Slice], depth: int = USUAL_DEPTH) -> tuple
         notes.append(
             f"{counted(left_out, 'further figure')} of each slice at other depths: in JSON, CSV and DataFrames"
         )
-    codes: dict[str, list[str]] = {}
+    codes: dict[tuple[str, str], list[str]] = {}
     for part in parts:
         for measure in shown:
             estimate = part.estimates.get(str(measure))
             for caveat in () if estimate is None else estimate.caveats:
-                codes.setdefault(caveat.code, []).append(f"{measure} of {part.value}")
-    notes += [f"[{code}] {', '.join(figures)}" for code, figures in codes.items()]
+                codes.setdefault((MARKS[caveat.level], caveat.code), []).append(f"{measure} of {part.value}")
+    notes += [f"{mark} [{code}] {', '.join(figures)}".strip() for (mark, code), figures in codes.items()]
     missing: dict[str, list[str]] = {}
     for part in parts:
         for measure in shown:
