@@ -211,6 +211,8 @@ def _compared_in_slices(
         measures=compared,
         depths=[depth],
         bootstrap=report.bootstrap,
+        # As in the decision, which stands on the same page.
+        missing_query="fail",
         ground=report.ground,
         slicings=slicings,
     )

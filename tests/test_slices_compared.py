@@ -6,6 +6,7 @@ import html
 import itertools
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,19 +67,24 @@ def test_few_queries_have_no_verdict_and_are_in_no_test_of_interaction(compariso
     assert {test.reason for test in of_kind} == {"fewer than two slices have 20 queries with a figure"}
 
 
-def test_the_page_has_the_differences_within_slices(tmp_path, comparison) -> None:
+def page_of(folder: Path, runs: dict[str, dict[str, list[str]]]) -> str:
+    """The page that `report --by` writes of runs in files, at K = 3."""
     pytest.importorskip("jinja2")
-    for name, run in RUNS.items():
+    words = ["report", "--qrels", "q.trec", "--corpus-size", "500", "--scale", "utility", "--k", "3", "--by", "by.csv"]
+    for name, run in runs.items():
         lines = (f"{q} Q0 {d} {i} {99 - i} t\n" for q, row in run.items() for i, d in enumerate(row, 1))
-        (tmp_path / f"{name}.trec").write_text("".join(lines))
-    (tmp_path / "q.trec").write_text("".join(f"{q} 0 {d} {g}\n" for q, row in LABELS.items() for d, g in row.items()))
+        (folder / f"{name}.trec").write_text("".join(lines))
+        words += ["--run", f"{name}.trec"]
+    (folder / "q.trec").write_text("".join(f"{q} 0 {d} {g}\n" for q, row in LABELS.items() for d, g in row.items()))
     table = "".join(f"{query},{LANGUAGE[query]},{HARD[query]}\n" for query in QUERIES)
-    (tmp_path / "by.csv").write_text("query_id,language,kind\n" + table)
-    words = ["report", "--qrels", "q.trec", "--run", "one.trec", "--run", "other.trec", "--corpus-size", "500"]
-    words += ["--scale", "utility", "--k", "3", "--by", "by.csv", "--output", "page.html"]
-    done = run_command(*words, cwd=tmp_path)
+    (folder / "by.csv").write_text("query_id,language,kind\n" + table)
+    done = run_command(*words, "--output", "page.html", cwd=folder)
     assert done.returncode == 0, done.stderr
-    page = (tmp_path / "page.html").read_text()
+    return (folder / "page.html").read_text()
+
+
+def test_the_page_has_the_differences_within_slices(tmp_path, comparison) -> None:
+    page = page_of(tmp_path, RUNS)
     cells = [
         html.unescape(cell)
         for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page[page.index("Differences within") :])
@@ -90,8 +96,17 @@ def test_the_page_has_the_differences_within_slices(tmp_path, comparison) -> Non
     assert "other compared with one by kind" in page
     assert "* under 20 queries: no verdict, and in no test of interaction" in page
     assert "fewer than two slices have 20 queries with a figure" in page
-    page = rs.evaluate(LABELS, RUNS, **COMPARED).to_html(comparison=comparison)
-    assert "Differences within slices" in page
+    report = rs.evaluate(LABELS, RUNS, **COMPARED)
+    assert "Differences within slices" in report.to_html(comparison=comparison)
+    with pytest.raises(rs.InputError, match="has no slices"):
+        report.to_html(comparison=rs.compare(LABELS, RUNS, **COMPARED))
+
+
+def test_the_page_counts_missing_queries_as_its_decision_does(tmp_path) -> None:
+    few = dict(list(RUNS["other"].items())[:20])
+    page = page_of(tmp_path, {"one": RUNS["one"], "other": few})
+    assert "other compared with one by language" in page
+    assert f"other lacks {len(QUERIES) - 20} of the {len(QUERIES)} queries; they count as its failures" in page
 
 
 def test_latex_says_what_its_marks_mean_and_what_was_corrected(comparison) -> None:

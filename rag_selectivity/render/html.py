@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_selectivity.advice import parameters_of, resampling_of
 from rag_selectivity.decision.decide import decide
-from rag_selectivity.errors import MissingExtraError
+from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.render.blocks import Figures, Table, html_text
 from rag_selectivity.render.cost_blocks import cost_table, cost_title, front_text
 from rag_selectivity.render.explorer import CANDIDATES, explorer
@@ -107,10 +107,14 @@ def to_html(
 
     Raises
     ------
+    InputError
+        If the comparison has no slices.
     MissingExtraError
         If Jinja2 or matplotlib is not installed (the extra `report`).
     """
     templates = environment("Report.to_html")
+    if comparison is not None and not comparison.slices:
+        raise InputError("`comparison` has no slices, and the page shows only these: compare with `by`")
     with kept_draws():
         decision = decision if decision is not None else decision_on(report)
         found = _found(report)
@@ -154,7 +158,7 @@ def to_html(
             comparison=comparison,
             differences=[]
             if comparison is None
-            else [table for name in report.runs for table in slice_differences(comparison, name)],
+            else [table for name in comparison.report.runs for table in slice_differences(comparison, name)],
             style=style,
             explorer=explored,
             weighted=weights_text(report),
