@@ -111,14 +111,14 @@ def test_what_cannot_be_is_named(values, message) -> None:
 def test_queries_that_cannot_succeed_are_left_out_and_counted() -> None:
     some, able = rs.bits(0.9, 8_841_823, 10, [1, 0, 1, 0, 0]), rs.bits(0.9, 8_841_823, 10, [1, 1])
     assert (some.bor, some.ceiling, some.left_out, able.left_out) == (able.bor, able.ceiling, 3, 0)
-    assert "3 queries without enough relevant passages for a success left out: the rate is taken to be" in str(some)
+    assert "3 queries left out, with too few relevant passages for a success: the rate is taken to be" in str(some)
     assert "left out" not in str(able)
     assert rs.bits(0.5, 100, 10, [1, 2, 3], m=2).left_out == 1
     # A rate over all five, .36, is .9 over the two in which a success is possible: the mend that the text names.
     assert rs.bits(0.36 / (2 / 5), 8_841_823, 10, 1).bor == pytest.approx(able.bor)
     assert plan(1000, [1, 0, 4], [10], observed=0.9)["left_out"] == 1
     words = ["plan", "--corpus-size", "1000", "--relevant", "1,0", "--depths", "10"]
-    assert "1 query without enough relevant passages" in run_command(*words, "--observed", ".9").stdout
+    assert "1 query left out, with too few relevant passages" in run_command(*words, "--observed", ".9").stdout
     assert "left out of all figures" in run_command(*words).stdout
     document = json.loads(run_command(*words, "--format", "json").stdout)
     assert document["left_out"] == 1

@@ -60,6 +60,6 @@ def golden_export(
     if junk:
         mend = "give trec_eval the option -l 4" if written.grade_map is None else "map them to 0"
         note(
-            f"warning: trec_eval, pytrec_eval and BEIR count every grade from 1 up as relevant, and so here also "
-            f"passages of grade {enumeration(junk)}, which are not: {mend}, or leave out --grade-map"
+            f"warning: trec_eval, pytrec_eval and BEIR count every grade from 1 up as relevant. Here they would count "
+            f"passages of grade {enumeration(junk)} too, which are not relevant: {mend}, or leave out --grade-map"
         )

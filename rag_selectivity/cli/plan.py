@@ -158,7 +158,7 @@ def plan(
         lines.extend(notes_of_left_out(result["left_out"]))
     elif result["left_out"]:
         left_out = counted(result["left_out"], "query", "queries")
-        lines.append(f"{left_out} without enough relevant passages for a success left out of all figures")
+        lines.append(f"{left_out} left out of all figures, with too few relevant passages for a success")
     if detect is not None:
         tests = rows_of_comparison(scale or "trec") if rows is None else rows
         needed = rs.queries_needed(detect, success, correlation=correlation, power=power, level=level, rows=tests)

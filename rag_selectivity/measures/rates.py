@@ -49,7 +49,7 @@ def notes_of_left_out(count: int) -> list[str]:
     if not count:
         return []
     return [
-        f"{counted(count, 'query', 'queries')} without enough relevant passages for a success left out: the rate is "
+        f"{counted(count, 'query', 'queries')} left out, with too few relevant passages for a success: the rate is "
         f"taken to be over the others. If it is over all queries, divide it by the share of the others first"
     ]
 
