@@ -214,7 +214,7 @@ def test_the_command_says_how_grades_were_written(golden, tmp_path) -> None:
     assert "warning: trec_eval, pytrec_eval and BEIR count every grade from 1 up as relevant" in told(
         "trec", "--grade-map", "none"
     )
-    assert "of grade 3, which are not" in told("beir", "--grade-map", "1:0,2:0,3:1,4:2,5:3")
+    assert "of grade 3 too, which are not relevant" in told("beir", "--grade-map", "1:0,2:0,3:1,4:2,5:3")
     assert "grades are written" not in told("langsmith")
 
 

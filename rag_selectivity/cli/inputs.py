@@ -27,8 +27,8 @@ def refuse_two_standard_inputs(parameters: Sequence[Any], values: Mapping[str, A
     for parameter in parameters:
         value = values.get(parameter.name)
         if isinstance(parameter.metavar, Readable) and value is not None:
-            files = [_name_and_file(str(each))[1] for each in (value if isinstance(value, (list, tuple)) else [value])]
-            readers += [parameter.opts[0]] * files.count(str(STANDARD_INPUT))
+            files = [file_of(str(each)) for each in (value if isinstance(value, (list, tuple)) else [value])]
+            readers += [parameter.opts[0]] * files.count(STANDARD_INPUT)
     if len(readers) > 1:
         options = " and ".join(dict.fromkeys(readers)) + (" twice" if len(set(readers)) == 1 else "")
         raise InputError(f"standard input (-) is one file, and cannot be given for {options}: name the other file")
