@@ -609,6 +609,78 @@ def test_lists_of_one_value_count_by_their_values(tmp_path, restored) -> None:
         list(read_records(path))
 
 
+def in_cells(pyarrow: Any, shape: str, text: str, rows: int) -> Any:
+    """A column whose cells hold one text, in this shape."""
+    same = pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.zeros(rows, np.int32)), pyarrow.array([text]))
+    ends = pyarrow.array(np.arange(rows + 1, dtype=np.int32))
+    match shape:
+        case "late":
+            return pyarrow.array([None] * (rows // 2) + [text] * (rows - rows // 2))
+        case "list":
+            return pyarrow.ListArray.from_arrays(ends, same)
+        case "one list":
+            ends = pyarrow.array(np.concatenate([np.zeros(rows, np.int32), np.array([rows], np.int32)]))
+            return pyarrow.ListArray.from_arrays(ends, same)
+        case "struct":
+            return pyarrow.StructArray.from_arrays([same], ["inner"])
+        case "map":
+            return pyarrow.MapArray.from_arrays(ends, pyarrow.array(["k"] * rows), same)
+        case "fixed":
+            return pyarrow.array([text.encode()] * rows, pyarrow.binary(len(text)))
+        case _:
+            return same
+
+
+@pytest.mark.parametrize("shape", ["text", "late", "list", "one list", "struct", "map", "fixed", "delta"])
+def test_a_long_text_that_every_row_repeats_is_a_bomb(tmp_path, shape) -> None:
+    """The footer of a file of 1 KB does not tell that its texts take 60 MB in each batch."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    path, rows = tmp_path / "bomb.parquet", 2_000
+    columns = {"query_id": ["q"] * rows, "doc_id": ["d"] * rows, "text": in_cells(pyarrow, shape, "a" * 30_000, rows)}
+    way = {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}} if shape == "delta" else {}
+    write_table(pyarrow.table(columns), path, compression="zstd", store_schema=False, **way)
+    assert path.stat().st_size < 2_000
+    with pytest.raises(rs.InputError, match="grows to more than 1,000 times"):
+        list(read_records(path))
+
+
+@pytest.mark.parametrize("column", ["query_id", "doc_id"])
+def test_an_id_that_every_row_repeats_is_refused_before_it_fills_the_memory(tmp_path, column) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    path = of_one_row(
+        tmp_path / "bomb.parquet", 30_000, **{"query_id": "q", "doc_id": "d", column: "a" * 50_000, "rank": 1}
+    )
+    default = pyarrow.default_memory_pool()
+    watched = pyarrow.proxy_memory_pool(default)
+    pyarrow.set_memory_pool(watched)
+    try:
+        with pytest.raises(rs.InputError, match="grows to more than 1,000 times"):
+            list(read_records(path))
+    finally:
+        pyarrow.set_memory_pool(default)
+    assert watched.max_memory() < 300_000_000
+
+
+def test_long_texts_beside_many_rows_are_no_bomb(tmp_path, restored) -> None:
+    """Labels with the texts of their passages, of which one is long: 6 MB, and 4 GB if all texts were so long."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    random, rows = np.random.default_rng(3), 20_000
+    texts = pyarrow.array(["a" * 200_000, *(random.bytes(20).hex() for _ in range(99))])
+    columns = {
+        "query_id": [f"q{i // 10}" for i in range(rows)],
+        "doc_id": [f"d{i}" for i in range(rows)],
+        "text": texts.take(pyarrow.array([0, *random.integers(1, 100, rows - 1)])),
+    }
+    path = tmp_path / "labels.parquet"
+    write_table(pyarrow.table(columns), path)
+    MAX_INPUT.bytes = 10_000_000
+    assert [len(row["text"]) for _, row in read_records(path)] == [200_000, *[40] * (rows - 1)]
+
+
 def test_a_run_whose_ids_repeat_is_no_bomb(tmp_path) -> None:
     """All passages of a small corpus ranked for many queries."""
     pyarrow = pytest.importorskip("pyarrow")

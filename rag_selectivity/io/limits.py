@@ -45,6 +45,11 @@ MAX_INPUT = MaxInput()
 _SMALL = 1 << 20
 
 
+def most_growth(size: int) -> int:
+    """The bytes to which a compressed file of so many bytes may grow."""
+    return min(MAX_INPUT.bytes, max(_SMALL, size * MAX_INPUT.ratio))
+
+
 def refuse_growth(path: Path, size: int, unpacked: int, mend: str = "unpack it first") -> None:
     """An InputError for a file of so many bytes whose content takes too many; `mend` says what to do with real data."""
     if unpacked > MAX_INPUT.bytes:
@@ -52,7 +57,7 @@ def refuse_growth(path: Path, size: int, unpacked: int, mend: str = "unpack it f
             f"{path}: the compressed file of {size:,} bytes grows above {MAX_INPUT.bytes:,}; if it really is so "
             f"large, raise the limit with --max-input"
         )
-    if unpacked > _SMALL and unpacked > size * MAX_INPUT.ratio:
+    if unpacked > most_growth(size):
         raise InputError(
             f"{path}: the compressed file grows to more than {MAX_INPUT.ratio:,} times its size of {size:,} bytes, as "
             f"no real data do; {mend} if they are real"
