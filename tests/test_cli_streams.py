@@ -381,6 +381,42 @@ def test_a_full_standard_output_is_named() -> None:
     )
 
 
+def in_shell(words: str, streams: str) -> subprocess.CompletedProcess[str]:
+    script = f"exec {sys.executable} -m rag_selectivity {words} {streams}"
+    return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("--version", "--help", "", "store", "golden --help", "online compare --help", "measures", EVALUATE),
+        *("store info labels.db", "plan --corpus-size 100 --relevant 3", "store export labels.db -"),
+    ],
+)
+def test_a_closed_standard_output_is_an_error_in_one_line(words) -> None:
+    done = in_shell(words, ">&-")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith("error: standard output: cannot be written (Bad file descriptor); no file is open")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
+def test_closed_streams_that_a_command_does_not_need_change_nothing() -> None:
+    whole = in_shell(EVALUATE, "")
+    for streams in ("<&-", "2>&-", "<&- 2>&-"):
+        done = in_shell(EVALUATE, streams)
+        assert (done.returncode, done.stdout) == (0, whole.stdout)
+    assert in_shell(f"{EVALUATE} --output out.txt", "<&- >&- 2>&-").returncode == 0
+    assert Path("out.txt").read_text() == whole.stdout
+    assert in_shell("evaluate --qrels nowhere --run run.trec", "<&- >&- 2>&-").returncode == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
+def test_a_closed_standard_input_is_named_where_it_is_read() -> None:
+    done = in_shell(EVALUATE.replace("qrels.trec", "-"), "<&-")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "error: -: cannot be read (Bad file descriptor)\n")
+
+
 def test_a_pipe_is_no_label_store() -> None:
     os.mkfifo("pipe.db")
     for words in ("store info pipe.db", "store import pipe.db human.qrels --annotator ada"):

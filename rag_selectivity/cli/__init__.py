@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TextIO, cast
 
 from rag_selectivity import __version__
 
@@ -12,6 +14,7 @@ VERSION = f"{PROGRAM} {__version__}"
 
 def main() -> None:
     """Run the command line; the console script starts here."""
+    _replace_closed_streams()
     if sys.argv[1:] == ["--version"] and _printed(VERSION):
         return
     try:
@@ -20,6 +23,29 @@ def main() -> None:
         # Ctrl-C while the modules are imported.
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+def _replace_closed_streams() -> None:
+    """Put streams in the places of those that were closed, as by `>&-` of a shell.
+
+    Otherwise a file that is opened later would get the number of one of them, and what is meant for it. Reading
+    standard input and writing standard output fail, as they should; what goes to standard error is dropped.
+    """
+    if sys.stdin is None:
+        sys.stdin = _null(0, os.O_WRONLY, "r")
+    if sys.stdout is None:
+        sys.stdout = _null(1, os.O_RDONLY, "w")
+    if sys.stderr is None:
+        sys.stderr = _null(2, os.O_WRONLY, "w")
+
+
+def _null(number: int, way: int, mode: str) -> TextIO:
+    """The null device under the number of a stream."""
+    opened = os.open(os.devnull, way)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+    return cast("TextIO", os.fdopen(number, mode, closefd=False))
 
 
 def _run() -> None:

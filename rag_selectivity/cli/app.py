@@ -23,6 +23,7 @@ from rag_selectivity.cli.output import (
     SETTINGS,
     Interrupted,
     put,
+    put_help,
     show_warning,
     tell,
 )
@@ -162,7 +163,7 @@ def _program(
 @_online.callback(invoke_without_command=True)
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
-        put(context.get_help(), None)
+        put_help(context.get_help())
 
 
 def run_command_line() -> None:
@@ -171,9 +172,13 @@ def run_command_line() -> None:
     try:
         status = _status(typer.main.get_command(app))
     except BrokenPipeError:
-        # The reader of the pipe has had enough; a second complaint at shutdown would follow.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of the pipe has had enough.
         status = NOT_PASSED
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What could not be written would be tried again, and complained of, at shutdown.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(status)
 
 

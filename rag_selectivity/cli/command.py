@@ -16,7 +16,7 @@ import typer.main
 from rag_selectivity.cli.help import parameter_rows, with_names, without_names, write_panels
 from rag_selectivity.cli.inputs import refuse_empty_names, refuse_two_standard_inputs
 from rag_selectivity.cli.options import EVERY_COMMAND, PANELS
-from rag_selectivity.cli.output import SETTINGS
+from rag_selectivity.cli.output import SETTINGS, put_help
 from rag_selectivity.cli.writable import refuse_unwritable_files
 from rag_selectivity.errors import InputError
 
@@ -58,7 +58,7 @@ class Command(typer.core.TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, with `--help` in the panel of the common options."""
-        parameters = _without_types_of_flags(super().get_params(ctx))
+        parameters = _with_own_help(super().get_params(ctx))
         for parameter in parameters:
             if parameter.name == "help":
                 parameter.rich_help_panel = EVERY_COMMAND
@@ -169,7 +169,7 @@ class Group(typer.core.TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters."""
-        return _without_types_of_flags(super().get_params(ctx))
+        return _with_own_help(super().get_params(ctx))
 
 
 def _with_implied_values(args: list[str]) -> Iterator[str]:
@@ -180,12 +180,20 @@ def _with_implied_values(args: list[str]) -> Iterator[str]:
             yield IMPLIED_VALUES[word]
 
 
-def _without_types_of_flags(parameters: Any) -> list[Any]:
-    """The parameters, those without a value without a type in the help too."""
+def _with_own_help(parameters: Any) -> list[Any]:
+    """The parameters: in the help, those without a value have no type, and the help is printed as all else is."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
+        if parameter.name == "help":
+            parameter.callback = _print_help
     return list(parameters)
+
+
+def _print_help(context: Any, _: Any, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
+        put_help(context.get_help())
+        context.exit()
 
 
 def _place(parameter: Any) -> int:

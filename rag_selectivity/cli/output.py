@@ -148,6 +148,11 @@ def put_lines(lines: Iterable[str], output: Path | None = None) -> None:
     put("\n".join(map(visible, lines)), output)
 
 
+def put_help(text: str) -> None:
+    """Print the help of a command, with the bold headings that a terminal shows."""
+    _print(text)
+
+
 def put_rows(rows: list[dict[str, Any]], target: Path, columns: Sequence[str] = ()) -> None:
     """Write rows to a file by its suffix, or print them as CSV; `columns` come first, alone if there are no rows."""
     from rag_selectivity.io.writing import write_rows

@@ -155,7 +155,7 @@ def _least_size(column: Any, chunk: Any, longest: int) -> int:
     A row may have any number of texts in a list, so that reading few rows at once would not keep them small.
     """
     cell = max(_BYTES_OF_CELL, column.length, longest if column.max_repetition_level else 0)
-    return max(int(chunk.total_uncompressed_size), int(chunk.num_values) * cell)
+    return int(max(chunk.total_uncompressed_size, chunk.num_values * cell))
 
 
 def _size_when_read(column: Any) -> int:
