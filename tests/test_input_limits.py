@@ -387,9 +387,48 @@ def test_values_of_python_follow_the_rule_for_ids(bad) -> None:
         lambda: rs.Qrels.of({bad: {"d": 1}}),
         lambda: rs.Qrels.of({"q": {bad: 1}}),
         lambda: rs.evaluate({bad: {"d": 1}}, {bad: ["d"]}, depths=[1]),
+        lambda: evaluated(corpus_size={"q": 9, bad: 9}),
+        lambda: evaluated(bootstrap=rs.Bootstrap(clusters={"q": "c", bad: "c"})),
+        lambda: evaluated(weights={"q": 1, bad: 1}),
+        lambda: evaluated(groups={"d": "g", bad: "g"}),
+        lambda: evaluated(groups={"d": bad}),
     ):
-        with pytest.raises(rs.InputError, match="id"):
+        with pytest.raises(rs.InputError, match=" id "):
             make()
+
+
+def evaluated(**options: Any) -> rs.Report:
+    return rs.evaluate({"q": {"d": 1}}, {"q": ["d"]}, depths=[1], **options)
+
+
+@pytest.mark.parametrize("missing", [None, "", float("nan")])
+def test_a_query_without_a_cluster_is_not_put_with_the_others(missing) -> None:
+    with pytest.raises(rs.InputError, match="the cluster is missing; give each query one"):
+        evaluated(bootstrap=rs.Bootstrap(clusters={"q": missing}))
+
+
+@pytest.mark.parametrize(
+    ("option", "rows", "said"),
+    [
+        ("--clusters", [("q", "a"), ("q", "b")], "t.jsonl:2: query 'q' has the cluster b, and a before: keep one"),
+        ("--clusters", [("q", "a"), ("r", None)], "t.jsonl:2: the cluster id is empty; give another id"),
+        ("--corpus-size", [("q", 7), ("q", 8)], "t.jsonl:2: query 'q' has the corpus size 8, and 7 before: keep one"),
+    ],
+)
+def test_a_table_with_two_values_or_none_for_a_query_is_refused(tmp_path, monkeypatch, option, rows, said) -> None:
+    monkeypatch.chdir(tmp_path)
+    column = option.removeprefix("--").removesuffix("s").replace("-", "_")
+    Path("t.jsonl").write_text(objects(*({"query_id": query, column: value} for query, value in rows)))
+    Path("l").write_text("q 0 d 1\n")
+    Path("r").write_text("q Q0 d 1 1 t\n")
+    done = CliRunner().invoke(app, ["evaluate", "--qrels", "l", "--run", "r", option, "t.jsonl"])
+    assert str(done.exception) == said
+
+
+def test_a_frame_with_two_corpus_sizes_for_a_query_is_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(rs.InputError, match="corpus_size frame: query 'q' has 9 and 8: keep one of them"):
+        evaluated(corpus_size=pandas.DataFrame({"query_id": ["q", "q"], "corpus_size": [9, 8]}))
 
 
 def test_a_trace_of_what_a_user_typed_is_read_whatever_it_holds(tmp_path) -> None:

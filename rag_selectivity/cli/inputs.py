@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
@@ -13,6 +13,7 @@ from rag_selectivity.errors import InputError
 if TYPE_CHECKING:
     import typer
 
+V = TypeVar("V")
 #: As `rag_selectivity.io.opening` has it, which is imported where files are read.
 STANDARD_INPUT = Path("-")
 
@@ -215,10 +216,9 @@ def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
             raise InputError(f"--corpus-size {text!r} is neither a whole number nor a file") from None
     from rag_selectivity.data.columns import SIZE_NAMES, whole_count
 
-    return {
-        query: whole_count(size, f"{where}: the corpus size")
-        for where, query, size in _of_queries(path, SIZE_NAMES, "corpus size")
-    }
+    return _of_queries(
+        path, SIZE_NAMES, "corpus size", lambda size, where: whole_count(size, f"{where}: the corpus size")
+    )
 
 
 # -- small tables -----------------------------------------------------------------------------------------
@@ -273,17 +273,24 @@ def clusters_of(path: Path | None) -> dict[str, str] | None:
     if path is None:
         return None
     from rag_selectivity.data.columns import CLUSTER_NAMES
+    from rag_selectivity.data.forms import AS_THEY_ARE
 
-    return {query: str(cluster) for _, query, cluster in _of_queries(path, CLUSTER_NAMES, "cluster")}
+    return _of_queries(
+        path, CLUSTER_NAMES, "cluster", lambda cluster, where: AS_THEY_ARE.of_cell(cluster, where, "cluster")
+    )
 
 
-def _of_queries(path: Path, names: Sequence[str], what: str) -> Iterator[tuple[str, str, Any]]:
-    """(file and line, query, value) of each row; `names` are those that the column of the values may have."""
+def _of_queries(path: Path, names: Sequence[str], what: str, checked: Callable[[Any, str], V]) -> dict[str, V]:
+    """{query: value} of a table; `names` are those that the column of the values may have."""
     from rag_selectivity.data.columns import QUERY_NAMES, find_column
     from rag_selectivity.data.forms import AS_THEY_ARE
     from rag_selectivity.io.reading import read_records
 
+    found: dict[str, V] = {}
     for line, row in read_records(path):
         where = f"{path}:{line}"
         query = AS_THEY_ARE.of_cell(row[find_column(list(row), QUERY_NAMES, "query", where)], where, "query")
-        yield where, query, row[find_column(list(row), names, what, where)]
+        value = checked(row[find_column(list(row), names, what, where)], where)
+        if found.setdefault(query, value) != value:
+            raise InputError(f"{where}: query {query!r} has the {what} {value}, and {found[query]} before: keep one")
+    return found

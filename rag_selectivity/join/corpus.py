@@ -89,14 +89,21 @@ def corpus_size_of(given: Any, form: IdForm = AS_THEY_ARE) -> int | dict[str, An
         names = column_names(given)
         queries = column_values(given, find_column(names, QUERY_NAMES, "query", "corpus_size frame"))
         sizes = column_values(given, find_column(names, SIZE_NAMES, "corpus size", "corpus_size frame"))
-        ids = [AS_THEY_ARE.of_cell(query, "corpus_size frame", "query") for query in queries]
-        given = dict(zip(ids, sizes, strict=True))
+        return _by_query(zip(queries, sizes, strict=True), "corpus_size frame", form)
     if isinstance(given, Mapping):
-        sizes_as_given = {str(query): size for query, size in given.items()}
-        if not form.changes_ids:
-            return sizes_as_given
-        return {**{form(query): size for query, size in sizes_as_given.items()}, **sizes_as_given}
+        return _by_query(given.items(), "corpus_size", form)
     return whole_count(given, "corpus_size")
+
+
+def _by_query(rows: Iterable[tuple[Any, Any]], where: str, form: IdForm) -> dict[str, Any]:
+    sizes_as_given: dict[str, Any] = {}
+    for query, size in rows:
+        name = AS_THEY_ARE.of_cell(query, where, "query")
+        if sizes_as_given.setdefault(name, size) != size:
+            raise InputError(f"{where}: query {name!r} has {sizes_as_given[name]} and {size}: keep one of them")
+    if not form.changes_ids:
+        return sizes_as_given
+    return {**{form(query): size for query, size in sizes_as_given.items()}, **sizes_as_given}
 
 
 def size_with_counts(

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.cells import is_missing
+from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.query_weights import effective_size
 from rag_selectivity.errors import InputError, examples
@@ -213,7 +215,10 @@ class Bootstrap:
         """The number of each query's cluster; None where every query is its own."""
         if self.clusters is None:
             return None
-        group_of = {str(query): group for query, group in self.clusters.items()}
+        group_of = {AS_THEY_ARE.of_cell(query, "clusters", "query"): group for query, group in self.clusters.items()}
+        without = [query for query, group in group_of.items() if is_missing(group)]
+        if without:
+            raise InputError(f"clusters: {examples(without)}: the cluster is missing; give each query one")
         absent = [query for query in queries if query not in group_of]
         if absent:
             raise InputError(f"clusters: {len(absent)} of the {len(queries)} queries have none ({examples(absent)})")
