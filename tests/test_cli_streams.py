@@ -417,6 +417,18 @@ def test_a_closed_standard_input_is_named_where_it_is_read() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "error: -: cannot be read (Bad file descriptor)\n")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_named_pipe_is_refused_with_what_to_give_in_its_place() -> None:
+    os.mkfifo("pipe.trec")
+    with subprocess.Popen(["sh", "-c", "cat qrels.trec > pipe.trec"]):
+        code, printed, said = run(*EVALUATE.replace("qrels.trec", "pipe.trec").split())
+    assert (code, printed) == (2, "")
+    assert said == (
+        "pipe.trec: a pipe cannot be read from its beginning again; give - and pipe it into standard input, or write "
+        "it to a file first"
+    )
+
+
 def test_a_pipe_is_no_label_store() -> None:
     os.mkfifo("pipe.db")
     for words in ("store info pipe.db", "store import pipe.db human.qrels --annotator ada"):

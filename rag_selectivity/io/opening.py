@@ -74,6 +74,11 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: there is no such file") from None
     except (zlib.error, EOFError) as error:
         raise InputError(f"{path}: the gzip data is damaged ({error}); copy it again from where it came") from None
+    except io.UnsupportedOperation:
+        raise InputError(
+            f"{path}: a pipe cannot be read from its beginning again; give - and pipe it into standard input, or write "
+            f"it to a file first"
+        ) from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
 
