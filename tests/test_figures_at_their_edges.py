@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from dataclasses import replace
@@ -9,18 +10,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, special, stats
 from scipy.stats import binomtest
 
 import rag_selectivity as rs
-from rag_selectivity.measures import Outcome
+from rag_selectivity.measures import BoR, Outcome
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.hypergeometric import random_success
-from rag_selectivity.statistics import correlation, rank_correlation, sign_share, two_arms
+from rag_selectivity.measures.rarity import rarity_weights
+from rag_selectivity.statistics import correlation, rank_correlation, score, sign_share, two_arms
 from rag_selectivity.statistics.agreement import agreement, alpha_of_annotators
-from rag_selectivity.statistics.always_valid import BetEvidence, Blocks
+from rag_selectivity.statistics.always_valid import BetEvidence, Blocks, log_gamma_mixture
 from rag_selectivity.statistics.behind_best import behind_best
-from rag_selectivity.statistics.bootstrap import estimand_of
+from rag_selectivity.statistics.bootstrap import _of_few_successes, estimand_of
+from rag_selectivity.statistics.choosing import out_of_fold
 from rag_selectivity.statistics.completion import _with_mean
 from rag_selectivity.statistics.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
 from rag_selectivity.statistics.exact import weighted_rate
@@ -29,6 +32,7 @@ from rag_selectivity.statistics.log_histogram import LogHistogram
 from rag_selectivity.statistics.paired import Pair
 from rag_selectivity.statistics.placebos import _weighted
 from rag_selectivity.statistics.poisson import _COUNTS
+from rag_selectivity.statistics.share_of_lift import share_of_lift
 from rag_selectivity.statistics.two_arms import ArmMoments
 from rag_selectivity.statistics.unpaired import unpaired_difference
 
@@ -329,3 +333,80 @@ def test_arms_without_any_spread_do_not_differ() -> None:
     found = unpaired_difference(one, other)
     assert (found.value[0], found.p[0]) == (0.0, 1.0)
     assert found.low[0] < 0 < found.high[0]
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_of_many_queries_the_share_of_a_lift_has_the_ends_of_the_delta_method(level) -> None:
+    rng = np.random.default_rng(11)
+    without, reached, ideal = (rng.random((3, 3000)) < np.array([[0.2], [0.5], [0.9]])).astype(float)
+    found = share_of_lift(reached, without, ideal, (0.0, 1.0), level=level)
+    rest = reached - without - found.value * (ideal - without)
+    reach = stats.norm.ppf((1 + level) / 2) * rest.std() / math.sqrt(3000) / (ideal - without).mean()
+    assert (found.high - found.value, found.value - found.low) == pytest.approx((reach, reach), rel=0.1)
+
+
+def test_rates_of_arms_of_other_sizes_have_the_ends_of_miettinen_and_nurminen() -> None:
+    one, other = (
+        Outcome((np.repeat([1.0, 0.0], counts)[:, None],), "", MEAN, bounds=(0, 1)) for counts in ((8, 12), (3, 47))
+    )
+    found = unpaired_difference(one, other)
+    low, high = score.unpaired_difference(8, 20, 3, 50, 0.95)
+    assert (found.low[0], found.high[0]) == pytest.approx((float(low), float(high)), rel=1e-9)
+
+
+def test_a_run_without_queries_is_no_run_of_a_correlation_of_means() -> None:
+    rng = np.random.default_rng(12)
+    runs = [correlation.Series(rng.random(20) + i, rng.random(20) + i, np.arange(20)) for i in range(5)]
+    none = correlation.Series(np.empty(0), np.empty(0), np.empty(0, np.int64))
+    alone, beside = (correlation.correlated_means(some, draws=50, seed=1) for some in (runs, [*runs, none]))
+    assert beside["pearson"].value == alone["pearson"].value
+    assert not math.isnan(alone["pearson"].value)
+
+
+def test_bits_of_many_weighted_successes_and_failures_keep_their_ends() -> None:
+    success = np.arange(80) % 2.0
+    chance = np.full((80, 1), 0.01)
+    outcome = Outcome(
+        (success[:, None], chance, 1 - chance), "", BoR.aggregate, (0.0, 7.0), weights=1 + np.arange(80.0) % 3
+    )
+    assert np.isnan(_of_few_successes(outcome, 0.025)).all()
+
+
+@pytest.mark.parametrize(("surplus", "spread"), [(-4.5, 3.0), (-4.2, 3.0), (2.0, 3.0)])
+def test_the_mixture_of_bets_is_its_integral(surplus, spread) -> None:
+    rho = 2.0
+    scale = rho**rho / (special.gamma(rho) * special.gammainc(rho, rho))
+
+    def bet(part: float) -> float:
+        left = 1 - part
+        density = scale * math.exp(-rho * left) * left ** (rho - 1)
+        return density * math.exp(part * surplus + (math.log(left) + part) * spread)
+
+    expected = math.log(integrate.quad(bet, 0, 1)[0])
+    assert log_gamma_mixture(surplus, spread, rho) == pytest.approx(expected, abs=1e-7)
+
+
+def test_two_folds_are_enough_to_choose_a_column_on_the_other() -> None:
+    rng = np.random.default_rng(13)
+    scores = rng.random(40)
+    values = np.stack([rng.random(40), scores + rng.normal(0, 0.1, 40)], axis=1)
+    units = np.arange(40)
+    (predicted,) = out_of_fold([(values, scores, units)], [units[:20], units[20:]])
+    assert predicted.tolist() == stats.rankdata(values[:, 1]).tolist()
+
+
+def test_where_no_passage_has_the_highest_grade_the_weights_are_the_fallback() -> None:
+    assert rarity_weights(np.array([[3, 1, 2, 4, 0]])).tolist() == [[0.0, 0.0, 0.2, 1.0, 1.0]]
+
+
+def test_the_average_precision_of_a_random_draw_is_that_of_all_orders() -> None:
+    """AP of lists of 3 of 5 passages, of which two are relevant, under all orders."""
+    labels = {"q": {"a": 1, "b": 1, "c": 0, "d": 0, "e": 0}}
+    found = rs.evaluate(
+        labels, {"r": {"q": ["a", "c", "b"]}}, corpus_size=5, measures=["AP@3"], depths=None, scale="trec"
+    )
+    every = []
+    for order in itertools.permutations("abcde"):
+        hits = [name in "ab" for name in order[:3]]
+        every.append(Fraction(sum(Fraction(sum(hits[: i + 1]), i + 1) for i in range(3) if hits[i]), 2))
+    assert found["AP@3"].placebo == pytest.approx(float(sum(every) / len(every)), abs=1e-12)
