@@ -157,7 +157,7 @@ class Tally:
         self.longest = max(self.longest, int(judged.returned.max(initial=0)))
         if judged.corpus_size is not None and len(judged.corpus_size):
             self.size = joint_range(self.size, (int(judged.corpus_size.min()), int(judged.corpus_size.max())))
-        self._clipped += [judged.clipped_at(k) for k in self._ranks.tolist()]
+        self._clipped += np.array([judged.clipped_at(k) for k in self._ranks.tolist()], np.int64)
         self._complain(unjudged)
 
     def _complain(self, unjudged: Mapping[int, str]) -> None:
