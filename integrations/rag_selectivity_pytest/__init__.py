@@ -119,10 +119,11 @@ class Retrievals:
             raise InputError("no retrieval was recorded: call record(query, ids) in the tests before")
         known = Labels.of(labels, grade_map=grade_map, scale=scale)
         named = dict(zip(numbered_queries(query for query, _ in self.recorded), self.recorded, strict=True))
-        found = ((key, known.of_query(query)) for key, (query, _) in named.items())
-        graded = {key: grades for key, grades in found if grades is not None}
+        found = ((query, known.of_query(query)) for query, _ in self.recorded)
+        graded = {query: grades for query, grades in found if grades is not None}
+        labelled = {key: query for key, (query, _) in named.items() if query in graded}
         runs = {"retriever": {key: passages for key, (_, passages) in named.items()}}
-        return evaluate(known.judgments(graded), runs, scale=known.scale, **options)
+        return evaluate(known.judgments(graded).under(labelled), runs, scale=known.scale, **options)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,9 @@ class Qrels(LabelSource):
         The same as they were given, if these were distinct texts, by query, and no grade was below zero.
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
+    unjudged : Qrels or None
+        The pairs whose grade was below zero, with grade 0 and the same `queries`; a judgment of a pair goes before.
+        Passages of the pool that nobody judged: to all but infAP they are as unjudged as any other. None without them.
     remarks : {code: count}
         What was noticed when they were read; `rag_selectivity.data.remarks` lists the codes.
     form : IdForm
@@ -92,6 +95,7 @@ class Qrels(LabelSource):
             raise InputError(f"{source or 'qrels'}: a query id is empty")
 
         self.repeated = self.negative = 0
+        self.unjudged: Qrels | None = None
         self.query: IntArray = query.astype(np.int64)
         self.grade: IntArray = grade.astype(np.int64)
         self.texts: list[str] | None = None if isinstance(passages, IdColumn) else passages
@@ -104,6 +108,9 @@ class Qrels(LabelSource):
         if self.texts is None:
             judged_rows = np.flatnonzero(grade >= 0)
             self.negative = len(grade) - len(judged_rows)
+            if self.negative:
+                below = np.flatnonzero(grade < 0)
+                self.unjudged = Qrels(self.queries, query[below], self.passages.take(below), np.zeros_like(below))
             self._keep(judged_rows[np.argsort(query[judged_rows], kind="stable")])
             self._indexed()
 
@@ -253,7 +260,10 @@ class Qrels(LabelSource):
         if passage is not None:
             names_of_rows = map(tuple(names).__getitem__, query.tolist())
             passages = IdColumn.from_strings(list(map(passage, names_of_rows, passages)))
-        return self._derived(tuple(names), query, rows, passages)
+        result = self._derived(tuple(names), query, rows, passages)
+        if self.unjudged is not None:
+            result.unjudged = self.unjudged.under(names, passage)
+        return result
 
     def inherit(self, documents: Any) -> Qrels:
         """The judgments of chunks: every chunk of a judged document has the grade of its document.
@@ -272,19 +282,23 @@ class Qrels(LabelSource):
         {'q1': {'d1#0': 5, 'd1#1': 5, 'd2#0': 1}}
         """
         chunks_of = chunks_by_document(documents)
-        judged = list(self.passages)
-        absent = sorted({name for name in judged if name not in chunks_of})
+        absent = sorted({name for name in self.passages if name not in chunks_of})
         if absent:
             raise InputError(
                 f"{len(absent)} judged documents have no chunk ({examples(absent[:3])}): add their chunks, or leave "
                 f"out the labels of documents that the index lacks"
             )
-        count = np.array([len(chunks_of[name]) for name in judged], np.int64)
-        rows = np.repeat(np.arange(len(self.query)), count)
-        chunks = IdColumn.from_strings([chunk for name in judged for chunk in chunks_of[name]])
-        result = self._derived(self.queries, self.query[rows], rows, chunks)
+        result = self._of_chunks(chunks_of)
         result.repeated, result.negative = self.repeated, self.negative
+        if self.unjudged is not None:
+            result.unjudged = self.unjudged._of_chunks(chunks_of)
         return result
+
+    def _of_chunks(self, chunks_of: Mapping[str, Sequence[str]]) -> Qrels:
+        of_rows = [chunks_of.get(name, ()) for name in self.passages]
+        rows = np.repeat(np.arange(len(of_rows)), np.array([len(chunks) for chunks in of_rows], np.int64))
+        chunks = IdColumn.from_strings(list(chain.from_iterable(of_rows)))
+        return self._derived(self.queries, self.query[rows], rows, chunks)
 
     def in_form(self, form: IdForm) -> Qrels:
         """The same judgments with all ids in a form.
@@ -306,13 +320,15 @@ class Qrels(LabelSource):
         result.form = form
         result.repeated += self.repeated
         result.negative = self.negative
+        if self.unjudged is not None:
+            result.unjudged = self.unjudged.in_form(form)
         return result
 
     def only(self, rows: NDArray[np.bool_]) -> Qrels:
         """Some of the judgments, bool[judgments]; all queries stay."""
         kept = np.flatnonzero(rows)
         result = self._derived(self.queries, self.query[kept], kept, self.passages.take(kept))
-        result.repeated, result.negative = self.repeated, self.negative
+        result.repeated, result.negative, result.unjudged = self.repeated, self.negative, self.unjudged
         return result
 
     def _derived(
@@ -428,7 +444,18 @@ class Qrels(LabelSource):
         result = self._derived(self.queries, self.query, np.arange(len(self.query)), passages, grades)
         result.scale = scale
         result.repeated, result.negative = self.repeated, self.negative + result.negative
+        if self.unjudged is not None:
+            result.unjudged = self.unjudged if result.unjudged is None else self.unjudged._and(result.unjudged)
         return result
+
+    def _and(self, other: Qrels) -> Qrels:
+        """The pairs of both, which have the same queries and one grade."""
+        return Qrels(
+            self.queries,
+            np.concatenate([self.query, other.query]),
+            IdColumn.concatenate([self.passages, other.passages]),
+            np.concatenate([self.grade, other.grade]),
+        )
 
     def check_scale(self, scale: Scale) -> None:
         """Refuse a grade that is not on the scale; the error says where it is and what to do."""

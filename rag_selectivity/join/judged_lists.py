@@ -22,8 +22,8 @@ from rag_selectivity.join.sampled_ids import SampledIds, unshared
 class JudgedLists:
     """What a run's lists give with the judgments.
 
-    List lengths by the qrels' queries (−1: not in the run), hits in order, facts that the lists alone give, and the
-    judgments and ranks of the controls that are listed.
+    List lengths by the qrels' queries (−1: not in the run), hits in order, facts that the lists alone give, the
+    judgments and ranks of the controls that are listed, and the passages that `Qrels.unjudged` names, as hits.
     """
 
     returned: IntArray
@@ -31,6 +31,7 @@ class JudgedLists:
     duplicates: int
     facts: JoinFacts
     controls: tuple[IntArray, IntArray]
+    unjudged: Hits | None = None
 
     @property
     def not_in_qrels(self) -> int:

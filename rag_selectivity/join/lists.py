@@ -62,6 +62,7 @@ def _judge_parts(
     returned = np.full(len(qrels), -1, np.int64)
     none = np.empty(0, np.int64)
     collected = [Hits(none, none, none, np.empty(0, bool), none)]
+    unjudged = collected[:]
     listed_controls = [(none, none)]
     labels = qrels.counts() if controls is None else np.bincount(qrels.query[~controls], minlength=len(qrels))
     sampler = None if form.exact else IdSampler(qrels)
@@ -77,6 +78,8 @@ def _judge_parts(
         listed_controls.append(judged.controls)
         returned[position[inside]] = judged.lengths[inside]
         collected.append(judged.hits)
+        if judged.unjudged is not None:
+            unjudged.append(judged.unjudged)
         duplicates += len(copies)
         if sampler is not None:
             sampler.add(part, position, policy)
@@ -95,10 +98,22 @@ def _judge_parts(
             facts += facts_of_unknown([part.queries[i] for i in np.flatnonzero(~inside).tolist()], form)
     if sampler is not None:
         facts += JoinFacts(sampled=sampler.sampled())
-    columns = [np.concatenate([getattr(part, column) for part in collected]) for column in Hits.__slots__]
-    order = np.lexsort((columns[1], columns[0]))
     judgments, ranks = (np.concatenate(column) for column in zip(*listed_controls, strict=True))
-    return JudgedLists(returned, Hits(*(column[order] for column in columns)), duplicates, facts, (judgments, ranks))
+    return JudgedLists(
+        returned,
+        _in_order(collected),
+        duplicates,
+        facts,
+        (judgments, ranks),
+        None if qrels.unjudged is None else _in_order(unjudged),
+    )
+
+
+def _in_order(parts: list[Hits]) -> Hits:
+    """The hits of all parts, by query and rank."""
+    columns = [np.concatenate([getattr(part, column) for part in parts]) for column in Hits.__slots__]
+    order = np.lexsort((columns[1], columns[0]))
+    return Hits(*(column[order] for column in columns))
 
 
 def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, name: str, form: IdForm) -> None:
@@ -165,7 +180,8 @@ class _JudgedPart:
 
     `part` is the part itself, or the same lists in rank order if they had to be put in order; `order` is its order. Of
     each of the part's queries the list length; `copies` are rows with a passage that is earlier in its list; `on_top`
-    counts the hits in the first rows, before any are dropped; `controls` are judgments and ranks of listed controls.
+    counts the hits in the first rows, before any are dropped; `controls` are judgments and ranks of listed controls;
+    `unjudged` are the passages that `Qrels.unjudged` names.
     """
 
     part: Run
@@ -175,6 +191,7 @@ class _JudgedPart:
     copies: IntArray
     on_top: int
     controls: tuple[IntArray, IntArray]
+    unjudged: Hits | None
 
 
 def _judge_part(
@@ -191,11 +208,18 @@ def _judge_part(
     keys = pair_keys(position, part.passages, part.lengths)
     copies = _copies(keys, query, part)
     order = ListOrder(part, policy)
-    rows, judgments = qrels.lookup(keys, query, part.passages, among=position[position >= 0])
-    local = np.searchsorted(part.offsets, rows, "right") - 1
-    rank: IntArray | None = rows - part.offsets[local] + 1
+    among = position[position >= 0]
+    rows, judgments = qrels.lookup(keys, query, part.passages, among=among)
+    asked, marked = rows, None
+    if qrels.unjudged is not None:
+        labelled = rows if controls is None else rows[~controls[judgments]]
+        marked, _ = qrels.unjudged.lookup(keys, query, part.passages, among=among)
+        marked = np.setdiff1d(marked, np.concatenate([labelled, copies]))
+        asked = np.concatenate([rows, marked])
+    local = np.searchsorted(part.offsets, asked, "right") - 1
+    rank: IntArray | None = asked - part.offsets[local] + 1
     if not in_order:
-        rank = None if len(copies) or policy.unjudged == "condense" else order.ranks(rows)
+        rank = None if len(copies) or policy.unjudged == "condense" else order.ranks(asked)
     if rank is None:
         return _judge_part(qrels, part.ordered(policy), position, policy, name, controls, in_order=True)
     if len(copies) and policy.duplicates == "error":
@@ -204,6 +228,10 @@ def _judge_part(
             f"{name}: query {qrels.queries[query[row]]!r} lists passage {part.passages[row]!r} more than once, "
             f'and the policy is duplicates="error": remove the repeats, or give another policy'
         )
+    unjudged = None
+    if marked is not None:
+        unjudged = _unjudged(part, query, marked, rank[len(rows) :], copies, policy)
+        rank, local = rank[: len(rows)], local[: len(rows)]
     listed = np.empty(0, np.int64), np.empty(0, np.int64)
     if controls is not None:
         drawn = controls[judgments]
@@ -213,9 +241,9 @@ def _judge_part(
     on_top = int((rank <= TOP).sum())
     lengths = part.lengths
     if policy.duplicates == "drop" and len(copies):
-        dropped_before = np.searchsorted(copies, rows) - np.searchsorted(copies, part.offsets[local])
+        rank = rank - _before(copies, rows, part)
         keep = ~repeated
-        rows, judgments, rank, local = rows[keep], judgments[keep], (rank - dropped_before)[keep], local[keep]
+        rows, judgments, rank, local = rows[keep], judgments[keep], rank[keep], local[keep]
         of_copies = np.searchsorted(part.offsets, copies, "right") - 1
         lengths = lengths - np.bincount(of_copies, minlength=len(lengths))
         repeated = np.zeros(len(rows), bool)
@@ -223,7 +251,23 @@ def _judge_part(
         lengths = np.bincount(local, minlength=len(lengths))
         rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local] + 1
     hits = Hits(query[rows], rank, qrels.grades_of(judgments), repeated, judgments)
-    return _JudgedPart(part, order, lengths, hits, copies, on_top, listed)
+    return _JudgedPart(part, order, lengths, hits, copies, on_top, listed, unjudged)
+
+
+def _unjudged(part: Run, query: IntArray, rows: IntArray, rank: IntArray, copies: IntArray, policy: Policy) -> Hits:
+    """The passages of the pool that nobody judged, as the policy leaves them in the lists."""
+    if policy.unjudged == "condense":
+        rows, rank = rows[:0], rank[:0]
+    elif policy.duplicates == "drop":
+        rank = rank - _before(copies, rows, part)
+    nothing = np.zeros(len(rows), np.int64)
+    return Hits(query[rows], rank, nothing, nothing.astype(bool), nothing)
+
+
+def _before(copies: IntArray, rows: IntArray, part: Run) -> IntArray:
+    """How many copies stand before each of some rows in its list."""
+    starts = part.offsets[np.searchsorted(part.offsets, rows, "right") - 1]
+    return np.searchsorted(copies, rows) - np.searchsorted(copies, starts)
 
 
 def _copies(keys: NDArray[np.uint64], query: IntArray, part: Run) -> IntArray:

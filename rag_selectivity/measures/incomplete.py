@@ -12,7 +12,6 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.join.judged_run import Hits, JudgedRun
 from rag_selectivity.measures.base import FloatArray, Outcome, register_measure
 from rag_selectivity.measures.classic import WholeListMeasure
-from rag_selectivity.measures.refusal import Refusal
 
 _NEVER = "no query returned anything"
 #: Smooths the precision above a passage, as in trec_eval.
@@ -41,14 +40,11 @@ class _Incomplete(WholeListMeasure):
         figures = self._of_hits(judged, at, relevant_above[found], others_above[found])
         total = np.bincount(at.query, figures, minlength=len(judged))
         values = total / np.maximum(judged.relevant(self.rel), 1)
-        return Outcome((values[:, None],), _NEVER, refused=self._refused(judged))
+        return Outcome((values[:, None],), _NEVER)
 
     @abstractmethod
     def _of_hits(self, judged: JudgedRun, hits: Hits, relevant: IntArray, others: IntArray) -> FloatArray:
         """The figure of each relevant hit, from how many relevant and other judged passages stand above it."""
-
-    def _refused(self, judged: JudgedRun) -> Refusal | None:
-        return None
 
 
 @register_measure
@@ -86,32 +82,38 @@ class InfAP(_Incomplete):
 
     The precision above a relevant passage is estimated by that of the judged passages above it. infAP in trec_eval.
 
-    trec_eval tells passages of the pool that were not judged, which its qrels mark with −1, from passages outside it,
-    which count as not relevant. Labels below 0 are left out here, so the measure is undefined for qrels that have some.
+    Labels below 0 mark passages of the pool that were not judged: they are in the share of the pool above, and not in
+    its precision. Any other passage without a label is outside the pool, and counts as not relevant.
 
-    Formula: (1/R)·Σ (1/i + ((i − 1)/i)·(n/(i − 1))·((p + ε)/(n + 2ε))) over the ranks i of relevant passages, p
-    relevant of n judged ones above, ε = .00001
+    Formula: (1/R)·Σ (1/i + ((i − 1)/i)·((n + u)/(i − 1))·((p + ε)/(n + 2ε))) over the ranks i of relevant passages, p
+    relevant of n judged ones above, u with a label below 0 above, ε = .00001
     Range: 0–1; higher is better.
-    NaN: for every query, if the qrels have judgments below 0.
+    NaN: never.
     Edge cases: 0 for a query without a relevant passage.
     Source: trec_eval; Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments (2006).
     """
 
     name: ClassVar[str] = "infAP"
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    formula: ClassVar[str] = "mean over the R relevant of 1/i + (n/i)·(p + ε)/(n + 2ε), p of n judged above i relevant"
+    formula: ClassVar[str] = (
+        "mean over the R relevant of 1/i + ((n + u)/i)·(p + ε)/(n + 2ε), p of n judged above i relevant, u below 0"
+    )
     example: ClassVar[str] = "relevant, not, relevant; two relevant: infAP = (1 + (1/3 + (2/3)·(1/2)))/2 = 0.8333"
+
+    reads_below_zero: ClassVar[bool] = True
 
     def _of_hits(self, judged: JudgedRun, hits: Hits, relevant: IntArray, others: IntArray) -> FloatArray:
         above = relevant + others
         share = (relevant + _EPSILON) / (above + 2 * _EPSILON)
-        figures: FloatArray = 1 / hits.rank + above / hits.rank * share
+        of_pool = above if judged.unjudged is None else above + _unjudged_above(judged.unjudged, hits)
+        figures: FloatArray = 1 / hits.rank + of_pool / hits.rank * share
         return figures
 
-    def _refused(self, judged: JudgedRun) -> Refusal | None:
-        below = judged.coverage.negative_judgments
-        what = (
-            "judgments are below 0: trec_eval's infAP takes them as passages of the pool that were not judged, and "
-            "their ranks are not known here"
-        )
-        return Refusal(below, what) if below else None
+
+def _unjudged_above(unjudged: Hits, hits: Hits) -> IntArray:
+    """How many of the unjudged passages of the pool stand above each of the hits."""
+    width = 1 + int(max(unjudged.rank.max(initial=0), hits.rank.max(initial=0)))
+    places = unjudged.query * width + unjudged.rank
+    start, stop = hits.query * width, hits.query * width + hits.rank
+    above: IntArray = np.searchsorted(places, stop) - np.searchsorted(places, start)
+    return above
