@@ -57,13 +57,17 @@ def refused(folder, *arguments: str) -> str:
     return done.stderr
 
 
+#: Without the second in which it was packed, which would be in the name of the test.
+_PACKED_TWICE = gzip.compress(gzip.compress(b"q1 0 a 3\r", mtime=0), mtime=0)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("mac.csv", b"query_id,passage_id,grade\rq1,a,3\rq1,b,2\r", "mac.csv:1: a carriage return stands outside"),
         ("mac.qrels", b"q1 0 a 3\rq1 0 b 2\r", "mac.qrels: its lines end in carriage returns alone"),
         ("one.qrels", b"q1 0 a\rb 3\n", "one.qrels:1: query 'q1', passage 'a': grade 'b' is not a whole number"),
-        ("twice.qrels.gz", gzip.compress(gzip.compress(b"q1 0 a 3\r", mtime=0), mtime=0), "twice.qrels.gz:1: this line is not UTF-8"),
+        ("twice.qrels.gz", _PACKED_TWICE, "twice.qrels.gz:1: this line is not UTF-8"),
     ],
 )
 def test_a_file_of_labels_with_carriage_returns_is_refused_as_by_its_reader(folder, name, content, message) -> None:
