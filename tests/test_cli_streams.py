@@ -359,7 +359,7 @@ def test_what_is_written_into_is_no_file_that_is_read() -> None:
     [
         ("", "--output is an empty name: give a path"),
         ("new/", "new/: cannot be written (Is a directory); it is a folder: name a file"),
-        ("/dev/fd/77", "/dev/fd/77: cannot be written (Bad file descriptor); no file is open there: open it first"),
+        ("/dev/fd/77", "/dev/fd/77: cannot be written (Bad file descriptor); no file is open there: open one"),
     ],
 )
 def test_a_place_that_is_no_file_is_refused_by_what_it_is(target, said) -> None:

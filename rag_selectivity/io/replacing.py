@@ -295,7 +295,7 @@ def mend_of(path: str | Path, error: OSError) -> str:
 
 _MENDS = {
     errno.EISDIR: "it is a folder: name a file",
-    errno.EBADF: "no file is open there: open it first, as in 3>results.txt of a shell, or name a file",
+    errno.EBADF: "no file is open there: open one in the shell, as in >results.txt or 3>results.txt, or name a file",
     errno.ENOTDIR: "a part of its path is a file: name another place",
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "name a place where you may write"),
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space there, or name another place"),
