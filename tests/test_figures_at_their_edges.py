@@ -14,21 +14,24 @@ from scipy import integrate, special, stats
 from scipy.stats import binomtest
 
 import rag_selectivity as rs
-from rag_selectivity.measures import BoR, Outcome
+from rag_selectivity.joined import join_runs
+from rag_selectivity.measures import EF, BoR, Outcome
 from rag_selectivity.measures.base import MEAN
+from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.measures.rarity import rarity_weights
-from rag_selectivity.statistics import correlation, rank_correlation, score, sign_share, two_arms
+from rag_selectivity.statistics import controls, correlation, rank_correlation, score, sign_share, two_arms
 from rag_selectivity.statistics.agreement import agreement, alpha_of_annotators
 from rag_selectivity.statistics.always_valid import BetEvidence, Blocks, log_gamma_mixture
 from rag_selectivity.statistics.behind_best import behind_best
 from rag_selectivity.statistics.bootstrap import _of_few_successes, estimand_of
 from rag_selectivity.statistics.choosing import out_of_fold
-from rag_selectivity.statistics.completion import _with_mean
+from rag_selectivity.statistics.completion import Completion, _with_mean
 from rag_selectivity.statistics.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
 from rag_selectivity.statistics.exact import weighted_rate
 from rag_selectivity.statistics.interval_methods import BCa, Percentile, _mid_quantile
 from rag_selectivity.statistics.log_histogram import LogHistogram
+from rag_selectivity.statistics.next_passages import next_passages
 from rag_selectivity.statistics.paired import Pair
 from rag_selectivity.statistics.placebos import _weighted
 from rag_selectivity.statistics.poisson import _COUNTS
@@ -410,3 +413,76 @@ def test_the_average_precision_of_a_random_draw_is_that_of_all_orders() -> None:
         hits = [name in "ab" for name in order[:3]]
         every.append(Fraction(sum(Fraction(sum(hits[: i + 1]), i + 1) for i in range(3) if hits[i]), 2))
     assert found["AP@3"].placebo == pytest.approx(float(sum(every) / len(every)), abs=1e-12)
+
+
+@pytest.mark.parametrize("below", [0.35, 0.4, 0.5, 0.6])
+def test_the_bias_of_a_correlation_is_how_far_its_draws_lie_on_one_side(below) -> None:
+    drawn = np.repeat([0.1, 0.3, 0.5], [round(1000 * (below - 0.1)), 200, round(1000 * (0.9 - below))])
+    found = correlation.Distribution(0.3, drawn, np.zeros(1000), 30.0)
+    assert found._bias == pytest.approx(stats.norm.ppf(below), abs=1e-12)
+
+
+def test_enrichment_on_other_queries_has_ends_as_far_as_its_variance_says() -> None:
+    rng = np.random.default_rng(14)
+    arms, outcomes = [], []
+    for rate, size in ((0.5, 60), (0.4, 80)):
+        success, chance = (rng.random(size) < rate).astype(float), rng.uniform(0.005, 0.015, size)
+        parts = tuple(part[:, None] for part in (success, chance, 1 - chance))
+        outcomes.append(Outcome(parts, "", EF.aggregate, (0, math.inf)))
+        ratio = success.mean() / chance.mean()
+        arms.append((ratio, ((success - ratio * chance) / chance.mean()).var() / size))
+    found = unpaired_difference(*outcomes)
+    reach = 1.96 * math.sqrt(arms[0][1] + arms[1][1])
+    assert found.value[0] == pytest.approx(arms[0][0] - arms[1][0])
+    assert (found.high[0] - found.low[0]) / 2 == pytest.approx(reach, rel=0.1)
+
+
+def test_documents_that_are_found_are_no_more_expected() -> None:
+    """Of 20 chunks, 3 are of a and 2 of b: after rank 1 the run lacks b alone, after rank 2 nothing."""
+    judged = join_runs(
+        {"q": {"a": 1, "b": 1}}, {"r": {"q": ["a", "b", "x", "y"]}}, passages_of={"a": 3, "b": 2, "x": 9, "y": 6}
+    ).judged["r"]
+    first, second, last = next_passages(judged, bootstrap=None)
+    assert first.relevant_expected == pytest.approx(5 / 20)
+    assert second.relevant_expected == pytest.approx(2 / 19)
+    assert (last.first, last.relevant_expected) == (3, 0.0)
+
+
+def test_known_labels_of_some_queries_stand_for_what_they_stood_for() -> None:
+    weights = np.array([1.0, 9.0, 2.0, 5.0])
+    parts = {"query": [0, 0, 1, 1], "stratum": [0, 0, 0, 0], "label": [1, 0, 1, -1]}
+    whole = Completion(*map(np.array, parts.values()), np.full((1, 2), 0.25), np.array([0.0, 1.0]), 2, weights)
+    some = whole.over(np.array([True, False]))
+    equal_labels = 10**2 / (1 + 81)
+    np.testing.assert_allclose(some.counts, [[0.9 * equal_labels, 0.1 * equal_labels]])
+
+
+def test_draws_of_many_sizes_are_nearly_those_of_each_size(monkeypatch) -> None:
+    rng = np.random.default_rng(15)
+    n = 200
+    draw = Draw(np.zeros(n), np.ones(n), rng.uniform(5, 300, n), np.zeros(n))
+    graded = Counts(np.full(n, 3), rng.binomial(3, 0.02, n))
+    rates = controls.rate_draws(graded, 400, np.random.default_rng(1))
+    few, _ = controls.chance_draws(draw, graded, rates, np.random.default_rng(2))
+    monkeypatch.setattr(controls, "_GRID", n)
+    each, _ = controls.chance_draws(draw, graded, rates, np.random.default_rng(2))
+    assert few.mean() == pytest.approx(each.mean(), rel=0.01)
+    assert 0.1 < each.mean() < 0.95
+
+
+def test_lambda_that_rests_on_controls_has_the_ends_of_their_rate() -> None:
+    """Ten random passages for each query, of which one in twenty is relevant; the labels hold no relevant one."""
+    queries = [f"q{i}" for i in range(150)]
+    drawn = {q: {f"{q}-{j}": int((10 * i + j) % 20 == 0) for j in range(10)} for i, q in enumerate(queries)}
+    labels = {q: {f"{q}-x": 0} for q in queries}
+    run = {q: [f"{q}-x"] for q in queries}
+    found = rs.evaluate(
+        labels, {"r": run}, corpus_size=10_000, controls=drawn, measures=["lambda"], depths=[10], scale="trec"
+    )["lambda@10"]
+    rate = binomtest(75, 1500).proportion_ci(0.95)
+    assert (found.low, found.high) == pytest.approx((10 * rate.low, 10 * rate.high), rel=0.1)
+
+
+def test_the_figures_of_claims_lie_where_their_definitions_say() -> None:
+    expected = {"SmallestSet": (1.0, 5.0), "SupportingPassages": (1.0, 5.0), "RepeatedClaims": (0.0, 1.0)}
+    assert {name: ClaimMeasure.parse(f"{name}@5").bounds for name in expected} == expected
