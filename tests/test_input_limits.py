@@ -431,6 +431,12 @@ def test_a_frame_with_two_corpus_sizes_for_a_query_is_refused() -> None:
         evaluated(corpus_size=pandas.DataFrame({"query_id": ["q", "q"], "corpus_size": [9, 8]}))
 
 
+@pytest.mark.parametrize("size", [float("nan"), np.array([]), "many", [9]])
+def test_a_corpus_size_that_is_no_number_is_said_to_be_none(size) -> None:
+    with pytest.raises(rs.InputError, match=r"corpus_size of query 'q' is .*; give a whole number"):
+        evaluated(corpus_size={"q": size})
+
+
 def test_a_trace_of_what_a_user_typed_is_read_whatever_it_holds(tmp_path) -> None:
     asked = ["a\0b", "a\ud800b", "plain"]
     writer = TraceWriter(tmp_path / "t.jsonl", texts=True)

@@ -99,8 +99,12 @@ def _by_query(rows: Iterable[tuple[Any, Any]], where: str, form: IdForm) -> dict
     sizes_as_given: dict[str, Any] = {}
     for query, size in rows:
         name = AS_THEY_ARE.of_cell(query, where, "query")
-        if sizes_as_given.setdefault(name, size) != size:
-            raise InputError(f"{where}: query {name!r} has {sizes_as_given[name]} and {size}: keep one of them")
+        if name not in sizes_as_given:
+            sizes_as_given[name] = size
+            continue
+        one, other = (whole_count(each, f"{where}: query {name!r}") for each in (sizes_as_given[name], size))
+        if one != other:
+            raise InputError(f"{where}: query {name!r} has {one} and {other}: keep one of them")
     if not form.changes_ids:
         return sizes_as_given
     return {**{form(query): size for query, size in sizes_as_given.items()}, **sizes_as_given}
