@@ -128,7 +128,7 @@ def _number(value: Any, where: str, query: str) -> float:
         raise InputError(f"{where}: query {query!r} has no weight: give a number, or 0 to leave the query out")
     try:
         number = math.nan if isinstance(value, (bool, np.bool_)) else number_of(value)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         number = math.nan
     if not 0 <= number < math.inf:
         raise InputError(f"{where}: the weight of query {query!r} is {shown(value)}; give a finite number ≥ 0")

@@ -24,6 +24,7 @@ from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.decision.measured_costs import measured_costs
 from rag_selectivity.decision.trade_off import checked_depths
 from rag_selectivity.explain.report import explain
+from rag_selectivity.grading.annotation.answers import checked_grade
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
@@ -479,6 +480,8 @@ def answers_of(**options: Any) -> Any:
         (lambda: list(online.join_records([DRAFT | {"team": {"d1": math.inf}}])), "must be the name of a system"),
         (lambda: list(online.join_records([DRAFT | {"systems": 3}])), "systems must be the names of both"),
         (lambda: list(online.join_records([DRAFT | {"shuffled": math.nan}])), "shuffled must be true or false"),
+        (lambda: answers_of(instructions=NUMBERS), "instructions must be a text, got array"),
+        (lambda: checked_grade(10**400, "sheet.json:1"), "sheet.json:1: the grade must be a whole number from 1 to 5"),
         (lambda: experiment(["a"]), "the name of a metric must be a text"),
         (lambda: experiment(arms=3), "arms must be a list of names"),
         (lambda: experiment(covariate="x"), "covariate must be a dict by metric"),

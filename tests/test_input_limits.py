@@ -589,6 +589,29 @@ def parquet(path: Path, text: str, ids: int = 20) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        read_qrels,
+        lambda path: list(read_records(path)),
+        lambda path: evaluate_out_of_core(path.parent, {"r": path.parent}, corpus_size=9),
+    ],
+)
+def test_a_footer_with_a_damaged_column_is_an_error(tmp_path, read) -> None:
+    """pyarrow ends the process where it is asked for the column of such a footer."""
+    pyarrow = pytest.importorskip("pyarrow")
+    if int(pyarrow.__version__.partition(".")[0]) < 20:
+        pytest.skip("this pyarrow writes no histograms, which the change makes wrong")
+    path = parquet(tmp_path / "labels.parquet", "a")
+    # Of a column that may lack values, one that may not: fewer levels than its histogram has.
+    optional, required = b"\x25\x02\x18\x06doc_id", b"\x25\x00\x18\x06doc_id"
+    content = path.read_bytes()
+    assert content.count(optional) == 1
+    path.write_bytes(content.replace(optional, required))
+    with pytest.raises(rs.InputError, match=r"labels\.parquet: .*(damaged|cannot be read)"):
+        read(path)
+
+
 def test_a_parquet_bomb_is_refused_by_its_footer(tmp_path, restored) -> None:
     path = parquet(tmp_path / "bomb.parquet", "a" * 1_000_000)
     MAX_INPUT.ratio = 500

@@ -99,6 +99,13 @@ def all_shown(
     return shown
 
 
+def instructions_given(instructions: Any) -> str:
+    """What the model is told to do, as a text."""
+    if not isinstance(instructions, str):
+        raise InputError(f"instructions must be a text, got {instructions!r:.80}")
+    return instructions
+
+
 def read_all(
     runs: Mapping[str, Any],
     corpus: Any,

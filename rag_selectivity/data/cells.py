@@ -101,8 +101,8 @@ def number_of(value: Any) -> float:
 
     Raises
     ------
-    TypeError, ValueError, OverflowError
-        As by `float`, and a ValueError for a text with an underscore.
+    TypeError, ValueError
+        As by `float`; a ValueError too for a text with an underscore, and for a whole number that no float holds.
 
     >>> number_of("1e3"), number_of(2)
     (1000.0, 2.0)
@@ -112,7 +112,10 @@ def number_of(value: Any) -> float:
     ValueError: '1_000' is not a number
     """
     _refuse_underscore(value)
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{shown(value)} is too large") from None
 
 
 def integer_of(value: Any) -> int:
@@ -150,7 +153,7 @@ def label_grade(value: Any, where: str) -> int:
 def _is_fraction(value: Any) -> bool:
     try:
         number = number_of(value)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         return False
     return math.isfinite(number) and not number.is_integer()
 

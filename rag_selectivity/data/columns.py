@@ -161,7 +161,7 @@ def token_count(value: Any, where: str) -> float:
     """A finite number of tokens ≥ 0 as a float; any other value is an InputError that names `where`."""
     try:
         number = number_of(value)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         number = math.nan
     if not 0 <= number < math.inf:
         raise InputError(f"{where}: {value!r} is not a number of tokens; give a number ≥ 0")

@@ -152,7 +152,7 @@ def _cost(value: Any, kind: str, where: str) -> float | None:
         return None
     try:
         number = number_of(value)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         number = math.nan
     if isinstance(value, (bool, np.bool_)) or not 0 <= number < math.inf:
         raise InputError(f"{where}: {kind} is {shown(value)}; give a number ≥ 0, or leave the cell empty")

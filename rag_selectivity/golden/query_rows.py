@@ -146,7 +146,7 @@ def checked_weight(value: Any, where: str) -> float:
     """A number above 0."""
     try:
         weight = math.nan if isinstance(value, bool) else number_of(value)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         weight = math.nan
     if not (weight > 0 and math.isfinite(weight)):
         raise InputError(f"{where}: the weight of a query must be a number above 0, got {shown(value)}")

@@ -139,7 +139,7 @@ def _scored(records: list[tuple[Any, ...]], lines: list[int], path: Path, *, ran
             is_long = isinstance(record[2], str) and len(record[2]) > MOST_DIGITS
             try:
                 value = math.nan if is_long else number_of(record[2])
-            except (TypeError, ValueError, OverflowError):
+            except (TypeError, ValueError):
                 value = math.nan
             if value != value:
                 what = f"has {len(record[2]):,} digits, too many" if is_long else "is not a number"

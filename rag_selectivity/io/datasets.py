@@ -170,8 +170,15 @@ def _batches(
 
 
 def _growth(file: Path, parquet: Any, columns: Sequence[str]) -> Growth:
+    import pyarrow
+
     with opened(file, any_content=True) as stream:
-        return Growth(file, stream, parquet.metadata, columns)
+        try:
+            return Growth(file, stream, parquet.metadata, columns)
+        except InputError:
+            raise
+        except (pyarrow.ArrowException, KeyError, OSError, ValueError) as error:
+            raise InputError(f"{file}: its columns are damaged ({str(error)[:200]})") from None
 
 
 def _read(file: Path, parquet: Any, group: int, columns: Sequence[str], size: int) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -121,10 +122,14 @@ class Growth:
         self._path, self._size, self._read = path, stream.seek(0, io.SEEK_END), 0
         leaves = [(i, metadata.schema.column(i)) for i in range(metadata.num_columns)]
         is_read = [(i, leaf) for i, leaf in leaves if columns is None or _is_read(leaf, columns)]
-        longest = _LongestTexts(stream, self._size, [leaf.path for _, leaf in is_read if leaf.physical_type == _TEXT])
+        texts = [leaf.path for _, leaf in is_read if leaf.physical_type == _TEXT]
+        longest = _LongestTexts(stream, self._size, texts)
+        groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        if sum(group.total_byte_size for group in groups) <= most_growth(self._size):
+            _refuse_damaged(stream, metadata, [leaf for _, leaf in is_read])
         self._row, unpacked = 0, 0
-        for group in range(metadata.num_row_groups):
-            chunks = [(leaf, metadata.row_group(group).column(i)) for i, leaf in is_read]
+        for group, row_group in enumerate(groups):
+            chunks = [(leaf, row_group.column(i)) for i, leaf in is_read]
             cells = [longest.of(group, leaf, chunk) for leaf, chunk in chunks]
             self._row = max(self._row, sum(cells))
             unpacked += sum(_least_size(*each, cell) for each, cell in zip(chunks, cells, strict=True))
@@ -147,6 +152,25 @@ class Growth:
 def _is_read(column: Any, columns: Sequence[str]) -> bool:
     """Whether a column is one of these, or stands within a nested one of them."""
     return any(column.path == name or column.path.startswith(f"{name}.") for name in columns)
+
+
+def _refuse_damaged(stream: IO[bytes], metadata: Any, leaves: Sequence[Any]) -> None:
+    """An error of pyarrow for a footer whose columns are damaged or encrypted.
+
+    pyarrow ends the process where it is asked for such a column itself. Where it plans the reading of a file it raises
+    an error: one row is read. A list in it can be large, but for one of texts, which are numbers of a dictionary there.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    lists = [leaf.path for leaf in leaves if leaf.max_repetition_level and leaf.physical_type == _TEXT]
+    paths = [leaf.path for leaf in leaves if not leaf.max_repetition_level] + lists
+    if not paths or not metadata.num_row_groups:
+        return
+    file = parquet.ParquetFile(stream, metadata=metadata, read_dictionary=lists, pre_buffer=True)
+    # All is planned before a text is met that has no dictionary.
+    with suppress(pyarrow.ArrowNotImplementedError):
+        next(file.iter_batches(1, columns=paths, use_threads=False), None)
 
 
 def _least_size(column: Any, chunk: Any, longest: int) -> int:

@@ -356,7 +356,7 @@ def _number(value: Any, name: str, where: str) -> float:
         return math.nan
     try:
         number = number_of(value)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         raise InputError(f"{where}: {name} must be a number, got {shown(value)}") from None
     if math.isinf(number):
         raise InputError(f"{where}: {name} is infinite; leave out what is unknown, in both arms alike")
