@@ -14,6 +14,7 @@ from scipy import integrate, special, stats
 from scipy.stats import binomtest
 
 import rag_selectivity as rs
+from rag_selectivity.join.reach import LabelReach
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import EF, BoR, Outcome
 from rag_selectivity.measures.base import MEAN
@@ -486,3 +487,33 @@ def test_lambda_that_rests_on_controls_has_the_ends_of_their_rate() -> None:
 def test_the_figures_of_claims_lie_where_their_definitions_say() -> None:
     expected = {"SmallestSet": (1.0, 5.0), "SupportingPassages": (1.0, 5.0), "RepeatedClaims": (0.0, 1.0)}
     assert {name: ClaimMeasure.parse(f"{name}@5").bounds for name in expected} == expected
+
+
+def test_labels_outside_the_lists_and_the_top_are_counted_as_by_hand() -> None:
+    labels = {"q1": {"a": 1, "b": 1, "c": 0, "d": 0}, "q2": {"a": 1}}
+    run = {"q1": ["x", "a", "y"], "q2": ["x"]}
+    reach = LabelReach.of(join_runs(labels, {"r": run}, scale="trec").judged["r"], np.array([1, 2, 4]))
+    assert (reach.labels, reach.lowest, reach.outside_lists) == (5, 2, 4)
+    assert reach.outside_top.tolist() == [5, 4, 4]
+    assert reach.lowest_outside_top.tolist() == [2, 2, 2]
+    np.testing.assert_allclose(reach.judged_shares, [0, 1 / 2, 1 / 3])
+
+
+def test_queries_of_the_run_are_those_of_the_labels_and_the_others() -> None:
+    labels = {f"q{i}": {"a": 1} for i in range(4)}
+    run = {f"q{i}": ["a"] for i in (0, 1, 2, 9)}
+    found = rs.evaluate(labels, {"r": run}, scale="trec", bootstrap=None).runs["r"].input["queries"]
+    assert found == {"in_qrels": 4, "in_run": 4, "both": 3}
+
+
+def test_a_draw_for_a_query_without_a_list_has_no_average_precision() -> None:
+    """A draw of 2 of 6 passages, of which two are relevant, and one of nothing."""
+    labels = {q: {"a": 1, "b": 1} for q in ("q1", "q2")}
+    found = rs.evaluate(
+        labels, {"r": {"q1": ["a", "x"], "q2": []}}, corpus_size=6, measures=["AP@2"], depths=None, scale="trec"
+    )["AP@2"]
+    every = []
+    for first, second in itertools.permutations("abcdef", 2):
+        hits = [first in "ab", second in "ab"]
+        every.append(Fraction(hits[0] + (Fraction(1 + hits[0], 2) if hits[1] else 0), 2))
+    assert found.placebo == pytest.approx(float(sum(every) / len(every)) / 2, abs=1e-12)
