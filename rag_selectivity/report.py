@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -231,7 +232,7 @@ def _filters(by: Sequence[str] | None, slicings: Sequence[Slicing]) -> Any:
     """What the page filters queries by: all columns of the one table that is given, or else the slices."""
     if not by:
         return None
-    if len(by) == 1 and by[0] not in NAMES and (by[0] == "-" or Path(by[0]).exists()):
+    if len(by) == 1 and by[0] not in NAMES and (by[0] == "-" or os.path.exists(by[0])):
         return by[0]
     rows: dict[str, dict[str, str]] = {}
     for slicing in slicings:

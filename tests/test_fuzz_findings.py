@@ -453,6 +453,11 @@ async def one_claim(messages: Any, schema: Any) -> Any:
     return {}
 
 
+def costly(cost: float) -> Any:
+    rows = [{"query_id": query, "milliseconds": cost} for query in LABELS]
+    return rs.compare(LABELS, {"a": RUN, "b": RUN}, scale="utility", depths=[2], costs=rows)
+
+
 def claims_of(**given: Any) -> Any:
     return rs.check_claims(**{"samples": [], **given}, store="unused.db", judge=one_claim, progress=False)
 
@@ -480,6 +485,10 @@ def answers_of(**options: Any) -> Any:
         (lambda: list(online.join_records([DRAFT | {"team": {"d1": math.inf}}])), "must be the name of a system"),
         (lambda: list(online.join_records([DRAFT | {"systems": 3}])), "systems must be the names of both"),
         (lambda: list(online.join_records([DRAFT | {"shuffled": math.nan}])), "shuffled must be true or false"),
+        (lambda: of_a_table("weights", "x" * 5000), "weights .--weights.: there is no file 'xxx"),
+        (lambda: of_a_table("by", "x" * 5000), "by: there is no file 'xxx"),
+        (lambda: golden.check("unmade", runs={"r": RUN}, max_shift=10**400), "max_shift .* between 0 and 1e.100"),
+        (lambda: costly(2e100), "milliseconds is 2e.100; give a number ≥ 0, at most 1e.100"),
         (lambda: answers_of(instructions=NUMBERS), "instructions must be a text, got array"),
         (lambda: checked_grade(10**400, "sheet.json:1"), "sheet.json:1: the grade must be a whole number from 1 to 5"),
         (lambda: experiment(["a"]), "the name of a metric must be a text"),

@@ -406,7 +406,7 @@ def test_what_does_not_change_keeps_every_limit(tmp_path) -> None:
         ({"max_shift": 0.5}, "give runs"),
         ({"measures": ["AP"]}, "give runs"),
         ({"min_judged": 2, "runs": RUNS}, "between 0 and 1, got 2"),
-        ({"max_shift": -1, "runs": RUNS}, "at least 0, got -1"),
+        ({"max_shift": -1, "runs": RUNS}, "between 0 and 1e.100, got -1"),
         ({"min_tau": "x", "runs": RUNS}, "between -1 and 1, got 'x'"),
         ({"threshold": 0}, "must be above 0"),
         ({"threshold": float("nan")}, "between 0 and 1"),

@@ -13,6 +13,8 @@ from rag_selectivity.errors import InputError
 
 #: Grades are smaller.
 LARGEST_GRADE = 1 << 31
+#: Scores, costs, outcomes and limits are no larger: squares of larger ones are infinite.
+LARGEST = 1e100
 #: Of a number that is read.
 MOST_DIGITS = 4300
 _TOO_LARGE = 10**MOST_DIGITS

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import is_missing, iterated, number_of, shown
+from rag_selectivity.data.cells import LARGEST, is_missing, iterated, number_of, shown
 from rag_selectivity.data.columns import (
     MILLISECOND_NAMES,
     PRICE_NAMES,
@@ -154,6 +154,8 @@ def _cost(value: Any, kind: str, where: str) -> float | None:
         number = number_of(value)
     except (TypeError, ValueError):
         number = math.nan
-    if isinstance(value, (bool, np.bool_)) or not 0 <= number < math.inf:
-        raise InputError(f"{where}: {kind} is {shown(value)}; give a number ≥ 0, or leave the cell empty")
+    if isinstance(value, (bool, np.bool_)) or not 0 <= number <= LARGEST:
+        raise InputError(
+            f"{where}: {kind} is {shown(value)}; give a number ≥ 0, at most {LARGEST:g}, or leave the cell empty"
+        )
     return number

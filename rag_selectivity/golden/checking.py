@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import iterated, names_in, shown
+from rag_selectivity.data.cells import LARGEST, iterated, names_in, shown
 from rag_selectivity.data.columns import QUERY_NAMES
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.data.qrels import Qrels
@@ -154,15 +154,14 @@ def _check_arguments(runs: Any, measures: Any, pool_depth: int | None, *limits: 
     min_judged, max_shift, min_tau, threshold = limits
     for name, value, low, high in (
         ("min_judged (--min-judged)", min_judged, 0.0, 1.0),
-        ("max_shift (--max-shift)", max_shift, 0.0, math.inf),
+        ("max_shift (--max-shift)", max_shift, 0.0, LARGEST),
         ("min_tau (--min-tau)", min_tau, -1.0, 1.0),
         ("threshold (--threshold)", threshold, 0.0, 1.0),
     ):
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-            ends = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
-            raise InputError(f"{name} must be a number {ends}, got {value!r}")
+            raise InputError(f"{name} must be a number between {low:g} and {high:g}, got {shown(value)}")
         if runs is None and name.partition(" ")[0] != "threshold":
             raise InputError(f"{name} is about runs: give runs (--run) too")
     if threshold == 0:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.data.cells import is_missing, iterated, number_of, shown
+from rag_selectivity.data.cells import LARGEST, is_missing, iterated, number_of, shown
 from rag_selectivity.data.columns import (
     QUERY_NAMES,
     RUN_NAMES,
@@ -29,8 +29,6 @@ K_NAMES = ("k", "depth", "top_k")
 SCORE_NAMES = ("score",)
 MODEL_NAMES = ("model", "model_name")
 _TRUTH = {"true": 1.0, "false": 0.0}
-#: Squares of larger scores are infinite.
-_LARGEST = 1e100
 
 #: {query: score} of one set of answers.
 QueryScores = dict[str, float]
@@ -300,7 +298,7 @@ class _Read:
             raise InputError(
                 f"{where}: the score of query {query!r} is {shown(value)}; give a number, or leave the cell empty"
             )
-        if abs(number) > _LARGEST:
+        if abs(number) > LARGEST:
             raise InputError(
                 f"{where}: the score of query {query!r} is {number:g}, which is too large to calculate with; give "
                 f"scores on another scale"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import shown
+from rag_selectivity.data.cells import LARGEST, shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.online import BETTER, BROKEN, EQUAL, KEPT, NOT_YET, WORSE, ArmComparison
@@ -23,8 +23,6 @@ FAULT_LEVEL = 0.001
 #: The most values of an arm in a block.
 _LARGEST_BLOCK = 20
 _MOST_IMPRESSIONS = 1 << 50
-#: Squares of larger values, bounds and margins are infinite.
-_LARGEST = 1e100
 
 
 def compare_arms(
@@ -249,8 +247,8 @@ class TwoArms:
         """
         _check_shares(level, power)
         for what, value in (("margin", margin), ("detect", detect)):
-            if value is not None and not (isinstance(value, (int, float)) and 0 < value <= _LARGEST):
-                raise InputError(f"{what} must be a number above 0 and at most {_LARGEST:g}, got {shown(value)}")
+            if value is not None and not (isinstance(value, (int, float)) and 0 < value <= LARGEST):
+                raise InputError(f"{what} must be a number above 0 and at most {LARGEST:g}, got {shown(value)}")
         if guardrail and margin is None:
             raise InputError(f"guardrail {self.name!r} needs a margin: how much worse b may be")
         ratio_p = self._refuse_faults()
@@ -512,7 +510,7 @@ def _numbers(values: Any, what: str) -> FloatArray:
     if not np.isfinite(array).all():
         place = int(np.argmax(~np.isfinite(array)))
         raise InputError(f"{what}: value {place + 1} is {array[place]}; leave out what is unknown, in both arms alike")
-    large = np.abs(array) > _LARGEST
+    large = np.abs(array) > LARGEST
     if large.any():
         place = int(np.argmax(large))
         raise InputError(
@@ -527,9 +525,9 @@ def _checked_bounds(bounds: Any, what: str) -> tuple[float, float]:
         low, high = (float(end) for end in bounds)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{what} must be two numbers (low, high), got {shown(bounds)}") from None
-    if not -_LARGEST <= low < high <= _LARGEST:
+    if not -LARGEST <= low < high <= LARGEST:
         raise InputError(
-            f"{what} must be two numbers from {-_LARGEST:g} to {_LARGEST:g}, the lower one first, got {shown(bounds)}"
+            f"{what} must be two numbers from {-LARGEST:g} to {LARGEST:g}, the lower one first, got {shown(bounds)}"
         )
     return low, high
 

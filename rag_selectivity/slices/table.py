@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import is_missing, iterated
+from rag_selectivity.data.cells import is_missing, iterated, shown
 from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, find_column, is_frame
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, examples
@@ -100,14 +100,14 @@ def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str
             f"{name}: the name is empty; give a table of query_id and columns (FILE, or FILE:COLUMN for one of them)"
             f"{otherwise}"
         )
-    if text == "-" or Path(text).exists():
+    if text == "-" or os.path.exists(text):
         return text, None
     file, colon, column = text.rpartition(":")
-    if colon and (file == "-" or Path(file).exists()):
+    if colon and (file == "-" or os.path.exists(file)):
         return file, column
     raise InputError(
-        f"{name}: there is no file {text!r}; give a table of query_id and columns (FILE, or FILE:COLUMN for one of "
-        f"them){otherwise}"
+        f"{name}: there is no file {shown(text)}; give a table of query_id and columns (FILE, or FILE:COLUMN for one "
+        f"of them){otherwise}"
     )
 
 
