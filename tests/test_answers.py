@@ -93,6 +93,17 @@ def options(small: World, store: Path, **more: Any) -> dict[str, Any]:
     }
 
 
+def test_what_is_asked_for_may_be_an_iterator(small: World, tmp_path: Path) -> None:
+    asked = {"depths": [2, 5], "orders": ["shuffled"], "junk": [0, 3], "controls": ["random"]}
+    model = OpenAIJudge("scripted", base_url="http://127.0.0.1:9")
+    one, other = (
+        rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, dry_run=True, **given))
+        for given in (asked, {name: iter(values) for name, values in asked.items()})
+    )
+    assert one.spent.prompts == other.spent.prompts > 0
+    assert one.to_dict()["settings"] == other.to_dict()["settings"]
+
+
 def test_every_prompt_holds_exactly_its_set_in_its_order(small: World, tmp_path: Path) -> None:
     script = ScriptedModel(slope=0.1)
     seen: dict[tuple[str, ...], int] = Counter()

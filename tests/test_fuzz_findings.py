@@ -25,6 +25,7 @@ from rag_selectivity.decision.measured_costs import measured_costs
 from rag_selectivity.decision.trade_off import checked_depths
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.annotation.answers import checked_grade
+from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
@@ -39,6 +40,7 @@ from rag_selectivity.single import Labels, QueryScorer, bits_over_random, docume
 from rag_selectivity.validate.validating import _checked_borders
 from tests.fuzz import golden as fuzzed_golden
 from tests.fuzz.seeds import LABELS, RUN, SPANS, TEXTS, seeds
+from tests.test_store import put
 
 NO_LIST = np.array(3)
 
@@ -455,7 +457,7 @@ async def one_claim(messages: Any, schema: Any) -> Any:
 
 def costly(cost: float) -> Any:
     rows = [{"query_id": query, "milliseconds": cost} for query in LABELS]
-    return rs.compare(LABELS, {"a": RUN, "b": RUN}, scale="utility", depths=[2], costs=rows)
+    return measured_costs(rows, ["a"])
 
 
 def claims_of(**given: Any) -> Any:
@@ -497,6 +499,9 @@ def answers_of(**options: Any) -> Any:
         (lambda: experiment(covariate={"cited": ("before",)}), "covariate of 'cited' must be .column, .low, high.."),
         (lambda: experiment().add(3), "row 1: must be a row such as"),
         (lambda: experiment().add({"arm": "a", "cited": NUMBERS}), "row 1: cited must be a number"),
+        (lambda: online.compare_arms([0, 1], [1, 1], planned=(1, 1e-300)), "planned shares must be at least 1e-06"),
+        (lambda: golden.queries(["who?"], group="vectors", vectors=[[1j]]), "expected numbers, as many for each"),
+        (lambda: golden.build("unmade", labels=LABELS, queries="x" * 5000), "xxx.*File name too long"),
         (lambda: experiment().decide(detect=[1]), "detect must be a dict by metric"),
         (lambda: online.compare_arms([0, 1], [1, 1], detect=10**400), "detect must be a number above 0 and at most"),
         (lambda: online.compare_arms([0, 1], [1, 1], planned=(10**400, 1)), "planned must be the shares"),
@@ -574,6 +579,18 @@ def test_what_a_log_cannot_hold_is_refused_and_the_log_stays_readable(tmp_path) 
         log.credit("i1", 3)  # type: ignore[arg-type]
     log.close()
     assert [row["impression"] for row in online.join_records(tmp_path / "log.jsonl")] == ["i1"]
+
+
+@pytest.mark.parametrize("name", ["cost", "seconds"])
+def test_a_label_with_an_infinite_number_is_refused_by_name(tmp_path, name) -> None:
+    path = tmp_path / "s.db"
+    with Store(path) as store:
+        put(store, "m", {("q1", "d1"): 4})
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE labels SET {name} = 9e999")
+    with Store(path, read_only=True) as opened, pytest.raises(rs.InputError, match=f"{name} is inf, which no grading"):
+        export_labels(opened, tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_arrays_in_a_table_of_slices_are_texts_of_their_own() -> None:

@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.answers.asking import AnswerStore, refuse_mixed_models
-from rag_selectivity.answers.planning import all_shown, controls_given, instructions_given, read_all, refuse_names
+from rag_selectivity.answers.planning import (
+    all_shown,
+    controls_given,
+    counts_given,
+    instructions_given,
+    read_all,
+    refuse_names,
+)
 from rag_selectivity.answers.prompt import INSTRUCTIONS
 from rag_selectivity.answers.references import read_references
 from rag_selectivity.answers.reporting import caveats_of_models, planned_spending, report_of, scored_row, settings_of
 from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores
+from rag_selectivity.data.cells import names_in
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.judge import GradingError, judge_of
 from rag_selectivity.grading.limits import Budget, Limits
@@ -170,7 +178,8 @@ async def ameasure_answers(
     )
     asked, grader = judge_of(model), None if judge is None else judge_of(judge)
     chosen = controls_given(controls, labels=qrels is not None, alone=getattr(asked, "answers_without_passages", True))
-    shown = all_shown(runs, depths, chosen, orders, junk, labels=qrels is not None)
+    depths, junk = counts_given(depths, "depth", 1), counts_given(junk, "number of junk passages", 0)
+    shown = all_shown(runs, depths, chosen, names_in(orders, "orders"), junk, labels=qrels is not None)
     wording = {"instructions": instructions_given(instructions), "cite": cite, "abstain": abstain}
     read = read_all(runs, corpus, queries, right, qrels, scale, shown, seed, wording)
     gate = gate or Gate(limits, budget)

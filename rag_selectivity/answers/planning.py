@@ -64,6 +64,15 @@ def controls_given(given: Sequence[str] | None, *, labels: bool, alone: bool) ->
     return given
 
 
+def counts_given(given: Any, what: str, lowest: int) -> list[int]:
+    """Depths, or numbers of junk passages."""
+    numbers = list(iterated(given, f"{what}: give a list of whole numbers"))
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int) or number < lowest:
+            raise InputError(f"{what} {number!r} is not a whole number ≥ {lowest}")
+    return numbers
+
+
 def all_shown(
     runs: Mapping[str, Any],
     depths: Sequence[int],
@@ -74,14 +83,10 @@ def all_shown(
     labels: bool,
 ) -> list[Shown]:
     """All that the model is shown, checked."""
-    for what, numbers, lowest in (("depth", depths, 1), ("number of junk passages", junk, 0)):
-        for number in iterated(numbers, f"{what}: give a list of whole numbers"):
-            if isinstance(number, bool) or not isinstance(number, int) or number < lowest:
-                raise InputError(f"{what} {number!r} is not a whole number ≥ {lowest}")
     if not depths:
         raise InputError("no depth was given: say how many passages are shown, as in depths=[10] (-k 10)")
     for known, names, what in ((CONTROLS, controls, "control"), (ORDERS, orders, "order")):
-        for name in names_in(names, f"{what}s"):
+        for name in names:
             if name not in known:
                 raise InputError(f"{what}s are {', '.join(known)}, got {name!r}{did_you_mean(name, known)}")
     if len(set(junk)) == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def _rows(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         source = source.to_rows()
     if is_path(source):
         path = Path(source)
-        if path.is_dir():
+        if os.path.isdir(path):
             path = path / "queries.jsonl"
         if is_table(path) and not _is_headless(path):
             for line, row in read_records(path):

@@ -42,7 +42,10 @@ def vectors_of(given: Any, questions: Sequence[Question]) -> NDArray[np.float64]
             raise InputError(f"{where}: {len(absent)} questions have no vector by their id ({examples(absent)})")
         given = [by_id[str(question.id)] for question in questions]
     try:
-        matrix = np.array(given, np.float64)
+        matrix = np.array(given)
+        if np.iscomplexobj(matrix):
+            raise TypeError
+        matrix = matrix.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where}: expected numbers, as many for each question") from None
     if matrix.ndim != 2 or len(matrix) != len(questions):

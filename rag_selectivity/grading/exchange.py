@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.errors import InputError
 from rag_selectivity.grading.side_file import refuse_no_ids, write_qrels
 from rag_selectivity.grading.store import Store
 from rag_selectivity.io.writing import write_rows
@@ -43,9 +45,22 @@ def export_labels(
 
 
 def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[str, Any]]:
-    """Every label of a store as a row, with its reason, judge, tokens, cost, failure and origins."""
+    """Every label of a store as a row, with its reason, judge, tokens, cost, failure and origins.
+
+    Raises
+    ------
+    InputError
+        If a number of a label is not finite.
+    """
     rows = [{"schema": LABEL_SCHEMA, **row} for row in store.rows()]
     refuse_no_ids(store, ((row["query_id"], row["passage_id"]) for row in rows))
+    for row in rows:
+        for name, value in row.items():
+            if type(value) is float and not math.isfinite(value):
+                raise InputError(
+                    f"{store.path}: query {row['query_id']!r}, passage {row['passage_id']!r}: {name} is {value:g}, "
+                    f"which no grading stores: another program changed it; correct it there, or take an older copy"
+                )
     if judges is not None:
         rows = [row for row in rows if row["judge"] in judges or row.get("model") in judges]
     return rows

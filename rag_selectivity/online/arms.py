@@ -23,6 +23,8 @@ FAULT_LEVEL = 0.001
 #: The most values of an arm in a block.
 _LARGEST_BLOCK = 20
 _MOST_IMPRESSIONS = 1 << 50
+#: No traffic is planned for an arm with a smaller share.
+_LEAST_SHARE = 1e-6
 
 
 def compare_arms(
@@ -547,7 +549,10 @@ def _share_of(planned: Any) -> float | None:
         raise InputError(f"planned must be the shares of a and b, such as (1, 1), got {shown(planned)}") from None
     if not (0 < first < math.inf and 0 < second < math.inf):
         raise InputError(f"planned shares must be above 0, got {shown(planned)}")
-    return first / (first + second)
+    share = first / (first + second)
+    if not _LEAST_SHARE <= share <= 1 - _LEAST_SHARE:
+        raise InputError(f"planned shares must be at least {_LEAST_SHARE:g} of the traffic, got {shown(planned)}")
+    return share
 
 
 def _sizes(share: float | None) -> tuple[int, int]:
