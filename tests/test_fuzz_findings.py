@@ -36,6 +36,7 @@ from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.spans import read_span_file
 from rag_selectivity.live.tools import ToolCall, ToolDefinition
 from rag_selectivity.measures import udcg
+from rag_selectivity.results.estimate import Caveat
 from rag_selectivity.single import Labels, QueryScorer, bits_over_random, document_ids, evaluate_query, passage_identity
 from rag_selectivity.validate.validating import _checked_borders
 from tests.fuzz import golden as fuzzed_golden
@@ -502,6 +503,8 @@ def answers_of(**options: Any) -> Any:
         (lambda: online.compare_arms([0, 1], [1, 1], planned=(1, 1e-300)), "planned shares must be at least 1e-06"),
         (lambda: golden.queries(["who?"], group="vectors", vectors=[[1j]]), "expected numbers, as many for each"),
         (lambda: golden.build("unmade", labels=LABELS, queries="x" * 5000), "xxx.*File name too long"),
+        (lambda: golden.build("unmade", labels=LABELS, queries=np.array(3)), "queries: give a file, a frame"),
+        (lambda: list(online.join_records(np.array(3))), "records must be a file or many rows"),
         (lambda: experiment().decide(detect=[1]), "detect must be a dict by metric"),
         (lambda: online.compare_arms([0, 1], [1, 1], detect=10**400), "detect must be a number above 0 and at most"),
         (lambda: online.compare_arms([0, 1], [1, 1], planned=(10**400, 1)), "planned must be the shares"),
@@ -591,6 +594,36 @@ def test_a_label_with_an_infinite_number_is_refused_by_name(tmp_path, name) -> N
     with Store(path, read_only=True) as opened, pytest.raises(rs.InputError, match=f"{name} is inf, which no grading"):
         export_labels(opened, tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        (
+            "queries.jsonl",
+            lambda text: text.replace(b'"text"', b'"txet"', 1),
+            "queries.jsonl:1: a query has query_id and",
+        ),
+        ("rubric.toml", lambda text: text + b"# \xff", "rubric.toml: not UTF-8"),
+    ],
+)
+def test_a_version_that_was_changed_with_its_hash_is_an_error(tmp_path, name, change, message) -> None:
+    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    content = change((path / name).read_bytes())
+    (path / name).write_bytes(content)
+    fuzzed_golden.put_hash(path, name, content)
+    with pytest.raises(rs.InputError, match=message):
+        golden.export(path, tmp_path / "out", "trec", rule="median")
+
+
+def test_a_caveat_with_an_infinite_number_is_written_as_json() -> None:
+    caveat = Caveat("equals-placebo", "…", figures={"placebo": 1.0, "low": -math.inf, "high": np.float64(2), "n": 3})
+    assert json.loads(json.dumps(caveat.to_dict(), allow_nan=False))["figures"] == {
+        "placebo": 1.0,
+        "low": None,
+        "high": 2.0,
+        "n": 3,
+    }
 
 
 def test_arrays_in_a_table_of_slices_are_texts_of_their_own() -> None:

@@ -96,7 +96,7 @@ class GoldenSet:
         _check_files(place, manifest)
         rows = [(line, row) for line, row in _rows(place / QUERIES, manifest)]
         for line, row in rows:
-            if not isinstance(row.get("query_id"), str) or not isinstance(row.get("text"), (str, type(None))):
+            if not isinstance(row.get("query_id"), str) or not isinstance(row.get("text", 0), (str, type(None))):
                 raise InputError(f"{place / QUERIES}:{line}: a query has query_id and text; make the set again")
         passages: dict[str, str] = {}
         for line, row in _rows(place / PASSAGES, manifest):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, holds_half, is_missing, number_of, shown
+from rag_selectivity.data.cells import checked_id, holds_half, is_missing, iterated, number_of, shown
 from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, is_frame, optional_column
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
@@ -78,9 +78,8 @@ def _rows(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         source = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if isinstance(source, Mapping):
         source = [{"query_id": id_, "text": text} for id_, text in source.items()]
-    if not isinstance(source, Iterable):
-        raise InputError(f"queries: give a file, a frame, {{id: text}} or a list of records, got {shown(source)}")
-    for number, row in enumerate(source, 1):
+    expected = "queries: give a file, a frame, {id: text} or a list of records"
+    for number, row in enumerate(iterated(source, expected), 1):
         if not isinstance(row, Mapping):
             raise InputError(f"queries, row {number}: expected a record with query_id and text, got {shown(row)}")
         yield f"queries, row {number}", row

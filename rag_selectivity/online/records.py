@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import shown
+from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.versions import check_version
 from rag_selectivity.live.trace import trace_lines
@@ -31,9 +31,10 @@ def numbered(source: Any) -> Iterator[tuple[str, Record]]:
         for line, row in trace_lines(source):
             yield f"{source}:{line}", row
         return
-    if isinstance(source, Mapping) or not isinstance(source, Iterable):
-        raise InputError(f"records must be a file or many rows such as {{query, team, credit}}, got {shown(source)}")
-    for number, row in enumerate(source, 1):
+    expected = "records must be a file or many rows such as {query, team, credit}"
+    if isinstance(source, Mapping):
+        raise InputError(f"{expected}, got {shown(source)}")
+    for number, row in enumerate(iterated(source, expected), 1):
         if row.__class__ is dict:
             yield f"record {number}", row
         elif isinstance(row, Path):

@@ -44,8 +44,9 @@ class Caveat:
     figures: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {"code": self.code, "level": self.level, "text": self.text, "figures": dict(self.figures)}
+        """As plain data, ready for JSON; a number that is not finite is None."""
+        figures = {name: finite(value) if isinstance(value, float) else value for name, value in self.figures.items()}
+        return {"code": self.code, "level": self.level, "text": self.text, "figures": figures}
 
     def is_at_least(self, level: str) -> bool:
         """Whether it has this level, or a higher one."""

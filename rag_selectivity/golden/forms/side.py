@@ -78,7 +78,11 @@ def side_text(
     rubric = None
     if RUBRIC in golden.manifest.files:
         # As bytes: reading text would replace the line ends of Windows.
-        rubric = (golden.folder / RUBRIC).read_bytes().decode()
+        file = golden.folder / RUBRIC
+        try:
+            rubric = file.read_bytes().decode()
+        except UnicodeDecodeError:
+            raise InputError(f"{file}: not UTF-8; build a version with another rubric (--rubric)") from None
     first = {
         "schema": SCHEMA,
         "form": form,
