@@ -29,6 +29,7 @@ from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
+from rag_selectivity.grading.store.one_grade import label_rows
 from rag_selectivity.grading.store.recovery import recover
 from rag_selectivity.io.groups import near_duplicates
 from rag_selectivity.io.scores import answer_scores
@@ -614,6 +615,15 @@ def test_a_version_that_was_changed_with_its_hash_is_an_error(tmp_path, name, ch
     fuzzed_golden.put_hash(path, name, content)
     with pytest.raises(rs.InputError, match=message):
         golden.export(path, tmp_path / "out", "trec", rule="median")
+
+
+def test_judges_may_be_an_array_or_an_iterator(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        for judge in ("m", "n"):
+            put(store, judge, {("q1", "d1"): 4})
+        for judges in (["m"], np.array(["m"]), iter(["m"])):
+            assert [*label_rows(store, judges=judges)] == [("q1", "d1", 4)]
+        assert [*label_rows(store, judges=np.array([]))] == [*label_rows(store, judges=[])]
 
 
 def test_a_caveat_with_an_infinite_number_is_written_as_json() -> None:

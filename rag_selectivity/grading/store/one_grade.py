@@ -58,8 +58,8 @@ class LabelReading:
         as_given: bool = False,
     ) -> None:
         self._store = store
-        self._chosen = judges
-        self._annotators = set(store.annotators_among(None if judges is None else names_in(judges, "judges")))
+        self._chosen = None if judges is None else names_in(judges, "judges")
+        self._annotators = set(store.annotators_among(self._chosen))
         self._rule = rule
         self._combine = _rule(rule)
         self._humans = humans and not self._annotators
