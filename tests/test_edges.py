@@ -52,6 +52,12 @@ def test_a_query_missing_from_the_run_is_a_failure_and_counted() -> None:
     assert joined({"q1": ["a"]}).coverage.missing_from_run == 2
 
 
+def test_a_query_with_an_empty_list_is_not_missing() -> None:
+    run = {"q1": ["a"], "q2": []}
+    assert success(run, depths=[1], missing_query="skip") == [0.5]
+    assert joined(run).coverage.missing_from_run == 1
+
+
 def test_a_missing_query_can_be_left_out_or_refused() -> None:
     assert success({"q1": ["a"]}, depths=[1], missing_query="skip") == [1.0]
     with pytest.raises(InputError, match=r"lacks 2 of the 3 queries .*'q2', 'q3'"):
