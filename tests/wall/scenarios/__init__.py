@@ -1,0 +1,1 @@
+"""Scenarios whose figures are stored, a module a subject."""
