@@ -1,11 +1,18 @@
-"""The wall: each scenario gives the figures that are stored (see `tests/wall/__init__.py`)."""
+"""The wall: scenarios give the figures that are stored, mistakes are answered (see `tests/wall/__init__.py`)."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 
+from tests.wall import mistakes
 from tests.wall.commits import mixed_commits
-from tests.wall.wall import PACKAGES, STORED, Missing, differences, run, scenarios, stored
+from tests.wall.mistakes.calls import CALLS
+from tests.wall.mistakes.checks import wrong_with_call, wrong_with_command
+from tests.wall.mistakes.commands import COMMANDS
+from tests.wall.wall import PACKAGES, QUIET, STORED, Missing, differences, run, scenarios, stored
 
 pytestmark = pytest.mark.contract
 ALL = scenarios()
@@ -40,3 +47,70 @@ def test_no_commit_touches_scenarios_and_what_is_stored():
     if found is None:
         pytest.skip("the history is not in this copy of the sources")
     assert found == []
+
+
+def test_a_commit_that_touches_both_is_named(tmp_path):
+    def git(*words):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *words], check=True, capture_output=True)
+
+    def commit(*paths):
+        for path in paths:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(paths[0])
+        git("add", ".")
+        git("commit", "-m", " and ".join(paths))
+
+    assert mixed_commits(root=tmp_path) is None
+    git("init")
+    commit("tests/wall/scenarios/a.py", "src.py")
+    commit("tests/wall/stored/a/b.json")
+    assert mixed_commits(root=tmp_path) == []
+    commit("tests/wall/keys.py", "tests/wall/stored/a/c.json")
+    commit("tests/wall/worlds.py")
+    (found,) = mixed_commits(root=tmp_path)
+    assert found.endswith(" tests/wall/keys.py and tests/wall/stored/a/c.json")
+    assert mixed_commits("HEAD~1..HEAD", root=tmp_path) == []
+    assert mixed_commits("absent..HEAD", root=tmp_path) is None
+
+
+def test_what_may_differ_between_machines_and_what_may_not():
+    before = {"a/value": 0.1, "a/low": 0.1, "a/n": 3, "a/verdict": "worse", "a/high": "inf", "a/caveats": ["x"]}
+    assert differences(before, {**before, "a/value": 0.1 + 1e-14, "a/low": 0.1 + 1e-11}) == []
+    for key, value in {"a/value": 0.1 + 1e-11, "a/low": 0.1001, "a/n": 4, "a/verdict": "better"}.items():
+        (line,) = differences(before, {**before, key: value})
+        assert line.startswith(f"{key}: ")
+    assert differences(before, {**before, "a/high": "-inf", "a/caveats": []}) != []
+    assert differences(before, {"b/new": 1.0, **{key: before[key] for key in list(before)[1:]}}) == [
+        "a/value: 0.1 is gone",
+        "b/new: 1.0 is new",
+    ]
+    assert differences("one\ntwo\n", "one\nthree\n")[-2:] == ["-two", "+three"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the files that mistakes are made with, and an environment without keys."""
+    mistakes.write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name in [each for each in os.environ if each.startswith("OPENAI_")]:
+        monkeypatch.delenv(name)
+    for name, value in {**QUIET, "COLUMNS": "200"}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("words", COMMANDS)
+def test_command_that_cannot_be_right_says_what_where_and_the_mend(words):
+    code, *parts = COMMANDS[words]
+    assert wrong_with_command(words, code, tuple(parts)) == ""
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("mistake", CALLS)
+def test_call_that_cannot_be_right_says_what_where_and_the_mend(mistake):
+    call, error, *parts = CALLS[mistake]
+    try:
+        assert wrong_with_call(call, error, tuple(parts)) == ""
+    except ModuleNotFoundError as missing:
+        pytest.skip(f"needs the package {missing.name}")

@@ -24,9 +24,10 @@ Rules
 -----
 - Keys are the wall's own (`cranfield/bm25/BoR@10/low`). If the API changes, change the scenario or `keys.py`, and leave
   what is stored. If a figure changes, commit what is stored alone, and say why in the message.
-- Counts and texts compare exactly, figures to 1e-12, ends of intervals (`…/low`, `…/high`) to 1e-9. NaN and infinities
-  are stored as words. The codes of the warnings that a scenario raised are added to its keys as `warnings`.
+- Counts and texts compare exactly, figures to 1e-12, ends of intervals (keys that end in `low` or `high`) to 1e-9. NaN
+  and infinities are stored as words. The codes of the warnings that a scenario raised are added as `warnings`.
 - Nothing may depend on the clock, on paths, on the order of a set, or on the network.
 - `texts/` holds scenarios that return a text (standard output, Markdown); they compare line by line.
-- `mistakes/` declares wrong inputs: the call or command, the exception and exit code, and parts of the message.
+- `mistakes/` declares wrong inputs: the call or command, the exception or exit code, and parts of the message. Nothing
+  is stored of them; `pytest tests/test_wall.py` makes them all.
 """

@@ -65,7 +65,7 @@ def run(function: Callable[[], Result]) -> Result:
         ):
             warnings.simplefilter("always")
             result = function()
-    except ModuleNotFoundError as error:
+    except (ModuleNotFoundError, rs.MissingExtraError) as error:
         raise Missing(f"needs the package {error.name}") from error
     finally:
         os.environ.clear()
@@ -137,7 +137,7 @@ def same(key: str, before: Any, now: Any) -> bool:
     if isinstance(before, list) and isinstance(now, list):
         return len(before) == len(now) and all(same(key, *pair) for pair in zip(before, now, strict=True))
     if isinstance(before, float) and isinstance(now, float | int) and not isinstance(now, bool):
-        off = END if key.endswith(("/low", "/high")) else FIGURE
+        off = END if key.endswith(("low", "high")) else FIGURE
         return math.isclose(before, now, rel_tol=off, abs_tol=off)
     if isinstance(now, float) and isinstance(before, int) and not isinstance(before, bool):
         return same(key, now, before)

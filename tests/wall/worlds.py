@@ -135,9 +135,12 @@ TEXTS = {
     for subject in SUBJECTS
     for part in range(4)
 }
-#: For each question two lists of four: its own passages first, or after those of the next subject.
+#: For each question two lists of four: its own passages first, or one of the next subject before them.
 FIRST = {f"q{n}": [f"{s}{part}" for part in range(4)] for n, s in enumerate(SUBJECTS, 1)}
-LATE = {f"q{n}": [f"{SUBJECTS[n % 8]}0", f"{s}3", f"{s}0", f"{SUBJECTS[n % 8]}1"] for n, s in enumerate(SUBJECTS, 1)}
+LATE = {
+    f"q{n}": [f"{SUBJECTS[n % 8]}0", *((f"{s}0", f"{s}3") if n % 2 else (f"{s}3", f"{s}0")), f"{SUBJECTS[n % 8]}1"]
+    for n, s in enumerate(SUBJECTS, 1)
+}
 #: People's grades: 5, 4, 4 and 3 for the passages on the subject, 1 for two on the next one.
 GRADES = {
     f"q{n}": {

@@ -85,17 +85,17 @@ def pytest_conditions():
 def pytest_plugin():
     """The fixtures in a session of pytest itself: two tests record, two conditions hold or do not."""
     Path("test_search.py").write_text(
-        "from rag_selectivity_pytest import assert_selectivity\\n"
-        f"LABELS, RUN = {worlds.GRADES!r}, {worlds.LATE!r}\\n"
-        "def report(retrievals):\\n"
-        "    for query, row in RUN.items():\\n"
-        "        retrievals.record(query, row)\\n"
-        "    options = {'scale': 'utility', 'corpus_size': 1000, 'measures': ['BoR@2', 'Harm@2']}\\n"
-        "    return retrievals.report(LABELS, **options)\\n"
-        "def test_holds(retrievals):\\n"
-        "    assert_selectivity(report(retrievals), 'BoR@2 > 4')\\n"
-        "def test_does_not_hold(retrievals):\\n"
-        "    assert_selectivity(report(retrievals), 'Harm@2 < .1')\\n"
+        "from rag_selectivity_pytest import assert_selectivity\n"
+        f"LABELS, RUN = {worlds.GRADES!r}, {worlds.LATE!r}\n"
+        "def report(retrievals):\n"
+        "    for query, row in RUN.items():\n"
+        "        retrievals.record(query, row)\n"
+        "    options = {'scale': 'utility', 'corpus_size': 1000, 'measures': ['BoR@2', 'Harm@2']}\n"
+        "    return retrievals.report(LABELS, **options)\n"
+        "def test_holds(retrievals):\n"
+        "    assert_selectivity(report(retrievals), 'BoR@2 > 4')\n"
+        "def test_does_not_hold(retrievals):\n"
+        "    assert_selectivity(report(retrievals), 'Harm@2 < .1')\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:deepeval", "-p", "no:xdist"]
     done = subprocess.run([*command, "test_search.py"], capture_output=True, text=True, check=False)

@@ -34,7 +34,7 @@ def _dice(query, passage):
 
 
 def _lenient(query, passage):
-    return min(5, _true(query, passage) + random.Random(f"{query} {passage}").choice([0, 1, 1, 2]))
+    return min(5, _true(query, passage) + random.Random(f"{query} {passage}").choice([0, 0, 0, 0, 0, 0, 1, 1, 1, 3]))
 
 
 def _controls(judge, count=3):
@@ -97,11 +97,11 @@ def controls_compared():
 
 
 def people_calibrate_a_lenient_judge():
-    """The figures of a lenient judge, by 90 labels of people whose draw is not known."""
-    labels = _closed(_lenient, 5)
+    """The figures of a lenient judge, by 250 labels of people whose draw is not known."""
+    labels = _closed(_lenient)
     pairs = [(query, passage) for query, row in labels.items() for passage in row]
     human = {}
-    for query, passage in random.Random(17).sample(pairs, 90):
+    for query, passage in random.Random(17).sample(pairs, 250):
         human.setdefault(query, {})[passage] = _true(query, passage)
     return _measured(labels, "calibrated", human=human, measures=["RA-nWG", "Harm", "Precision4+"])
 

@@ -1,0 +1,75 @@
+"""What is noticed while reading and measuring: which warning or caveat fires, and the figures beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rag_selectivity as rs
+from tests.wall import keys, worlds
+
+LABELS = {f"q{n:02}": {f"d{n}": 1, f"d{n + 100}": 0} for n in range(24)}
+RUN = {query: [f"d{n}", f"d{n + 100}", f"d{n + 200}"] for n, query in enumerate(LABELS)}
+
+
+def _measured(labels=LABELS, run=RUN, **options):
+    given = {"measures": ["P", "BoR"], "depths": [2], "corpus_size": 1000, "bootstrap": None, **options}
+    return keys.report(rs.evaluate(labels, {"run": run}, **given), "noticed")
+
+
+def comments_in_a_file():
+    path = Path(worlds.trec("run.trec", RUN))
+    path.write_text("# a comment\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    return _measured(run=str(path))
+
+
+def all_scores_are_equal():
+    return _measured(run={query: dict.fromkeys(row, 1.0) for query, row in RUN.items()})
+
+
+def further_fields_in_a_table():
+    lines = [{**row, "language": "en"} for row in worlds.rows(LABELS, "query_id", "passage_id", "grade")]
+    return _measured(labels=worlds.table("labels.csv", lines))
+
+
+def most_ids_do_not_match():
+    return _measured(run={q: row if n < 3 else [f"x{d}" for d in row] for n, (q, row) in enumerate(RUN.items())})
+
+
+def nothing_was_retrieved():
+    return _measured(run={q: row if n < 3 else [] for n, (q, row) in enumerate(RUN.items())})
+
+
+def labels_of_passages_outside_the_corpus():
+    return _measured(corpus_size=None, corpus=[f"d{n}" for n in range(20)] + [f"d{n + 100}" for n in range(24)])
+
+
+def lists_that_repeat_passages():
+    return _measured(run={query: [row[0], row[0], *row] for query, row in RUN.items()})
+
+
+def judge_of_the_family_of_the_model():
+    async def gpt(messages, schema):
+        return await worlds.judge(messages, schema)
+
+    gpt.__name__ = "gpt-5-mini"
+    rs.grade(worlds.QUESTIONS, worlds.TEXTS, worlds.FIRST, store="l.db", judge=gpt, progress=False)
+    found = rs.evaluate("l.db", {"late": worlds.LATE}, measures=["Harm"], depths=[2], used_models=["gpt-5"])
+    return keys.report(found, "family")
+
+
+def people_disagree_with_the_judge():
+    rs.grade(worlds.QUESTIONS, worlds.TEXTS, worlds.FIRST, store="l.db", judge=worlds.judge, progress=False)
+    other = [
+        {"query_id": query, "passage_id": passage, "grade": 5 - 2 * (place % 3)}
+        for query, row in worlds.FIRST.items()
+        for place, passage in enumerate(reversed(row))
+    ]
+    worlds.done("store", "import", "l.db", worlds.table("people.csv", other), "--annotator", "ada")
+    return keys.report(rs.evaluate("l.db", {"late": worlds.LATE}, measures=["Harm"], depths=[2]), "people")
+
+
+def many_tools_shown():
+    watched = rs.ToolMonitor({f"go {n}": [f"tool_{n}"] for n in range(5)}, catalogue=58)
+    for n in range(5):
+        watched.call(f"go {n}", {f"tool_{each}": 90 for each in range(58)}, [f"tool_{n}"])
+    return keys.report(watched.report().selection, "tools")
