@@ -97,7 +97,20 @@ def pytest_plugin():
         "def test_does_not_hold(retrievals):\n"
         "    assert_selectivity(report(retrievals), 'Harm@2 < .1')\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:deepeval", "-p", "no:xdist"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:deepeval",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:warnings",
+    ]
     done = subprocess.run([*command, "test_search.py"], capture_output=True, text=True, check=False)
     last = done.stdout.strip().splitlines()[-1]
     return {"code": done.returncode, "outcome": last.split(" in ")[0]}
