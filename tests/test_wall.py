@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 
 import pytest
 
+import rag_selectivity as rs
 from tests.wall import mistakes
 from tests.wall.commits import mixed_commits
 from tests.wall.mistakes.calls import CALLS
@@ -30,6 +32,13 @@ def test_scenario_gives_what_is_stored(name):
         pytest.skip(str(missing))
     found = differences(before, now)
     assert not found, "\n".join(found[:20])
+
+
+def test_the_wall_knows_public_names_only():
+    for path in STORED.parent.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"rag_selectivity\w*\.\w", text), f"{path} names an inner module"
+        assert set(re.findall(r"\brs\.(\w+)", text)) <= set(rs.__all__), path
 
 
 def test_everything_stored_has_its_scenario():
