@@ -86,6 +86,9 @@ def test_a_commit_that_touches_both_is_named(tmp_path):
 def test_what_may_differ_between_machines_and_what_may_not():
     before = {"a/value": 0.1, "a/low": 0.1, "a/n": 3, "a/verdict": "worse", "a/high": "inf", "a/caveats": ["x"]}
     assert differences(before, {**before, "a/value": 0.1 + 1e-14, "a/low": 0.1 + 1e-11}) == []
+    assert differences({"a/p": 1e-7, "a/value": 0.0}, {"a/p": 1e-7 + 1e-13, "a/value": 1e-16}) == [
+        "a/p: 1e-07 → 1.000001e-07"
+    ]
     for key, value in {"a/value": 0.1 + 1e-11, "a/low": 0.1001, "a/n": 4, "a/verdict": "better"}.items():
         (line,) = differences(before, {**before, key: value})
         assert line.startswith(f"{key}: ")

@@ -77,7 +77,7 @@ def report(name: str, result: Result | None, problem: str, accepted: bool) -> st
         print(f"{name}: nothing is stored yet (--accept {name})")
         return "new"
     if found:
-        print(f"{name}: {len(found)} differences")
+        print(f"{name}: {len(found)} difference{'s' * (len(found) > 1)}")
         print("".join(f"    {line}\n" for line in found[:SHOWN]), end="")
         return "differ"
     return "equal"

@@ -20,7 +20,7 @@ import rag_selectivity as rs
 
 STORED = Path(__file__).parent / "stored"
 PACKAGES = ("scenarios", "texts")
-#: How far a value may be off, relative or absolute; other values than floats must be equal.
+#: How far a figure and the end of an interval may be off, relatively; near 0, a thousandth of that absolutely.
 FIGURE, END = 1e-12, 1e-9
 #: Frameworks that call home or draw progress bars unless they are told not to.
 QUIET = {
@@ -138,7 +138,7 @@ def same(key: str, before: Any, now: Any) -> bool:
         return len(before) == len(now) and all(same(key, *pair) for pair in zip(before, now, strict=True))
     if isinstance(before, float) and isinstance(now, float | int) and not isinstance(now, bool):
         off = END if key.endswith(("low", "high")) else FIGURE
-        return math.isclose(before, now, rel_tol=off, abs_tol=off)
+        return math.isclose(before, now, rel_tol=off, abs_tol=off / 1000)
     if isinstance(now, float) and isinstance(before, int) and not isinstance(before, bool):
         return same(key, now, before)
     return type(before) is type(now) and before == now
