@@ -1,7 +1,7 @@
 """How large the project is, beside the budgets of `[tool.house]` in pyproject.toml, which only go down.
 
-    python -m tests.house            # a table: what is, what is allowed
-    python -m tests.house --lower    # writes each budget that is larger than what is down to it
+python -m tests.house            # a table: what is, what is allowed
+python -m tests.house --lower    # writes each budget that is larger than what is down to it
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the fuzzer found: each ended in another error than one of this package, or in a traceback at a later place."""
+"""Odd input: each of these once ended in another error than one of this package, or in a traceback at a later place."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from rag_selectivity.measures import udcg
 from rag_selectivity.results.estimate import Caveat
 from rag_selectivity.single import Labels, QueryScorer, bits_over_random, document_ids, evaluate_query, passage_identity
 from rag_selectivity.validate.validating import _checked_borders
-from tests.fuzz import golden as fuzzed_golden
-from tests.fuzz.seeds import LABELS, RUN, SPANS, TEXTS, seeds
+from tests.small_files import LABELS, RUN, SPANS, TEXTS, seeds
+from tests.small_golden_sets import put_folder, put_hash
 from tests.test_store import put
 
 NO_LIST = np.array(3)
@@ -609,10 +609,10 @@ def test_a_label_with_an_infinite_number_is_refused_by_name(tmp_path, name) -> N
     ],
 )
 def test_a_version_that_was_changed_with_its_hash_is_an_error(tmp_path, name, change, message) -> None:
-    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    path = put_folder(tmp_path, "set") / "v1"
     content = change((path / name).read_bytes())
     (path / name).write_bytes(content)
-    fuzzed_golden.put_hash(path, name, content)
+    put_hash(path, name, content)
     with pytest.raises(rs.InputError, match=message):
         golden.export(path, tmp_path / "out", "trec", rule="median")
 
@@ -650,19 +650,19 @@ def test_vectors_whose_header_is_no_python_are_refused(tmp_path) -> None:
 
 
 def test_a_version_in_which_some_queries_have_a_weight_is_refused(tmp_path) -> None:
-    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    path = put_folder(tmp_path, "set") / "v1"
     rows = [json.loads(line) for line in (path / "queries.jsonl").read_text().splitlines()]
     del rows[1]["weight"]
     content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
     (path / "queries.jsonl").write_bytes(content)
-    fuzzed_golden.put_hash(path, "queries.jsonl", content)
+    put_hash(path, "queries.jsonl", content)
     with pytest.raises(rs.InputError, match=r"queries.jsonl:2: the weight of a query must be a number above 0"):
         golden.GoldenSet.read(path)
 
 
 @pytest.mark.parametrize("options", [{"rule": []}, {"judges": [{}]}, {"judges": 3}, {"measures": Path("x")}])
 def test_judges_rules_and_measures_of_a_check_must_be_names(tmp_path, options) -> None:
-    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    path = put_folder(tmp_path, "set") / "v1"
     given = {"rule": "median", "runs": {"a": RUN}, "depths": [2], **options}
     with pytest.raises(rs.InputError, match=r"the rule for several judges must be|must be a list of names"):
         golden.check(path, **given)
@@ -706,10 +706,10 @@ def changed_lines(path: Path, number: int, change: Any) -> bytes:
 
 
 def test_a_label_of_a_version_whose_cell_is_a_list_is_refused(tmp_path) -> None:
-    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    path = put_folder(tmp_path, "set") / "v1"
     content = changed_lines(path / "labels.jsonl", 0, lambda row: row.update(reason=[1]))
     (path / "labels.jsonl").write_bytes(content)
-    fuzzed_golden.put_hash(path, "labels.jsonl", content)
+    put_hash(path, "labels.jsonl", content)
     with pytest.raises(rs.InputError, match=r"labels.jsonl:1: reason must be a text or a number"):
         assert golden.GoldenSet.read(path).label_rows
 
@@ -722,7 +722,7 @@ def test_a_label_of_a_version_whose_cell_is_a_list_is_refused(tmp_path) -> None:
     ],
 )
 def test_a_side_file_whose_queries_cannot_be_written_again_is_refused(tmp_path, change, message) -> None:
-    path = fuzzed_golden.put_folder(tmp_path, "beir")
+    path = put_folder(tmp_path, "beir")
     side = path / "golden-set.side.jsonl"
     side.write_bytes(changed_lines(side, 1, change))
     with pytest.raises(rs.InputError, match=message):
