@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
-from tests import schemas
 
 FAST = rs.Bootstrap(resamples=200)
 
@@ -63,7 +62,6 @@ def test_overlap_and_losses_by_sets(seed) -> None:
             assert (kind.of, kind.lost, kind.gained) == counts(grades, exact, run, loss.K, least)
         in_top = {(q, p) for q in grades for p in exact[q][: loss.K] if p not in run[q][: loss.K]}
         assert loss.unlabelled == sum(p not in grades[q] for q, p in in_top)
-    assert not schemas.problems("comparison", schemas.written(found))
     named = rs.compare(
         grades, {"flat": exact, "hnsw": run}, baseline="flat", scale="utility", corpus_size=40, depths=[1, 5, 10],
         bootstrap=FAST,
