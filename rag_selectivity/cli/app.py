@@ -107,8 +107,6 @@ class _Online(Group):
         _of_online("join", "Join drafts and late credit into one record for each impression."),
         _of_online("preference", "Say which of two interleaved systems got more credit."),
         _of_online("compare", "Compare the arms of an A/B test, with guardrails."),
-        _of_online("positions", "Show how often the passage at each position of the prompt is cited."),
-        _of_online("foretold", "Show how often offline measures predicted online results."),
     )
 
 

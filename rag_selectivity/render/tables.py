@@ -30,8 +30,6 @@ from rag_selectivity.render.difference_blocks import comparison_blocks
 from rag_selectivity.render.online_blocks import (
     arm_blocks,
     experiment_blocks,
-    foretold_blocks,
-    position_blocks,
     preference_blocks,
 )
 from rag_selectivity.render.report_table import report_blocks
@@ -44,7 +42,7 @@ from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.grading import Grading
-from rag_selectivity.results.online import ArmComparison, ExperimentDecision, Foretold, PositionRates, Preference
+from rag_selectivity.results.online import ArmComparison, ExperimentDecision, Preference
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
@@ -70,8 +68,6 @@ blocks_of.register(Validation)(validation_blocks)
 blocks_of.register(Preference)(preference_blocks)
 blocks_of.register(ArmComparison)(arm_blocks)
 blocks_of.register(ExperimentDecision)(experiment_blocks)
-blocks_of.register(PositionRates)(position_blocks)
-blocks_of.register(Foretold)(foretold_blocks)
 
 
 def as_text(result: Result, *, ruled: bool = True) -> str:
