@@ -43,7 +43,6 @@ COMMANDS = (
     "golden check",
     "golden diff",
     "golden export",
-    "golden import",
     "plan",
     "audit",
     "measures",

@@ -14,9 +14,8 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden import Check, GoldenSet, build, check, diff, export, import_set
+from rag_selectivity.golden import Check, GoldenSet, build, check, diff
 from rag_selectivity.golden.building import Built
-from rag_selectivity.golden.forms.side import SIDE
 from rag_selectivity.golden.render import manifest_lines
 from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.importing import import_labels
@@ -247,16 +246,6 @@ def test_labels_of_another_set_keep_its_texts(tmp_path) -> None:
     assert to_label_again(other) == [("q1", "d2", "passage", ("person",))]
     same = build(tmp_path / "same", labels=tmp_path / "set", queries=ASKED, corpus=OLD).golden
     assert same.manifest.fingerprint == GoldenSet.read(tmp_path / "set").manifest.fingerprint
-
-
-def test_a_form_alone_keeps_the_texts_of_the_set(tmp_path) -> None:
-    first = version(tmp_path, OLD).golden
-    export(first, tmp_path / "beir", "beir", grade_map="none")
-    (tmp_path / "beir" / SIDE).unlink()
-    texts = tmp_path / "beir" / "corpus.jsonl"
-    texts.write_text(texts.read_text(encoding="utf-8").replace("two", NEW["d2"]), encoding="utf-8")
-    second = import_set(tmp_path / "beir", tmp_path / "set", "beir", annotator="person").golden
-    assert (second.version, to_label_again(second)) == (2, [("q1", "d2", "passage", ("person",))])
 
 
 # -- runs ----------------------------------------------------------------------------------------------

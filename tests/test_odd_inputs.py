@@ -710,22 +710,6 @@ def test_a_label_of_a_version_whose_cell_is_a_list_is_refused(tmp_path) -> None:
         assert golden.GoldenSet.read(path).label_rows
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda row: row["query"].update(note=math.nan), "jsonl:2: not JSON"),
-        (lambda row: row["columns"].remove("query_id"), "jsonl:2: columns lacks query_id"),
-    ],
-)
-def test_a_side_file_whose_queries_cannot_be_written_again_is_refused(tmp_path, change, message) -> None:
-    path = put_folder(tmp_path, "beir")
-    side = path / "golden-set.side.jsonl"
-    side.write_bytes(changed_lines(side, 1, change))
-    with pytest.raises(rs.InputError, match=message):
-        golden.import_set(path, tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
 @pytest.mark.parametrize("rate", [10**400, -(10**400), np.complex128(0.5), math.nan])
 def test_a_rate_that_is_none_is_refused(rate) -> None:
     with pytest.raises(rs.InputError, match="rate"):

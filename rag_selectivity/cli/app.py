@@ -93,7 +93,6 @@ class _Golden(Group):
         _of_golden("check", "Check a golden set: texts, duplicates, judged shares, reusability."),
         _of_golden("diff", "Show what changed between two versions of a golden set."),
         _of_golden("export", "Write a golden set in the form of another tool."),
-        _of_golden("import", "Make a golden set from the form of another tool."),
     )
 
 

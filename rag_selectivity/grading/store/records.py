@@ -19,7 +19,7 @@ ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
 CANARY_VARIANTS = ("unchanged", "harmless", "injected")
 #: Draws for people that choose pairs by what is known of their labels: what people say of these pairs says nothing
 #: about other pairs.
-TARGETED_DRAWS = ("disagree", "disagree-sampled", "decide")
+TARGETED_DRAWS = ("disagree", "disagree-sampled")
 #: The draw whose grade takes the place of the grades that it is about.
 ADJUDICATION = "adjudicate"
 #: The kind of a failure that was stored without one.
