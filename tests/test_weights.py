@@ -431,8 +431,6 @@ def test_figures_without_a_random_baseline_are_weighted_beside_controls() -> Non
 def test_an_unpaired_comparison_is_refused() -> None:
     with pytest.raises(InputError, match="an unpaired comparison cannot be weighted"):
         rs.compare(LABELS, RUNS, weights=WEIGHTS, paired=False, **OPTIONS)
-    with pytest.raises(InputError, match=r"the loss against an exact index .exact. cannot be weighted"):
-        rs.compare(LABELS, RUNS, weights=WEIGHTS, exact="one", **OPTIONS)
     outcomes = [Outcome((np.zeros((3, 1)),), "", weights=np.array([1.0, 2.0, 3.0]))] * 2
     with pytest.raises(InputError, match="cannot be weighted"):
         unpaired_difference(*outcomes)
