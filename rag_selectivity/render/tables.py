@@ -346,9 +346,6 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
         yield f"to list them: rag-selectivity store failures {shlex.quote(str(grading.store))}"
     if grading.earlier_failures:
         yield f"{grading.earlier_failures:,} failed in an earlier run; --retry-failed tries them again"
-    if grading.flagged:
-        verb = "seems" if grading.flagged == 1 else "seem"
-        yield f"{counted(grading.flagged, 'passage')} {verb} to give the judge instructions; see `flagged` in an export"
     if grading.stopped:
         goes_on = "; the same call goes on" if grading.resume is None else ""
         yield f"stopped: {grading.stopped.rstrip('.')}. All grades so far are in {grading.store}{goes_on}"

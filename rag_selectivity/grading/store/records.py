@@ -60,8 +60,6 @@ class Label:
         None if the pair failed.
     reason, relevant_span, misleading
         What the judge said besides the grade.
-    flagged : bool
-        Whether the passage looks like instructions to the judge.
     prompt_tokens, completion_tokens, cost, seconds, attempts
         What all requests for this label took.
     expected : float or None
@@ -81,7 +79,6 @@ class Label:
     reason: str | None = None
     relevant_span: str | None = None
     misleading: bool | None = None
-    flagged: bool = False
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
