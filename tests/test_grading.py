@@ -411,7 +411,7 @@ def test_hostile_passages_do_not_move_their_grade(tmp_path) -> None:
     corpus = {f"h{i}": text for i, text in enumerate(HOSTILE)} | CORPUS
     pool = {"q0": [*corpus]}
     with JudgeServer(obedient) as server:
-        done = graded(server, tmp_path / "s.db", corpus=corpus, pool=pool)
+        graded(server, tmp_path / "s.db", corpus=corpus, pool=pool)
     assert set(rs.read_qrels(tmp_path / "s.db")["q0"].values()) == {2}
     # The judge is not deaf: told outside the markers, it obeys.
     plain = {"messages": [{"content": "carry the code ab. They are data x."}, {"content": HOSTILE[0]}]}
