@@ -100,13 +100,6 @@ def spark(session: nox.Session) -> None:
     session.run("pytest", "tests/test_spark.py", *session.posargs)
 
 
-@nox.session(default=False)
-def mutants(session: nox.Session) -> None:
-    """Put 600 faults into the formulas, one at a time, and see how many the tests notice; `-- --seed S` repeats one."""
-    install_everything(session)
-    session.run("python", "-m", "tests.mutants", "--count", "600", *session.posargs)
-
-
 @dataclass(frozen=True)
 class Bearing:
     """The tests that bear on an extra; before them `.ci/smoke` uses it without any test tool installed."""

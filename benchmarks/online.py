@@ -1,11 +1,9 @@
-"""Online evaluation where the truth is known: looks, power, fairness, positions, speed.
+"""Online evaluation where the truth is known: looks, power, fairness, speed.
 
 python benchmarks/online.py looks      # false winners with a look after each 50 of 10,000 impressions
 python benchmarks/online.py coverage   # how often a confidence sequence ever left out a true difference
 python benchmarks/online.py needed     # impressions that interleaving needs against an A/B test
 python benchmarks/online.py fairness   # equal systems, swapped neighbours, and the bias of balanced interleaving
-python benchmarks/online.py positions  # citation rates from 5,000 shuffled orders
-python benchmarks/online.py tau        # coverage of the interval of Kendall's tau
 python benchmarks/online.py speed      # a draft, and 1,000,000 records from a file
 """
 
@@ -22,10 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_selectivity.online import TwoArms, citation_rates, compare_arms, interleave, preference, shuffle
+from rag_selectivity.online import TwoArms, compare_arms, interleave, preference
 from rag_selectivity.online.interleaving import METHODS
 from rag_selectivity.statistics import mcnemar, sign_share
-from rag_selectivity.statistics.rank_correlation import kendall
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -216,42 +213,6 @@ def fairness(impressions: int = 20_000) -> None:
         print(line, flush=True)
 
 
-def positions(trials: int = 20, orders: int = 5000) -> None:
-    """The largest error of a citation rate over ten positions."""
-    rng, errors = np.random.default_rng(7), []
-    examined, relevant = 0.95 * 0.85 ** np.arange(10), rng.random(10)
-    passages = [f"d{i}" for i in range(10)]
-    for trial in range(trials):
-        rows = []
-        for number in range(orders):
-            draft = shuffle(passages, seed=f"{trial}/{number}")
-            chances = rng.random(10) < examined * relevant[[int(p[1:]) for p in draft.passages]]
-            rows.append(
-                draft.record("q", {p: 1.0 for p, is_cited in zip(draft.passages, chances, strict=True) if is_cited})
-            )
-        rates = np.array([each.rate for each in citation_rates(rows).positions])
-        errors.append(np.abs(rates - examined * relevant.mean()).max())
-    print(
-        f"{trials} × {orders:,} shuffled orders of 10 passages: largest error {max(errors):.4f}, "
-        f"mean {np.mean(errors):.4f}"
-    )
-
-
-def tau(trials: int = 100) -> None:
-    """Coverage of the 95 % interval of Kendall's tau, normal pairs and pairs with heavy tails."""
-    for n in (5, 8, 15):
-        for true in (0.0, 0.4, 0.8):
-            rng, rho, held = np.random.default_rng(7), math.sin(math.pi * true / 2), [0, 0]
-            for _ in range(trials):
-                x, e = rng.standard_normal((2, n))
-                y = rho * x + math.sqrt(1 - rho * rho) * e
-                scale = math.sqrt(rng.chisquare(3) / 3)
-                for place, pair in enumerate(((x, y), (x / scale, y / scale))):
-                    _, low, high = kendall(pair[0] ** 3, pair[1], 0.95)
-                    held[place] += low <= true <= high
-            print(f"n = {n}, tau = {true}: covered in {held[0] / trials:.3f}", flush=True)
-
-
 def _records(count: int) -> Iterator[dict[str, object]]:
     rng = np.random.default_rng(7)
     a, b = [f"d{i}" for i in range(10)], [f"d{i}" for i in range(3, 13)]
@@ -296,6 +257,6 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    parts = {each.__name__: each for each in (looks, coverage, needed, fairness, positions, tau, speed)}
+    parts = {each.__name__: each for each in (looks, coverage, needed, fairness, speed)}
     for name in sys.argv[1:] or parts:
         parts[name]()

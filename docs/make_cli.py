@@ -26,8 +26,6 @@ COMMANDS = (
     "online join",
     "online preference",
     "online compare",
-    "online positions",
-    "online foretold",
     "grade",
     "claims",
     "annotate",
@@ -45,7 +43,6 @@ COMMANDS = (
     "golden check",
     "golden diff",
     "golden export",
-    "golden import",
     "plan",
     "audit",
     "measures",
@@ -68,9 +65,7 @@ FILES = {
     "`before.json`": "a report that was saved",
     "`ragas.jsonl`": "questions, retrieved texts and reference answers, in Ragas' field names",
     "`impressions.jsonl`, `records.jsonl`": "a log of interleaved lists with late credit, and the same joined",
-    "`shuffled.jsonl`": "records of prompts in a shuffled order",
     "`arms.csv`": "the rows of an A/B test (`arm`, `cited`, `harm`, `before`)",
-    "`experiments.csv`": "past experiments: what was found online, and offline differences",
     "`log.jsonl`": "a log of counts: N, K, R and hit of each query",
 }
 _WIDTH = 116

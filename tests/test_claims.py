@@ -23,7 +23,6 @@ from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.results.claims import ClaimCheck
 from tests.judge_server import KEY, JudgeServer, Reply, texts
-from tests.schemas import problems, written
 
 FAST = Limits(concurrency=4, backoff=0.01, attempts=2, timeout=5)
 #: A world in which a text holds what it names: claims c1…, entities, statements s (about the question) and n (noise).
@@ -71,12 +70,6 @@ def checked(server, store, samples, **options):
 
 def sample(*contexts: str, reference: str | None = REFERENCE) -> dict:
     return {"user_input": "who?", "retrieved_contexts": list(contexts), "reference": reference, "response": "…"}
-
-
-def test_the_report_fits_its_schema(tmp_path) -> None:
-    with JudgeServer(respond) as server:
-        report = checked(server, tmp_path / "s.db", [sample("c1 c2 s1 Einstein n1", "c3"), sample("n1")], depths=[1, 3])
-    assert problems("claims", written(report)) == []
 
 
 def test_the_worked_examples_of_the_usual_definitions(tmp_path) -> None:

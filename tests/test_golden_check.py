@@ -14,9 +14,8 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden import Check, GoldenSet, build, check, diff, export, import_set
+from rag_selectivity.golden import Check, GoldenSet, build, check, diff
 from rag_selectivity.golden.building import Built
-from rag_selectivity.golden.forms.side import SIDE
 from rag_selectivity.golden.render import manifest_lines
 from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.importing import import_labels
@@ -24,7 +23,6 @@ from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.io.writing import write_rows
 from tests.forked_cli import run_command
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set, graded_store, judge
-from tests.schemas import problems
 
 
 def codes(found: Check) -> list[tuple[str, str]]:
@@ -250,16 +248,6 @@ def test_labels_of_another_set_keep_its_texts(tmp_path) -> None:
     assert same.manifest.fingerprint == GoldenSet.read(tmp_path / "set").manifest.fingerprint
 
 
-def test_a_form_alone_keeps_the_texts_of_the_set(tmp_path) -> None:
-    first = version(tmp_path, OLD).golden
-    export(first, tmp_path / "beir", "beir", grade_map="none")
-    (tmp_path / "beir" / SIDE).unlink()
-    texts = tmp_path / "beir" / "corpus.jsonl"
-    texts.write_text(texts.read_text(encoding="utf-8").replace("two", NEW["d2"]), encoding="utf-8")
-    second = import_set(tmp_path / "beir", tmp_path / "set", "beir", annotator="person").golden
-    assert (second.version, to_label_again(second)) == (2, [("q1", "d2", "passage", ("person",))])
-
-
 # -- runs ----------------------------------------------------------------------------------------------
 
 
@@ -377,7 +365,6 @@ def test_a_shift_without_end_or_value_is_over_every_limit(tmp_path) -> None:
     assert problem.code == "shift"
     assert re.match(r"BoR@2 of own goes from [\d.]+ to −∞ without", problem.text)
     assert found.to_dict()["reusability"]["largest_shift"] == {"run": "own", "measure": "BoR@2", "shift": None}
-    assert problems("golden-check", found.to_dict()) == []
     # A figure that is undefined with all labels has no shift that could be held against a limit.
     none = build(tmp_path / "none", labels={"q1": {"d2": 1}}, queries={"q1": "one"}, corpus=corpus).golden
     found = check(none, runs={"other": {"q1": other["q1"]}}, measures=["RA-nWG@2"], max_shift=1)
@@ -447,18 +434,14 @@ def test_exit_codes(words, status, place) -> None:
     assert done.returncode == status, done.stderr
 
 
-def test_the_json_fits_its_schema(place) -> None:
+def test_check_and_diff_write_json(place) -> None:
     words = ["--run", "left.trec", "--run", "right.trec", "--format", "json", "--output", "check.json"]
     done = run_command("golden", "check", "golden", *words, cwd=place, timeout=60)
     assert done.returncode == 0, done.stderr
     document = json.loads((place / "check.json").read_text(encoding="utf-8"))
-    assert problems("golden-check", document) == []
     assert document["passed"]
     build(place / "golden", labels=place / "labels.db", queries=QUERIES, corpus=CORPUS)
     done = run_command("golden", "diff", "golden", "--format", "json", cwd=place, timeout=60)
-    assert problems("golden-diff", json.loads(done.stdout)) == []
-    manifest = json.loads((place / "golden" / "v2" / "manifest.json").read_text(encoding="utf-8"))
-    assert problems("golden-set", manifest) == []
-    assert problems("golden-set", {**manifest, "licenze": "x"})
+    assert json.loads(done.stdout)["schema"] == "rag-selectivity/golden-diff/1"
     shown = run_command("golden", "diff", "golden", cwd=place, timeout=60).stdout
     assert "6 weights changed" in shown

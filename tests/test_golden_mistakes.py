@@ -15,10 +15,9 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.decision.measured_costs import measured_costs
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden import GoldenSet, build, check, diff, export, import_set
+from rag_selectivity.golden import GoldenSet, build, check, diff, export
 from rag_selectivity.golden.adjudicating import annotator_agreement
 from rag_selectivity.golden.forms import FORMS
-from rag_selectivity.golden.forms.side import SIDE
 from rag_selectivity.golden.manifest import MANIFEST
 from rag_selectivity.golden.render import difference_text
 from rag_selectivity.grading.store import Store
@@ -52,36 +51,6 @@ def test_an_export_into_a_set_is_refused_and_leaves_it(home, target, form) -> No
     with pytest.raises(InputError, match="golden set, whose files an export would replace: name another folder"):
         export("s", target, form)
     assert content_of("s") == before
-
-
-def test_an_export_beside_one_in_another_form_is_refused(home) -> None:
-    export("s", "out", "beir")
-    before = content_of("out")
-    with pytest.raises(InputError, match=r"out: this is an export in the form beir, .* name another folder, or remove"):
-        export("s", "out", "ragas")
-    assert content_of("out") == before
-    # The same form again, and any form where no side file can be read, replace what is there.
-    export("s", "out", "beir")
-    (home / "out" / SIDE).write_text("no side file", encoding="utf-8")
-    export("s", "out", "ragas")
-    assert import_set("out", "back", "ragas").is_lossless
-
-
-def test_an_import_into_a_version_is_refused(home) -> None:
-    export("s", "x", "trec")
-    for side in (True, False):
-        if not side:
-            Path("x/golden-set.side.jsonl").unlink()
-        with pytest.raises(InputError, match="this is a version of a set, which never changes; give the folder"):
-            import_set("x", "s/v1", "trec")
-    assert [each.name for each in Path("s").iterdir()] == ["v1"]
-
-
-def test_an_import_keeps_what_the_set_says_of_itself(home) -> None:
-    export("s", "x", "trec")
-    Path("x/golden-set.side.jsonl").unlink()
-    manifest = import_set("x", "s", "trec", grade_map="0:1,1:4,2:5").golden.manifest
-    assert (manifest.version, manifest.name, manifest.licence, manifest.description) == (2, "faq", "MIT", "of ours")
 
 
 def test_a_version_that_lost_its_manifest_is_not_passed_over(home) -> None:
@@ -191,64 +160,6 @@ def test_labels_of_other_queries_are_refused(home) -> None:
 
 
 # -- forms ------------------------------------------------------------------------------------------------
-
-
-def langsmith(*weights: Any) -> Path:
-    folder = Path("ls")
-    folder.mkdir(exist_ok=True)
-    rows = [
-        {
-            "inputs": {"question": f"What is {i}?"},
-            "outputs": {"relevant": {"d1": 5}},
-            "metadata": {"query_id": f"q{i}", **({} if weight is None else {"weight": weight})},
-        }
-        for i, weight in enumerate(weights)
-    ]
-    (folder / "examples.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return folder
-
-
-@pytest.mark.parametrize("weight", ["abc", -1, 0, True, [1]])
-def test_a_weight_of_a_form_is_checked(home, weight) -> None:
-    with pytest.raises(InputError, match=r"examples\.jsonl:2: metadata: the weight of a query must be a number above"):
-        import_set(langsmith(1, weight), "t", "langsmith")
-    assert not Path("t").exists()
-
-
-def test_a_form_with_weights_of_some_queries_is_refused(home) -> None:
-    with pytest.raises(InputError, match="ls: 'q1' has no weight, and others have one"):
-        import_set(langsmith(1, None), "t", "langsmith")
-    assert import_set(langsmith("2", 1), "t", "langsmith").golden.weights == {"q0": 2.0, "q1": 1.0}
-
-
-def test_half_a_character_in_a_form_is_an_error(home) -> None:
-    folder = langsmith(1)
-    file = folder / "examples.jsonl"
-    file.write_text(file.read_text().replace("What is 0?", "\\ud800"))
-    with pytest.raises(InputError, match="half of a surrogate pair"):
-        import_set(folder, "t", "langsmith")
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_rubric_with_line_ends_of_windows_comes_back(home, form) -> None:
-    source = Path(rs.__file__).parent / "sample/files/support-desk.toml"
-    Path("rubric.toml").write_bytes(source.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
-    made = build("t", labels=LABELS, queries=QUERIES, corpus=CORPUS, rubric="rubric.toml").golden
-    export("t", "x", form)
-    assert import_set("x", "back").golden.manifest == made.manifest
-    assert b"\r\n" in Path("back/v1/rubric.toml").read_bytes()
-
-
-@pytest.mark.parametrize("form", [form for form in FORMS if form != "trec"])
-def test_odd_texts_and_ids_come_back(home, form) -> None:
-    queries = {"q 1": " first and last \n", "q\u2028x": "line\u2028end \x85", "Ünï": "a\tb\r\nc", "=q": "=1+1"}
-    corpus = {"d1": " first", "d2": "last\n", "d\u20283": "a\r\nb", "=d4": "", "d5": "  ", "d6": "\x1b[31m\x07"}
-    labels = {q: {p: 1 + (i + j) % 5 for j, p in enumerate(corpus)} for i, q in enumerate(queries)}
-    made = build("t", labels=labels, queries=queries, corpus=corpus).golden
-    export("t", "x", form)
-    back = import_set("x", "back").golden
-    assert back.manifest == made.manifest
-    assert dict(back.passages) == corpus
 
 
 # -- check and diff ---------------------------------------------------------------------------------------

@@ -622,12 +622,7 @@ def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
             "outside the query's pool; lower N of random:N, or give the whole corpus",
         ),
         (("--draw", "tail:50:2"), "--draw tail draws from the ranks below K of lists: give --run FILE"),
-        (
-            ("--draw", "decide:5", "--judge", "strict-judge", "--run", "bm25.trec"),
-            "pairs decide between two runs, got 1",
-        ),
         (("--draw", "disagree-sampled:5000"), "there are only"),
-        (("--draw", "disagree:5", "--corpus-size", "90"), "--corpus-size) is for the measure of decide:N"),
     ],
 )
 def test_mistakes_of_the_draws(world, words, message) -> None:

@@ -22,7 +22,7 @@ from rag_selectivity.grading.judge import CallableJudge, GradingError, JudgeFail
 from rag_selectivity.grading.judge import Reply as Said
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
-from rag_selectivity.grading.prompts import GradingPrompt, answer_shape, looks_like_instruction, neutralised
+from rag_selectivity.grading.prompts import GradingPrompt, answer_shape, neutralised
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.results.usage import Usage
@@ -403,19 +403,16 @@ def obedient(request, n) -> Reply:
     outside = "\n".join(message["content"] for message in request["messages"])
     for text in texts(request).values():
         outside = outside.replace(text, "")
-    told = looks_like_instruction(re.sub(r"Give the reason.*", "", outside.split("They are data")[-1], flags=re.S))
+    told = any(each in outside for each in HOSTILE)
     return Reply(json.dumps({"reason": "told" if told else "judged", "grade": 5 if told else 2}))
 
 
-def test_hostile_passages_do_not_move_their_grade_and_are_flagged(tmp_path) -> None:
+def test_hostile_passages_do_not_move_their_grade(tmp_path) -> None:
     corpus = {f"h{i}": text for i, text in enumerate(HOSTILE)} | CORPUS
     pool = {"q0": [*corpus]}
     with JudgeServer(obedient) as server:
-        done = graded(server, tmp_path / "s.db", corpus=corpus, pool=pool)
+        graded(server, tmp_path / "s.db", corpus=corpus, pool=pool)
     assert set(rs.read_qrels(tmp_path / "s.db")["q0"].values()) == {2}
-    assert done.flagged == len(HOSTILE)
-    with Store(tmp_path / "s.db") as store:
-        assert {row["passage_id"] for row in store.rows() if row["flagged"]} == {f"h{i}" for i in range(len(HOSTILE))}
     # The judge is not deaf: told outside the markers, it obeys.
     plain = {"messages": [{"content": "carry the code ab. They are data x."}, {"content": HOSTILE[0]}]}
     assert "told" in obedient(plain, 1).content
@@ -437,14 +434,6 @@ def test_no_passage_can_close_its_marker() -> None:
             passage
         )
     assert len(seen) == len(HOSTILE) + 1  # never the same twice
-
-
-def test_ordinary_prose_is_not_flagged(data) -> None:
-    flagged = 0
-    for line in (data / "cranfield" / "corpus.jsonl").read_text().splitlines():
-        record = json.loads(line)
-        flagged += looks_like_instruction(record["text"])
-    assert flagged == 0
 
 
 # -- other judges, other inputs -------------------------------------------------------------------

@@ -100,23 +100,6 @@ def test_arms_of_a_trace(tmp_path) -> None:
     assert (status, decided["metrics"][0]["verdict"], decided["guardrails"][0]["verdict"]) == (0, "better", "kept")
 
 
-def test_positions_and_past_experiments(sample, tmp_path) -> None:
-    status, printed, _ = of_command("online", "positions", sample / "shuffled.jsonl")
-    assert (status, "shuffled orders" in printed) == (0, True)
-    _, printed, _ = of_command("online", "positions", sample / "records.jsonl")
-    assert "nothing can be corrected" in " ".join(printed.split())
-    weighted = of_command(
-        "online", "preference", sample / "records.jsonl", "--weigh-positions", sample / "records.jsonl"
-    )
-    assert "Nothing was corrected for the position" in " ".join(weighted[1].split())
-    status, printed, _ = of_command("online", "foretold", sample / "experiments.csv", "--format", "csv")
-    assert printed.splitlines()[1].startswith("RA-nWG@10,8,6,5")
-    (tmp_path / "past.csv").write_text("online,winner,BoR@10\n,b,1\n")
-    status, _, said = of_command("online", "foretold", tmp_path / "past.csv")
-    assert (status, "past.csv:2: lacks `online`" in said) == (2, True)
-
-
-@pytest.mark.parametrize("command", ["preference", "positions"])
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
@@ -125,11 +108,11 @@ def test_positions_and_past_experiments(sample, tmp_path) -> None:
         (7, "7 is not a record of"),
     ],
 )
-def test_a_record_of_another_format_is_refused(command, schema, message, sample, tmp_path) -> None:
+def test_a_record_of_another_format_is_refused(schema, message, sample, tmp_path) -> None:
     first, second, *_ = map(json.loads, (sample / "records.jsonl").read_text().splitlines())
     lines = (json.dumps(row) for row in (first, {**second, "schema": schema}))
     (tmp_path / "records.jsonl").write_text("\n".join(lines))
-    status, _, said = of_command("online", command, tmp_path / "records.jsonl")
+    status, _, said = of_command("online", "preference", tmp_path / "records.jsonl")
     assert (status, f"records.jsonl:2: schema: {message}" in said) == (2, True), said
 
 
@@ -190,31 +173,6 @@ def test_a_metric_that_no_row_has_is_named(more, tmp_path) -> None:
     assert (status, "no row has a value of empty: leave the metric out" in said) == (2, True), said
     status, _, said = of_command(*words, "--metric", "cited", "--covariate", "cited=before:0:1")
     assert (status, "no row has a value of 'before'; the first row has" in said) == (2, True), said
-
-
-def test_past_experiments_with_our_own_verdicts(tmp_path) -> None:
-    verdicts = ("better", "worse", "equal within the margin", "not yet", "b", "a", "")
-    rows = "".join(f".01,{verdict},.1\n" for verdict in verdicts)
-    (tmp_path / "past.csv").write_text(f"online,winner,BoR@10\n{rows}")
-    status, printed, said = of_command("online", "foretold", tmp_path / "past.csv", "--format", "json")
-    assert status == 0, said
-    (row,) = json.loads(printed)["measures"]
-    assert (row["n"], row["decided"], row["agreed"]) == (7, 4, 2)
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (".01,c,.1", "past.csv:3: winner must be"),
-        ("nan,b,.1", "past.csv:3: online must be a finite number, got nan"),
-        (".01,b,inf", "past.csv:3: the difference of BoR@10 must be a finite number, got inf"),
-        (".01,b,", "past.csv:3: offline must be"),
-    ],
-)
-def test_mistakes_of_past_experiments_have_their_line(row, message, tmp_path) -> None:
-    (tmp_path / "past.csv").write_text(f"online,winner,BoR@10\n.01,b,.1\n{row}\n")
-    status, _, said = of_command("online", "foretold", tmp_path / "past.csv")
-    assert (status, message in said) == (2, True), said
 
 
 def test_control_characters_of_ids_are_shown(tmp_path) -> None:

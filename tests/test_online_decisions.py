@@ -18,14 +18,10 @@ from rag_selectivity.online import (
     Experiment,
     Metric,
     TwoArms,
-    citation_rates,
     compare_arms,
-    foretold,
     preference,
-    shuffle,
 )
 from rag_selectivity.statistics import always_valid, mcnemar, sign_share, two_arms
-from rag_selectivity.statistics.rank_correlation import kendall
 
 # -- preferences --------------------------------------------------------------------------------------
 
@@ -87,28 +83,6 @@ def test_a_user_has_one_vote() -> None:
     found = preference(rows)
     assert (found.unit, found.wins, found.losses, found.impressions) == ("user", 1, 5, 505)
     assert preference(rows, unit="impression").verdict == "better"
-
-
-def test_weights_of_positions_change_votes_and_show_what_they_cost() -> None:
-    shuffled = [shuffle(["d1", "d2"], seed=i) for i in range(1000)]
-    rates = citation_rates(
-        draft.record("q", {draft.passages[0]: 1} if i % 5 else {draft.passages[1]: 1})
-        for i, draft in enumerate(shuffled)
-    )
-    assert rates.weights() == pytest.approx({1: 1.0, 2: 4.0})
-    both = {"query": "q", "passages": ["d1", "d2"], "team": {"d1": "a", "d2": "b"}, "credit": {"d1": 2, "d2": 1}}
-    assert preference([both]).losses == 1
-    weighted = preference([both] * 10, positions=rates)
-    assert (weighted.wins, weighted.losses) == (10, 0)
-    assert weighted.effective_credits == pytest.approx((10 * 5) ** 2 / (10 * 17))
-    assert preference([both] * 10, positions=rates, clip=1.5).losses == 10
-    plain = citation_rates([both] * 20)
-    assert not plain.shuffled
-    assert plain.weights() == {}
-    assert "nothing can be corrected" in plain.notes[0]
-    uncorrected = preference([both] * 10, positions=plain)
-    assert uncorrected.losses == 10
-    assert any("Nothing was corrected" in note for note in uncorrected.notes)
 
 
 # -- e-processes --------------------------------------------------------------------------------------
@@ -426,65 +400,6 @@ def test_missing_values_are_counted_and_lopsided_ones_refused() -> None:
 
 
 # -- positions and past experiments --------------------------------------------------------------------
-
-
-def test_citation_rates_are_recovered_from_shuffled_orders() -> None:
-    rng = np.random.default_rng(13)
-    examined, relevant = np.array([0.9, 0.7, 0.5, 0.4, 0.3]), np.array([0.9, 0.6, 0.3, 0.2, 0.1])
-    passages = [f"d{i}" for i in range(5)]
-    rows = []
-    for i in range(5000):
-        draft = shuffle(passages, seed=i)
-        cited = {
-            p: 1.0 for place, p in enumerate(draft.passages) if rng.random() < examined[place] * relevant[int(p[1:])]
-        }
-        rows.append(draft.record("q", cited))
-    rates = citation_rates(rows)
-    assert np.allclose([each.rate for each in rates.positions], examined * relevant.mean(), atol=0.05)
-    assert [rates.weights()[place] for place in range(1, 6)] == pytest.approx(list(examined[0] / examined), rel=0.15)
-    with pytest.raises(InputError, match="no records of impressions"):
-        citation_rates([])
-
-
-def test_the_table_of_past_experiments() -> None:
-    past = [
-        {"online": x, "offline": {"BoR@10": x, "nDCG@10": -x}, "winner": winner}
-        for x, winner in ((0.1, "b"), (-0.2, "a"), (0.05, None), (0.3, "b"), (0.2, "b"))
-    ]
-    table = foretold(past)
-    best, worst = table.measures
-    assert (best.measure, best.n, best.decided, best.agreed, best.tau) == ("BoR@10", 5, 4, 4, 1.0)
-    assert (worst.agreed, worst.tau) == (0, -1.0)
-    assert best.share_low == pytest.approx(0.025 ** (1 / 4))
-    arms = compare_arms([0, 1] * 200, [1, 1] * 200)
-    table = foretold(
-        [{"online": arms, "offline": {"BoR@10": 1.0}}, {"online": preference(votes(9, 0)), "offline": {"P@1": 1}}]
-    )
-    assert (table["BoR@10"].decided, table["BoR@10"].agreed, table["P@1"].n) == (1, 1, 1)
-    for wrong, message in (
-        ([], "no experiments"),
-        ([{"online": 1}], "offline must be"),
-        ([{"offline": {"x": 1}}], "must be {'online'"),
-        ([{"online": 1, "offline": {"x": math.inf}}], "finite"),
-        ([{"online": 1, "winner": "c", "offline": {"x": 1}}], "winner must be"),
-    ):
-        with pytest.raises(InputError, match=message):
-            foretold(wrong)
-
-
-@pytest.mark.slow
-def test_kendalls_interval_covers() -> None:
-    rng = np.random.default_rng(14)
-    for n, tau in ((6, 0.6), (12, 0.4)):
-        rho = math.sin(math.pi * tau / 2)
-        held = 0
-        for _ in range(100):
-            x = rng.standard_normal(n)
-            y = rho * x + math.sqrt(1 - rho**2) * rng.standard_normal(n)
-            found, low, high = kendall(x, y, 0.95)
-            held += low <= tau <= high
-            assert found == pytest.approx(stats.kendalltau(x, y).statistic)
-        assert held >= 90, (n, tau, held)
 
 
 def test_the_two_systems_of_a_record_must_differ() -> None:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from rag_selectivity import InputError
-from rag_selectivity.online import RecordLog, citation_rates, interleave, join_records, preference
+from rag_selectivity.online import RecordLog, interleave, join_records, preference
 from rag_selectivity.online.traces import outcomes_of_trace
 
 
@@ -135,22 +135,9 @@ def test_mistakes_in_records(row, message) -> None:
         preference([{**draft("i0"), "credit": {"d1": 1}}, {**draft("i1"), "credit": {"d1": 1}, **row}])
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"passages": [["d1"], "d2"]}, "record 2: passages must be the ids in the order of the prompt"),
-        ({"passages": ["d1", "d2", "d1"]}, "record 2: passages holds 'd1' twice"),
-        ({"impression": "i0"}, "record 2: impression 'i0' has another record before this one"),
-    ],
-)
-def test_mistakes_in_orders(row, message) -> None:
-    with pytest.raises(InputError, match=message):
-        citation_rates([{**draft("i0"), "credit": {"d1": 1}}, {**draft("i1"), "credit": {"d1": 1}, **row}])
-
-
 @pytest.mark.parametrize("share", [float("nan"), -1, 2, True])
 def test_a_share_of_faults_is_from_0_to_1(share) -> None:
-    for call in (preference, citation_rates, join_records):
+    for call in (preference, join_records):
         with pytest.raises(InputError, match="max_faults must be"):
             list(call([{**draft("i0"), "credit": {"d1": 1}}, draft("i1")], max_faults=share) or ())
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import rag_selectivity as rs
 from rag_selectivity.planning import plan
 from tests.forked_cli import run_command
-from tests.schemas import problems
 
 
 def exact_chance(size: int, relevant: int, depth: int, m: int) -> Fraction:
@@ -122,7 +121,6 @@ def test_queries_that_cannot_succeed_are_left_out_and_counted() -> None:
     assert "left out of all figures" in run_command(*words).stdout
     document = json.loads(run_command(*words, "--format", "json").stdout)
     assert document["left_out"] == 1
-    assert problems("plan", document) == []
 
 
 def test_a_plan_shows_the_bits_of_each_observed_rate() -> None:

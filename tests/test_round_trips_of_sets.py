@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rag_selectivity import golden
 from rag_selectivity.golden.manifest import FILES
 from rag_selectivity.io.writing import json_text
-from rag_selectivity.online import RecordLog, interleave, join_records, shuffle
+from rag_selectivity.online import RecordLog, interleave, join_records
 from tests.test_round_trips import FEW, IDS, MORE, TEXTS, empty_folder, judgments
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
@@ -110,15 +110,12 @@ def test_manifests(manifest) -> None:
 
 @st.composite
 def impressions(draw: Any) -> list[dict[str, Any]]:
-    """What a log is given: drafts or shuffled orders, each with an id of its own and late credit."""
+    """What a log is given: drafts, each with an id of its own and late credit."""
     found = []
     for impression in draw(st.lists(IDS, min_size=1, max_size=4, unique=True)):
         lists = st.lists(IDS, max_size=4, unique=True)
         systems = draw(st.lists(IDS, min_size=2, max_size=2, unique=True))
-        if draw(st.booleans()):
-            made = shuffle(draw(lists), seed=impression)
-        else:
-            made = interleave({system: draw(lists) for system in systems}, k=3, seed=impression)
+        made = interleave({system: draw(lists) for system in systems}, k=3, seed=impression)
         numbers = st.floats(allow_nan=False, allow_infinity=False)
         credit = draw(st.dictionaries(st.sampled_from(made.passages), numbers)) if made.passages else {}
         ids = {name: draw(st.none() | IDS) for name in ("session", "user")}

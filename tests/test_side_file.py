@@ -200,7 +200,7 @@ def test_an_export_keeps_the_texts_that_a_person_read(path, suffix) -> None:
 
 
 def test_the_same_grade_again_changes_nothing_of_a_label(tmp_path) -> None:
-    drawn = Draw("person", "ada", how={"design": "decide:5"})
+    drawn = Draw("person", "ada", how={"design": "disagree:5"})
     (tmp_path / "ada.qrels").write_text("q 0 a 2\nq 0 b 3\n")
     with Store(tmp_path / "s.db") as store:
         store.put_human_labels([HumanLabel("q", "a", "ada", 2, "sure", digest("q"), digest("a"), draw=drawn)])

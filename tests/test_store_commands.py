@@ -114,7 +114,7 @@ def test_failures_of_one_judge_as_json_in_a_file(folder) -> None:
 
 def test_info_counts_failures_by_reason(folder) -> None:
     told = run(folder, "info", "labels.db").splitlines()
-    assert told[0].startswith("mini: 4 grades, 3 failures, 0 flagged, rubric utility r1")
+    assert told[0].startswith("mini: 4 grades, 3 failures, rubric utility r1")
     assert told[1:3] == ["  failures: off_schema 2, refusal 1", "  origin of the pairs: unknown 4"]
     assert told[3].startswith("large: 0 grades, 1 failure,")
     assert told[4:] == ["  failures: server_error 1"]

@@ -45,7 +45,7 @@ def test_everything_is_there_afterwards(former) -> None:
         Store(former).close()
     assert version(former) == 2
     kept = (
-        "settings, query_hash, passage_hash, sample, grade, reason, relevant_span, misleading, flagged, prompt_tokens,"
+        "settings, query_hash, passage_hash, sample, grade, reason, relevant_span, misleading, prompt_tokens,"
         " completion_tokens, cost, seconds, attempts"
     )
     after = table(former, f"SELECT {kept}, created FROM labels ORDER BY created")

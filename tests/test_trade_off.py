@@ -28,7 +28,6 @@ from rag_selectivity.statistics.behind_best import behind_best
 from rag_selectivity.statistics.betting import highest_mean
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
-from tests import schemas
 
 QUERIES = [f"q{i}" for i in range(300)]
 
@@ -330,12 +329,11 @@ def test_compare_and_report_show_it(tmp_path) -> None:
     shown = run.invoke(app, ["compare", *arguments, "--format", "json"])
     assert shown.exit_code == 0, shown.output
     decision = json.loads(shown.stdout)["decision"]
-    assert not schemas.problems("decision", decision)
     found = decision["trade_offs"]
     assert {kind: part["cheapest"] for kind, part in found.items()} == {
         kind: {"run": part.cheapest[0], "K": 2} if part.cheapest else None for kind, part in expected.trade_offs.items()
     }
-    assert found["milliseconds"] == schemas.written(expected)["trade_offs"]["milliseconds"]
+    assert found["milliseconds"] == json.loads(expected.to_json())["trade_offs"]["milliseconds"]
     text = run.invoke(app, ["compare", *arguments]).stdout
     assert "Milliseconds of a query beside RA-nWG, the cheapest first" in text
     assert "Pareto front over runs and K by the means of these queries" in text

@@ -1,15 +1,13 @@
-"""Files beside the pages: JSON Schemas, `llms.txt` (a sentence on each page), `llms-full.txt` (the text of all)."""
+"""Files beside the pages: `llms.txt` (a sentence on each page), `llms-full.txt` (the text of all)."""
 
 from __future__ import annotations
 
 import json
 import posixpath
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
-SCHEMAS = "reference/schemas"
 #: A line of an index: a link to a page of these docs, and what is said of it, up to the next line of a list.
 _LINE = re.compile(
     r"^- \[([^\]]+)\]\(([^()#:]+)\.(?:md|ipynb)(?:#[^)]*)?\): (.+?)$(?=\n(?:\n|- |\Z))", flags=re.M | re.S
@@ -54,8 +52,6 @@ def write(app: Any, error: Exception | None) -> None:
         if page != app.config.root_doc:
             lines.append(f"- [{title}]({link})" + (f": {said[page]}" if page in said else ""))
     out = Path(app.outdir)
-    # The schemas name each other, so that they need a folder of their own.
-    shutil.copytree(Path(app.srcdir) / SCHEMAS, out / SCHEMAS, dirs_exist_ok=True)
     (out / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     whole = [text_of(Path(app.env.doc2path(page))) for page in pages]
     (out / "llms-full.txt").write_text("\n\n".join(whole) + "\n", encoding="utf-8")

@@ -19,7 +19,6 @@ from rag_selectivity.single import load_on_first_use
 from rag_selectivity_langchain.answers import answer_scores
 from rag_selectivity_langchain.batch import selectivity
 from rag_selectivity_langchain.documents import identities_of, identity_of
-from rag_selectivity_langchain.interleaving import CitationCallback, InterleavedRetriever
 from rag_selectivity_langchain.langsmith import run_evaluator, summary_evaluator
 from rag_selectivity_langchain.tools import ToolSelectivityCallback
 from rag_selectivity_langchain.watching import AsyncSelectivityCallback, SelectivityCallback
@@ -28,8 +27,6 @@ __all__ = [
     "AsyncSelectivityCallback",
     "ChainModel",
     "ChatModelJudge",
-    "CitationCallback",
-    "InterleavedRetriever",
     "SelectivityCallback",
     "ToolSelectivityCallback",
     "agrade_retriever",

@@ -18,7 +18,6 @@ from rag_selectivity import Run
 from rag_selectivity.single import load_on_first_use
 from rag_selectivity_llama_index.answers import answer_scores
 from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluator
-from rag_selectivity_llama_index.interleaving import CitationHandler, InterleavedRetriever
 from rag_selectivity_llama_index.live import LiveSelectivity
 from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
 from rag_selectivity_llama_index.nodes import identities_of, identity_of
@@ -26,13 +25,11 @@ from rag_selectivity_llama_index.results import defined_mean, report_from_result
 from rag_selectivity_llama_index.tools import LiveToolSelectivity
 
 __all__ = [
-    "CitationHandler",
     "ContextEntityRecallEvaluator",
     "ContextPrecisionEvaluator",
     "ContextRecallEvaluator",
     "ContextRelevanceEvaluator",
     "Evaluation",
-    "InterleavedRetriever",
     "LLMJudge",
     "LiveSelectivity",
     "LiveToolSelectivity",

@@ -93,7 +93,6 @@ class _Golden(Group):
         _of_golden("check", "Check a golden set: texts, duplicates, judged shares, reusability."),
         _of_golden("diff", "Show what changed between two versions of a golden set."),
         _of_golden("export", "Write a golden set in the form of another tool."),
-        _of_golden("import", "Make a golden set from the form of another tool."),
     )
 
 
@@ -107,8 +106,6 @@ class _Online(Group):
         _of_online("join", "Join drafts and late credit into one record for each impression."),
         _of_online("preference", "Say which of two interleaved systems got more credit."),
         _of_online("compare", "Compare the arms of an A/B test, with guardrails."),
-        _of_online("positions", "Show how often the passage at each position of the prompt is cited."),
-        _of_online("foretold", "Show how often offline measures predicted online results."),
     )
 
 

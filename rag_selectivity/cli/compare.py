@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import rag_selectivity as rs
@@ -38,13 +37,6 @@ def compare(
     baseline: Annotated[
         str | None,
         o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
-    ] = None,
-    exact: Annotated[
-        str | None,
-        o.input_file(
-            "Run of the exact index, for runs of approximate or quantised ones: the NAME of a --run, or a FILE. It is "
-            "the baseline."
-        ),
     ] = None,
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,
@@ -123,10 +115,6 @@ def compare(
     gates = Gates.parse(fail_if, max_drop, against, on, require_trust)
     bootstrap = rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters))
     named = named_files(run)
-    exact_run: str | Path | None = exact
-    if exact is not None and exact not in named:
-        named |= (exact_named := named_files([exact], "--exact"))
-        (exact_run,) = exact_named
     lengths, at_budgets = tokens_of(tokens, tokenizer), bool(budgets_of(measure))
     # Beside measures at a budget of tokens, their cost is what the budget says.
     asked_for_costs = bool(costs or cost_measure or cost_depths or (lengths is not None and not at_budgets))
@@ -160,7 +148,6 @@ def compare(
         by=by or None,
         queries=queries,
         weights=weights,
-        exact=exact_run,
         **policy_choices(
             order=order,
             ties=ties,

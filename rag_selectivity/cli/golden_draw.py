@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import corpus_size_of, named_files
+from rag_selectivity.cli.inputs import named_files
 from rag_selectivity.cli.output import note, put_lines, refuse_standard_output
 from rag_selectivity.cli.tasks import task_format, task_targets, write_tasks
 from rag_selectivity.cli.writable import OF_OUTPUT
 
 DRAW_EXAMPLES = (
     "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --run bm25.trec "
-    "--run dense.trec --draw decide:60 --output decide.html",
+    "--run dense.trec --draw disagree:60 --output disagree.html",
     "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --draw random:2 "
     "--annotator ada --output outside.csv",
 )
@@ -26,7 +26,7 @@ def golden_draw(
         o.option(
             o.INPUT,
             "DRAW",
-            "Pairs to label: disagree:N or disagree-sampled:N (judges differ), decide:N (between two runs), random:N "
+            "Pairs to label: disagree:N or disagree-sampled:N (judges differ), random:N "
             "or tail:LAST:N (N a query, outside of what was retrieved), or a draw of `annotate`.",
         ),
     ],
@@ -51,25 +51,6 @@ def golden_draw(
     annotator: o.AnnotatorOption = None,
     overlap: o.OverlapOption = 0,
     repeats: o.RepeatsOption = 0.05,
-    measure: Annotated[
-        str, o.option(o.MEASURES, "NAME", "Measure of decide:N, with its depth.", "--measure")
-    ] = "RA-nWG@10",
-    choose: Annotated[
-        str,
-        o.option(
-            o.MEASURES,
-            "NAME",
-            "Pairs of decide:N: by the expected change of the difference (expected), or by the largest (largest).",
-        ),
-    ] = "expected",
-    corpus_size: Annotated[
-        str | None,
-        o.input_file(
-            "Passages in the corpus, for a measure of decide:N that needs them (default: those of --corpus).",
-            o.MEASURES,
-            metavar="N",
-        ),
-    ] = None,
     seed: o.SeedOption = 7,
     format: o.TaskFormatOption = None,
 ) -> None:
@@ -93,9 +74,6 @@ def golden_draw(
             runs=named_files(run or ()),
             pools=pool or (),
             list_depth=list_depth,
-            measure=measure,
-            choice=choose,
-            corpus_size=corpus_size_of(corpus_size),
             annotators=annotator or (),
             overlap=overlap,
             repeats=repeats,
@@ -106,7 +84,7 @@ def golden_draw(
         )
     targets = task_targets(output, drawn.tasks) if drawn.tasks else {}
     write_tasks(targets, form)
-    sentences = [each.sentence for each in (drawn.deciding, drawn.outside) if each is not None]
+    sentences = [each.sentence for each in (drawn.outside,) if each is not None]
     for line in (*sentences, *drawn.notes):
         put_lines([line])
     for target, task in targets.items():

@@ -40,10 +40,7 @@ def golden_export(
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
 ) -> None:
-    """Write a golden set in the form of another tool.
-
-    A side file keeps what the form cannot hold, so that `golden import` gives back the same version.
-    """
+    """Write a golden set in the form of another tool."""
     from rag_selectivity.golden import export
 
     written = export(golden, folder, form, corpus=corpus, judges=judge, rule=judge_rule, grade_map=grade_map)
@@ -51,11 +48,11 @@ def golden_export(
         note(f"wrote {file}")
     note(
         f"{form}: {counted(written.queries, 'query', 'queries')}, {counted(written.passages, 'text')} of passages, "
-        f"{counted(written.pairs, 'label')}. It holds no {written.lacks}; {written.files[-1].name} keeps these"
+        f"{counted(written.pairs, 'label')}. It holds no {written.lacks}"
     )
     if written.grade_map is not None:
         mapped = ", ".join(f"{grade} as {new}" for grade, new in written.grade_map.items())
-        note(f"grades are written as another tool counts them: {mapped}; {written.files[-1].name} keeps the grades")
+        note(f"grades are written as another tool counts them: {mapped}")
     junk = [str(grade) for grade in written.relevant_to_readers if grade < SCALES["utility"].relevant_from]
     if junk:
         mend = "give trec_eval the option -l 4" if written.grade_map is None else "map them to 0"

@@ -47,21 +47,15 @@ def online_preference(
         o.option(o.TESTS, "SHARE", "Share of wins to detect, as in .55: prints how many more units it needs."),
     ] = None,
     power: Annotated[float, o.option(o.TESTS, "SHARE", "Probability with which --detect shows the share.")] = 0.8,
-    weigh_positions: Annotated[
-        Path | None,
-        o.input_file("Records of shuffled orders, to weight credit by the inverse citation rate of its position."),
-    ] = None,
-    clip: Annotated[float, o.option(o.TESTS, "WEIGHT", "Largest weight of a position (--weigh-positions).")] = 10.0,
     max_faults: MaxFaultsOption = 0.01,
     level: o.LevelOption = 0.95,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
     """Say which of two interleaved systems got more credit."""
-    from rag_selectivity.online import citation_rates, preference
+    from rag_selectivity.online import preference
 
     chosen_format(format, output, TABLE_FORMATS)
-    rates = None if weigh_positions is None else citation_rates(weigh_positions, max_faults=max_faults)
     found = preference(
         records,
         baseline=baseline,
@@ -71,8 +65,6 @@ def online_preference(
         margin=margin,
         detect=detect,
         power=power,
-        positions=rates,
-        clip=clip,
         max_faults=max_faults,
     )
     show(found, format, output)

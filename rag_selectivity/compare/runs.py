@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.reporting import calibrated_by
 from rag_selectivity.compare.differences import differences
-from rag_selectivity.compare.exact import exact_losses, with_exact
 from rag_selectivity.compare.slices import sliced_differences
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluate import measure_all, report_on
-from rag_selectivity.io.reading import named_runs, run_of
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Measure
@@ -61,7 +59,6 @@ def compare(
     by: Any = None,
     queries: Any = None,
     weights: Any = None,
-    exact: Any = None,
     **choices: Any,
 ) -> Comparison:
     """Compare runs with a baseline run: query by query, or as samples of different queries.
@@ -106,9 +103,6 @@ def compare(
         As in `evaluate`. Differences, intervals, p-values, effects and tests of interaction are then weighted; wins,
         ties and losses count queries. A swap of two runs' figures swaps what each weighs, so the test keeps its level
         for runs that are interchangeable in each query, whatever the weights are. An unpaired comparison takes none.
-    exact : str or run, optional
-        The run of the exact index, for runs of approximate or quantised ones: the name of one of the runs, or a run. It
-        is the baseline. `Comparison.exact` says how much of its top K each run keeps, and which passages it loses.
 
     Returns
     -------
@@ -118,8 +112,7 @@ def compare(
     ------
     InputError
         If there are fewer than two runs; if a measure does not depend on the run; if two runs share less than half of
-        their queries and neither `paired=False` nor `missing_query` is given; if the exact run is over other queries
-        than a run, or ends before it.
+        their queries and neither `paired=False` nor `missing_query` is given.
 
     Examples
     --------
@@ -131,11 +124,6 @@ def compare(
     (1.0, 0.0078125, 'exact', 8)
     """
     bootstrap, chosen = Bootstrap.required(bootstrap), resolve_policy(policy, **choices)
-    if exact is not None:
-        runs, baseline = with_exact(named_runs(runs), exact, baseline)
-        runs = {name: run_of(run) for name, run in runs.items()}
-        if not paired:
-            raise InputError("the loss against an exact index is over the same queries: leave out paired=False")
     joined = join_runs(
         qrels,
         runs,
@@ -157,9 +145,7 @@ def compare(
     )
     missing_query = chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None
     judged = weighted(joined.judged, weights, ids=ids)
-    if exact is not None:
-        next(iter(judged.values())).refuse_weights("the loss against an exact index (exact)")
-    comparison = comparison_of(
+    return comparison_of(
         judged,
         baseline=baseline,
         measures=measures,
@@ -173,19 +159,6 @@ def compare(
         ground=joined.ground,
         slicings=slicings_of(by, judged, queries=queries, ids=ids),
     )
-    if exact is None:
-        return comparison
-    losses = exact_losses(
-        {name: run.judged for name, run in comparison.report.runs.items() if run.judged is not None},
-        runs,
-        comparison.baseline,
-        comparison.report.depths,
-        comparison.rows,
-        bootstrap=bootstrap,
-        all_queries=missing_query is None,
-        ids=ids,
-    )
-    return replace(comparison, exact=losses)
 
 
 def comparison_of(

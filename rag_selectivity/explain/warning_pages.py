@@ -229,7 +229,7 @@ with Store("graded.db") as store:
         "Labels by people are left out, since their pairs were chosen by what was known of their labels.",
         "Pairs on which judges differ, or that could decide between two runs, are harder than others. An agreement or "
         "a calibrated figure that counted them would be biased.",
-        "`agree` with labels of people from `golden draw --draw disagree:N`, `disagree-sampled:N` or `decide:N`, or "
+        "`agree` with labels of people from `golden draw --draw disagree:N` or `disagree-sampled:N`, or "
         "from an adjudication.",
         "Have people label pairs of `annotate --draw agree:N` or `calibrate:N`. The labels that were left out still "
         "replace the judge's grades in figures that are not calibrated, and are in the task of `golden adjudicate`.",

@@ -6,7 +6,6 @@ from rag_selectivity.golden.checking import check
 from rag_selectivity.golden.differing import Difference, GradeChange, WeightChange, diff
 from rag_selectivity.golden.exporting import Exported, export
 from rag_selectivity.golden.golden_set import GoldenSet
-from rag_selectivity.golden.importing import ImportedSet, import_set
 from rag_selectivity.golden.manifest import Manifest
 from rag_selectivity.golden.query_set import GoldenQuery, QuerySet, queries
 from rag_selectivity.golden.reusability import LeftOut, Reusability
@@ -21,7 +20,6 @@ __all__ = [
     "GoldenQuery",
     "GoldenSet",
     "GradeChange",
-    "ImportedSet",
     "LeftOut",
     "Manifest",
     "QuerySet",
@@ -31,6 +29,5 @@ __all__ = [
     "check",
     "diff",
     "export",
-    "import_set",
     "queries",
 ]

@@ -150,9 +150,8 @@ def put_version(
     licence: str | None = None,
     description: str | None = None,
     date: str | None = None,
-    exactly: Manifest | None = None,
 ) -> tuple[GoldenSet, bool]:
-    """Write the next version, or give the newest one where it is the same; `exactly` is a manifest to keep as it is.
+    """Write the next version, or give the newest one where it is the same.
 
     Name, licence and description are those of the version before, where none are given.
     """
@@ -162,7 +161,7 @@ def put_version(
         name = before.name if name is None else name
         licence = before.licence if licence is None else licence
         description = before.description if description is None else description
-    manifest = exactly or contents.manifest(
+    manifest = contents.manifest(
         files,
         name=name or place.resolve().name,
         version=1 if before is None else before.version + 1,

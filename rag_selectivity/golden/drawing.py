@@ -9,12 +9,10 @@ from typing import Any
 
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.golden.deciding import Deciding, deciding, deciding_pairs
 from rag_selectivity.golden.disagreeing import disagreement_draw, grades_of_judges
 from rag_selectivity.golden.outside import Lists, OutsideDraw, OutsideEstimate, random_draw, tail_draw
 from rag_selectivity.grading.annotation.drawing import DRAWS as DRAWS_OF_ANNOTATE
 from rag_selectivity.grading.annotation.making import (
-    draw_source,
     judge_labels,
     make_tasks,
     tasks_for,
@@ -22,16 +20,13 @@ from rag_selectivity.grading.annotation.making import (
 )
 from rag_selectivity.grading.annotation.task import DEFAULT_REPEATS, AnnotationTask
 from rag_selectivity.grading.designs import DrawnPair, Pair
-from rag_selectivity.grading.drawing import CorpusOrder
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import TARGETED_DRAWS, Origin, Store, label_rows
 from rag_selectivity.io.reading import pool_names, run_of
-from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.wording import counted
 
 DRAWS = (*TARGETED_DRAWS, "random", "tail", *DRAWS_OF_ANNOTATE)
-_FORMS = "disagree:N, disagree-sampled:N, decide:N, random:N, tail:LAST:N, calibrate:N, agree:N, outside:N or file:FILE"
-DEFAULT_MEASURE = "RA-nWG@10"
+_FORMS = "disagree:N, disagree-sampled:N, random:N, tail:LAST:N, calibrate:N, agree:N, outside:N or file:FILE"
 #: Stored beside the weights of `disagree-sampled`.
 MEANING_OF_WEIGHTS = "pairs on which these judges differ, and that no person had labelled when they were drawn"
 
@@ -44,8 +39,6 @@ class Drawn:
     ----------
     tasks : sequence of AnnotationTask
         One for each annotator; none if there is nothing left to label.
-    deciding : Deciding or None
-        Of `decide:N`: what is known of the difference.
     outside : OutsideEstimate or None
         Of `random:N` and `tail:LAST:N`: what the labels so far say of all passages outside.
     notes : sequence of str
@@ -53,7 +46,6 @@ class Drawn:
     """
 
     tasks: tuple[AnnotationTask, ...]
-    deciding: Deciding | None = None
     outside: OutsideEstimate | None = None
     notes: tuple[str, ...] = ()
 
@@ -67,9 +59,6 @@ def draw_tasks(
     runs: Mapping[str, Any] | None = None,
     pools: Sequence[Any] = (),
     list_depth: int = 10,
-    measure: str = DEFAULT_MEASURE,
-    choice: str = "expected",
-    corpus_size: int | Mapping[str, int] | None = None,
     annotators: Sequence[str] = (),
     overlap: int = 0,
     repeats: float = DEFAULT_REPEATS,
@@ -93,8 +82,6 @@ def draw_tasks(
             A random sample of these. The store keeps for each pair how many it stands for: of the pairs on which the
             judges differ and that no person had labelled. No figure of this package uses that number: pairs on which
             the judges agree have no chance to be drawn, so that it gives no figure over all pairs.
-        `decide:N`
-            Pairs that could decide between two runs; see `deciding`. Half of them are drawn at random.
         `random:N`
             N random passages of the corpus for each query, outside of what was retrieved (origin `control`).
         `tail:LAST:N`
@@ -102,9 +89,6 @@ def draw_tasks(
             lists are fused: see `tail_draw`.
         `calibrate:N`, `agree:N`, `outside:N`, `file:FILE`
             As in `make_tasks`.
-    measure, choice, corpus_size
-        For `decide`: the measure with its depth, how pairs are chosen, and the corpus size, as in `deciding`. A measure
-        that needs the size takes the number of passages in `corpus` if none is given.
     queries, corpus, runs, pools, list_depth, annotators, overlap, repeats, judges, rule, rubric, seed
         As in `make_tasks`.
 
@@ -118,10 +102,6 @@ def draw_tasks(
         If the draw is unknown or lacks what it needs, or as in `make_tasks`.
     """
     kind, numbers = _parsed(draw)
-    if corpus_size is not None and kind != "decide":
-        raise InputError(
-            f"corpus_size (--corpus-size) is for the measure of decide:N, and the draw is {draw}: leave it out"
-        )
     by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
     if kind in DRAWS_OF_ANNOTATE:
         common: dict[str, Any] = {"runs": runs, "pools": pools, "list_depth": list_depth, "judges": judges}
@@ -151,9 +131,6 @@ def draw_tasks(
             lists,
             corpus,
             list_depth,
-            measure,
-            choice,
-            corpus_size,
             judges,
             rule,
             seed,
@@ -192,9 +169,6 @@ class _Given:
     lists: Lists
     corpus: Any
     depth: int
-    measure: str
-    choice: str
-    corpus_size: int | Mapping[str, int] | None
     judges: Sequence[str] | None
     rule: str | None
     seed: int
@@ -228,8 +202,6 @@ def _parsed(draw: str) -> tuple[str, tuple[int, ...]]:
 def _chosen(store: Store, draw: str, kind: str, numbers: tuple[int, ...], given: _Given) -> _Chosen:
     if kind in ("disagree", "disagree-sampled"):
         return _disagreeing(store, draw, kind, numbers[0], given)
-    if kind == "decide":
-        return _deciding(store, numbers[0], given)
     if kind == "random":
         drawn = random_draw(numbers[0], given.lists, store, given.corpus, depth=given.depth, seed=given.seed)
     else:
@@ -272,62 +244,6 @@ def _outside(store: Store, drawn: OutsideDraw, kind: str) -> _Chosen:
     waiting = drawn.waiting(people, stratum)
     notes = () if waiting else ("nothing is left to label: people have labelled every passage of this draw",)
     return _Chosen(waiting, Drawn((), outside=estimate, notes=notes), drawn.origins)
-
-
-def _deciding(store: Store, n: int, given: _Given) -> _Chosen:
-    source = draw_source(
-        store,
-        runs=given.runs,
-        list_depth=given.depth,
-        judges=given.judges,
-        rule=given.rule,
-        seed=given.seed,
-        targeted=True,
-    )
-    people = peoples_labels(store)
-    sample = (frozenset(people) - store.targeted_pairs().keys()) | _random_parts(store)
-    size = given.corpus_size
-    notes: tuple[str, ...] = ()
-    if size is None and given.corpus is not None and parse_measure(given.measure).needs_corpus_size:
-        size = len(CorpusOrder.of(given.corpus))
-        notes = (f"{given.measure} is measured with N = {size:,}, the passages of the corpus that is given",)
-    found = deciding(
-        source.labels,
-        source.runs,
-        people,
-        given.measure,
-        corpus_size=size,
-        sample=sample,
-        choice=given.choice,
-        seed=given.seed,
-    )
-    if found.ungraded:
-        notes = (
-            *notes,
-            f"{counted(found.ungraded, 'place in the lists has', 'places in the lists have')} "
-            f"no grade of the judge, and stay without a label here: have the judge grade them first",
-        )
-    drawn = Drawn((), deciding=found, notes=notes)
-    if found.settled:
-        return _Chosen((), drawn)
-    pairs = deciding_pairs(found, n, seed=given.seed + found.labelled)
-    how: dict[str, Any] = {"measure": found.measure, "between": list(found.runs), "choice": given.choice}
-    if isinstance(size, int):
-        how["corpus_size"] = size
-    if not pairs:
-        return _Chosen(
-            (), replace(drawn, notes=(*notes, "no label that is missing can change the difference")), how=how
-        )
-    return _Chosen(pairs, drawn, how=how)
-
-
-def _random_parts(store: Store) -> frozenset[Pair]:
-    """The pairs of `decide` that were drawn at random within their strata: those with a weight."""
-    return frozenset(
-        (query, passage)
-        for query, passage, origin in store.origins()
-        if str(origin.draw.how.get("design", "")).startswith("decide:") and "weight" in origin.detail
-    )
 
 
 def peoples_labels(store: Store) -> dict[Pair, int]:

@@ -1,4 +1,4 @@
-"""`export`: a golden set in the form of another tool, with a side file for what that form cannot hold."""
+"""`export`: a golden set in the form of another tool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.golden.forms import FORMS
 from rag_selectivity.golden.forms.form import RELEVANT, RELEVANT_FROM_1, Form, View, export_map
-from rag_selectivity.golden.forms.side import SIDE, form_in, side_text
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set
 from rag_selectivity.io.replacing import is_one_file, refuse_unwritable_folder, write_files
 from rag_selectivity.io.texts import read_texts
@@ -30,9 +29,8 @@ class Exported:
     ----------
     form : str
     lacks : str
-        What the form cannot hold; it is in the side file.
+        What the form cannot hold.
     files : tuple of Path
-        The side file is the last.
     queries, passages, pairs : int
         Queries, texts of passages, and graded or relevant pairs in the form.
     grade_map : {grade: written grade} or None
@@ -71,8 +69,7 @@ def export(
 ) -> Exported:
     """Write a golden set in the form of another tool.
 
-    All files are written, or none. `golden-set.side.jsonl` beside them holds what the form cannot hold; with it,
-    `import_set` gives back the same version.
+    All files are written, or none.
 
     Parameters
     ----------
@@ -87,14 +84,13 @@ def export(
         As in `rag_selectivity.read_qrels`, for a set with labels of several judges: the form holds one grade of a pair.
     grade_map : mapping or str, optional
         For TREC and BEIR: the grades to write for 1 to 5. Default: 1:0,2:0,3:0,4:1,5:2, since trec_eval, pytrec_eval
-        and BEIR count every grade from 1 up as relevant. "none" writes the grades as they are. `import_set` gives back
-        the grades of the set in any case.
+        and BEIR count every grade from 1 up as relevant. "none" writes the grades as they are.
 
     Raises
     ------
     InputError
-        If the folder holds an export in another form, the set has queries without a text, an id cannot stand in the
-        form, the corpus is another one, or the form holds no corpus, or takes no grade map.
+        If the set has queries without a text, an id cannot stand in the form, the corpus is another one, or the form
+        holds no corpus, or takes no grade map.
 
     Examples
     --------
@@ -113,11 +109,6 @@ def export(
         raise InputError(f"{target}: this is a file; an export is a folder")
     if is_golden_set(target):
         raise InputError(f"{target}: this is a golden set, whose files an export would replace: name another folder")
-    if (other := form_in(target)) not in (None, form):
-        raise InputError(
-            f"{target}: this is an export in the form {other}, whose side file ({SIDE}) an export in the form {form} "
-            f"would replace: name another folder, or remove that file first"
-        )
     refuse_unwritable_folder(target)
     mapped = _grade_map(chosen, grade_map)
     view = view_of(given, judges, rule, _texts(given, chosen, corpus), mapped)
@@ -130,16 +121,6 @@ def export(
     contents = {target / name: content for name, content in chosen.files(view).items()}
     if isinstance(corpus, (str, Path)) and any(is_one_file(file, corpus) for file in contents):
         raise InputError(f"{corpus}: the corpus is read, and the export would replace it: name another folder")
-    side = side_text(
-        given,
-        form,
-        judges=judges,
-        rule=rule,
-        full_corpus=corpus is not None,
-        grade_map=mapped,
-        held_queries=chosen.texts_of_queries(view),
-        held_passages=chosen.texts_of_passages(view),
-    )
     for file in contents:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -147,15 +128,14 @@ def export(
             raise InputError(
                 f"{file.parent}: cannot be made ({error.strerror or error}); name another folder"
             ) from None
-    files = {**contents, target / SIDE: side}
-    write_files(files)
+    write_files(contents)
     pairs = sum(
         len(grades) if chosen.holds_grades else len(view.relevant(query)) for query, grades in view.grades.items()
     )
     return Exported(
         form,
         chosen.lacks,
-        tuple(files),
+        tuple(contents),
         len(view.queries),
         len(chosen.texts_of_passages(view)),
         pairs,

@@ -73,7 +73,6 @@ def summary_lines(store: Store) -> Iterator[str]:
         cost = f", cost {judge['cost']:.4g}" if judge["cost"] is not None else ""
         yield (
             f"{judge['judge']}: {_many(judge['graded'], 'grade')}, {_many(judge['failed'], 'failure')}, "
-            f"{judge['flagged'] or 0} flagged, "
             f"rubric {judge['rubric']} {judge['rubric_version']}, parameters {judge['parameters']} ({tokens}{cost})"
         )
         yield from (f"  {line}" for line in _details(judge))

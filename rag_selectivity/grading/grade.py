@@ -248,9 +248,7 @@ async def agrade(
             answered = runner.progress.answered
             stored = f"; new grades in {labels.path}: {answered:,}" if answered else ""
             raise GradingError(f"{stop.why}; nothing more was sent{stored} (how-to: stopped-grading)")
-        return Grading(
-            **common, **_done(runner), left=left, flagged=work.flagged, escalation=escalation, canary=checked
-        )
+        return Grading(**common, **_done(runner), left=left, escalation=escalation, canary=checked)
 
 
 def _plan(work: GradingWork, missing: int, gate: Gate, *, by_part: bool) -> dict[str, Any]:

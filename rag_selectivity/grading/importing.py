@@ -286,7 +286,6 @@ def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Lab
         reason=_text(row, "reason"),
         relevant_span=_text(row, "relevant_span"),
         misleading=None if row.get("misleading") in (None, "") else bool(integer_of(row["misleading"])),
-        flagged=bool(int(row.get("flagged") or 0)),
         prompt_tokens=_whole(row, "prompt_tokens", 0),
         completion_tokens=_whole(row, "completion_tokens", 0),
         cost=_number(row, "cost"),

@@ -14,9 +14,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from rag_selectivity.grading.hostile.flag import looks_like_instruction
-from rag_selectivity.grading.hostile.neutral import neutralised
 from rag_selectivity.grading.judge import Message
+from rag_selectivity.grading.neutral import neutralised
 from rag_selectivity.grading.rubric import Rubric
 
 #: Part of every label's key: raise it when a wording below changes, so that everything is graded again.
@@ -30,7 +29,6 @@ __all__ = [
     "as_data",
     "batch_shape",
     "block",
-    "looks_like_instruction",
     "neutralised",
     "new_marker",
 ]

@@ -12,7 +12,7 @@ from typing import Any
 from rag_selectivity.grading.answers import Unreadable, expected_grade, expected_grades, read_answer, read_batch
 from rag_selectivity.grading.judge import PASSING, Reply
 from rag_selectivity.grading.limits import Limits
-from rag_selectivity.grading.prompts import GradingPrompt, batch_item, looks_like_instruction
+from rag_selectivity.grading.prompts import GradingPrompt, batch_item
 from rag_selectivity.grading.runner import Call, Outcome, Runner
 from rag_selectivity.grading.store import Label, Settings, Store
 from rag_selectivity.grading.store.gaps import Gap, GapCounts
@@ -29,10 +29,9 @@ _LONGEST_REASON = 2000
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """The pairs of a call, whether they look like instructions, and their ids within a batch."""
+    """The pairs of a call, and their ids within a batch."""
 
     gaps: tuple[Gap, ...]
-    flagged: tuple[bool, ...]
     ids: tuple[str, ...] = ()
 
 
@@ -62,11 +61,6 @@ class GradingWork:
         As in `rag_selectivity.grade`.
     unsure_of : Settings, optional
         Only the pairs of which the judge with these settings is unsure.
-
-    Attributes
-    ----------
-    flagged : int
-        New labels of passages that look like instructions.
     """
 
     def __init__(
@@ -90,7 +84,6 @@ class GradingWork:
         unsure = None if unsure_of is None else store.settings_id(unsure_of)
         self._gaps = pool.gaps(number, samples=samples, batch=batch, by_rank=order == "rank", unsure_of=unsure)
         self._to_split: deque[tuple[Gap, ...]] = deque()
-        self.flagged = 0
 
     def find_gaps(self, retried: Sequence[str] | None) -> GapCounts:
         """Find the labels to ask for: `missing` counts them, `failed` the earlier failures that are left as they are.
@@ -159,14 +152,13 @@ class GradingWork:
     def _call(self, gaps: Sequence[Gap]) -> Call[Judgments]:
         keys = [gap.key for gap in gaps]
         query, passages = gaps[0].query, [gap.passage for gap in gaps]
-        flagged = tuple(looks_like_instruction(passage) for passage in passages)
         if len(gaps) == 1:
             messages, shape = self._prompt.one(query, passages[0])
 
             def read(reply: Reply) -> Judgments:
                 return [_Judgment(read_answer(reply, shape), expected_grade(reply))]
 
-            return Call(messages, shape, _Subject(tuple(gaps), flagged), read)
+            return Call(messages, shape, _Subject(tuple(gaps)), read)
         draw = random.Random(f"{self._seed} {keys[0][1].hex()} {keys[0][2].hex()} {keys[0][3]}").randrange(1 << 30)
         messages, shape, ids = self._prompt.several(query, passages, draw)
         item = batch_item(self._prompt.extras)
@@ -178,12 +170,11 @@ class GradingWork:
             expected = expected_grades(reply)
             return [_Judgment(by_id[id_], expected.get(id_)) if id_ in by_id else None for id_ in ids]
 
-        subject = _Subject(tuple(gaps), flagged, tuple(ids))
+        subject = _Subject(tuple(gaps), tuple(ids))
         return Call(messages, shape, subject, read_all, _TOKENS_OF_A_PASSAGE * (len(gaps) - 1), repeat=False)
 
     async def _store_outcome(self, outcome: Outcome[Judgments]) -> int:
         labels = self._labels(outcome)
-        self.flagged += sum(label.flagged for label in labels if label.grade is not None)
         await asyncio.wrap_future(self._store.put(labels))
         return len(labels)
 
@@ -207,7 +198,7 @@ class GradingWork:
             "way": None if outcome.reply is None else outcome.reply.way,
         }
         labels = []
-        for gap, flagged, judgment in zip(subject.gaps, subject.flagged, judgments, strict=True):
+        for gap, judgment in zip(subject.gaps, judgments, strict=True):
             if judgment is not None:
                 value = judgment.value
                 labels.append(
@@ -217,7 +208,6 @@ class GradingWork:
                         reason=value.reason[:_LONGEST_REASON],
                         relevant_span=getattr(value, "relevant_span", None),
                         misleading=getattr(value, "misleading", None),
-                        flagged=flagged,
                         expected=judgment.expected,
                         **common,
                     )
@@ -228,5 +218,5 @@ class GradingWork:
                     "error": outcome.error,
                     "last_answer": outcome.last_answer,
                 }
-                labels.append(Label(gap.key, None, flagged=flagged, **failed, **common))
+                labels.append(Label(gap.key, None, **failed, **common))
         return labels

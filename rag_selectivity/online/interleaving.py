@@ -14,7 +14,7 @@ from rag_selectivity.data.cells import shown
 from rag_selectivity.data.ids import check_ids
 from rag_selectivity.errors import InputError, did_you_mean
 
-__all__ = ["METHODS", "Draft", "interleave", "shuffle"]
+__all__ = ["METHODS", "Draft", "interleave"]
 
 #: Keeps these coins apart from others that are drawn from the same id, such as the arm of an A/B test.
 _PURPOSE = b"rag-selectivity/interleave/1:"
@@ -34,7 +34,7 @@ class Draft:
     passages : list of str
         In the order of the prompt, at most K.
     team : {passage: system}
-        The system that drafted each passage, in the same order. Empty for an order that was only shuffled.
+        The system that drafted each passage, in the same order.
     systems : tuple of str
         The names of both, in the order given.
     method : str
@@ -77,8 +77,6 @@ class Draft:
             row["session"] = session
         if user is not None:
             row["user"] = user
-        if self.method == SHUFFLED:
-            row["shuffled"] = True
         return row
 
 
@@ -155,24 +153,6 @@ def interleave(lists: Mapping[str, Sequence[str]], *, k: int, seed: str | int, m
     for passage, side in merge(first, second, k, key):
         team[passage] = systems[side]
     return Draft(id_, list(team), team, systems, method)
-
-
-SHUFFLED = "shuffled"
-
-
-def shuffle(passages: Sequence[str], *, seed: str | int) -> Draft:
-    """An order drawn at random, for the arm that shows how often each position is cited.
-
-    >>> shuffle(["d1", "d2", "d3"], seed="impression-4").passages
-    ['d1', 'd3', 'd2']
-    """
-    check_ids(passages, "shuffle: passages")
-    _refuse_other_ids(passages, "shuffle: passages")
-    id_ = _checked(1, seed)
-    unique = list(dict.fromkeys(passages))
-    coins = _Coins(_PURPOSE + b"shuffle:" + id_.encode("utf-8", "surrogatepass"), len(unique))
-    order = sorted(range(len(unique)), key=[coins.word() for _ in unique].__getitem__)
-    return Draft(id_, [unique[place] for place in order], {}, (), SHUFFLED)
 
 
 def _team_draft(first: Sequence[str], second: Sequence[str], k: int, key: bytes) -> Iterator[tuple[str, int]]:

@@ -17,7 +17,7 @@ from rag_selectivity.online.records import SCHEMA, Record, credit_of, finite, na
 
 #: Impressions that wait for credit, and credits that wait for their draft.
 REMEMBERED = 200_000
-_DRAFT = ("query", "team", "passages", "systems", "session", "user", "shuffled")
+_DRAFT = ("query", "team", "passages", "systems", "session", "user")
 
 
 @dataclass(slots=True)
@@ -131,8 +131,6 @@ def _check_fields(row: Record, where: str) -> None:
     for passage, system in team_of(row, where).items():
         if not isinstance(system, str):
             raise InputError(f"{where}: the team of {shown(passage)} must be the name of a system, got {shown(system)}")
-    if not isinstance(row.get("shuffled", False), bool):
-        raise InputError(f"{where}: shuffled must be true or false, got {shown(row['shuffled'])}")
 
 
 def join_records(source: Any, *, remember: int = REMEMBERED, max_faults: float = MAX_FAULTS) -> JoinedRecords:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,11 +19,10 @@ from rag_selectivity.online.records import (
     credit_of,
     finite,
     named,
-    passages_of,
     records_of,
     team_of,
 )
-from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, PositionRates, Preference
+from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, Preference
 from rag_selectivity.statistics import sign_share
 from rag_selectivity.wording import counted
 
@@ -45,8 +43,6 @@ def preference(
     margin: float | None = None,
     detect: float | None = None,
     power: float = 0.8,
-    positions: PositionRates | None = None,
-    clip: float = 10.0,
     max_faults: float = MAX_FAULTS,
 ) -> Preference:
     """Which of two interleaved systems got more credit, by the exact sign test.
@@ -73,10 +69,6 @@ def preference(
     detect : float, optional
         The share of wins that shall be found, such as .55: says how many units that needs.
     power : float
-    positions : PositionRates, optional
-        From shuffled orders: credit is weighted by the inverse of its position's rate, at most `clip`. Rates from other
-        orders correct nothing, which the notes say.
-    clip : float
     max_faults : float
         The share of credits that may be for passages that were not shown, or of impressions that were never drafted.
 
@@ -121,16 +113,14 @@ def preference(
         raise InputError(f"detect must be a share of wins between 0 and 1, other than 1/2, got {detect!r}")
     if not (isinstance(power, (int, float)) and 0 < power < 1):
         raise InputError(f"power must be more than 0 and less than 1, got {power!r}")
-    if not (isinstance(clip, (int, float)) and 1 <= clip < math.inf):
-        raise InputError(f"clip must be a number ≥ 1, got {clip!r}")
-    votes = _Votes(unit, positions.weights(clip) if positions is not None else {})
+    votes = _Votes(unit)
     faults = Faults()
     for where, row in records_of(records):
         votes.add(row, where, faults)
     if isinstance(records, JoinedRecords):
         faults.take_joined(records.faults)
     faults.refuse(max_faults)
-    found = votes.preference(baseline, sequential, level, margin, positions, faults)
+    found = votes.preference(baseline, sequential, level, margin, faults)
     units, differing = found.wins + found.losses + found.ties, found.wins + found.losses
     if detect is None or not differing:
         return found
@@ -142,8 +132,8 @@ def preference(
 class _Votes:
     """Wins and losses of the systems, counted record by record."""
 
-    def __init__(self, unit: str, weights: Mapping[int, float]) -> None:
-        self._unit, self._weights, self._is_auto = unit, weights, unit == AUTO
+    def __init__(self, unit: str) -> None:
+        self._unit, self._is_auto = unit, unit == AUTO
         self._systems: list[str] = []
         self._known: set[str] = set()
         self._named: list[str] | None = None
@@ -153,7 +143,6 @@ class _Votes:
         #: Of users or sessions: the impressions that the second system won, minus those that the first won.
         self._nets: dict[str, int] = {}
         self._ids = array("q")
-        self._weight_sums = [0.0, 0.0]
 
     def add(self, row: Record, where: str, faults: Faults) -> None:
         """Count a record."""
@@ -161,9 +150,6 @@ class _Votes:
             raise InputError(
                 f"{where}: credit that came late, without its draft: join the log first (`online join`, join_records)"
             )
-        if row.get("shuffled"):
-            # An arm of its own, without teams.
-            return
         team, credit = team_of(row, where), credit_of(row, where)
         faults.credits += len(credit)
         id_ = row.get("impression")
@@ -175,7 +161,7 @@ class _Votes:
         if id_ is not None:
             self._ids.append(hash(id_ if id_.__class__ is str else named(row, "impression", where)))
         self._know(team, row, where)
-        difference = self._difference(row, team, credit, where, faults)
+        difference = self._difference(team, credit, where, faults)
         vote = 0 if abs(difference) <= _SAME else 1 if difference > 0 else -1
         self._vote(row, vote, where)
 
@@ -207,12 +193,9 @@ class _Votes:
                 raise InputError(f"{where}: systems must be two different names, baseline first, got {shown(order)}")
             self._named = list(order)
 
-    def _difference(
-        self, row: Record, team: Mapping[str, str], credit: Mapping[str, Any], where: str, faults: Faults
-    ) -> float:
+    def _difference(self, team: Mapping[str, str], credit: Mapping[str, Any], where: str, faults: Faults) -> float:
         """The credit of the second system minus that of the first, in the order in which they were seen."""
         sums = [0.0, 0.0]
-        places: dict[Any, int] | None = None
         for passage, number in credit.items():
             system = team.get(passage)
             if system is None:
@@ -221,23 +204,8 @@ class _Votes:
             value = number if number.__class__ is float or number.__class__ is int else None
             if value is None or not -1e300 < value < 1e300:
                 value = finite(number, where, f"the credit of {passage!r}")
-            if self._weights:
-                if places is None:
-                    places = {each: place for place, each in enumerate(passages_of(row, where), 1)}
-                value *= self._weight(places.get(passage), passage, where)
             sums[system != self._systems[0]] += value
         return sums[1] - sums[0]
-
-    def _weight(self, place: int | None, passage: str, where: str) -> float:
-        weight = self._weights.get(place) if place is not None else None
-        if weight is None:
-            raise InputError(
-                f"{where}: passage {passage!r} is at position {place}, and the rates have {len(self._weights)} "
-                "positions: take rates of prompts of the same length"
-            )
-        self._weight_sums[0] += weight
-        self._weight_sums[1] += weight * weight
-        return weight
 
     def _vote(self, row: Record, vote: int, where: str) -> None:
         unit = self._unit
@@ -264,7 +232,6 @@ class _Votes:
         sequential: bool,
         level: float,
         margin: float | None,
-        positions: PositionRates | None,
         faults: Faults,
     ) -> Preference:
         """What was counted, as a result."""
@@ -279,7 +246,6 @@ class _Votes:
         if second != self._systems[-1]:
             wins, losses = losses, wins
         found = (sign_share.any_time if sequential else sign_share.exact)(wins, losses, level)
-        total, squares = self._weight_sums
         return Preference(
             baseline=first,
             candidate=second,
@@ -297,8 +263,7 @@ class _Votes:
             impressions=self._impressions,
             sequential=sequential,
             credits=faults.credits,
-            effective_credits=total * total / squares if squares else None,
-            notes=tuple(self._notes(sequential, unit, positions, faults)),
+            notes=tuple(self._notes(sequential, unit, faults)),
         )
 
     def _refuse_repeated(self) -> None:
@@ -332,21 +297,10 @@ class _Votes:
             return baseline, names[1] if baseline == names[0] else names[0]
         return names[0], names[1]
 
-    def _notes(self, sequential: bool, unit: str, positions: PositionRates | None, faults: Faults) -> list[str]:
+    def _notes(self, sequential: bool, unit: str, faults: Faults) -> list[str]:
         notes = list(faults.notes())
         if not sequential:
             notes.append(f"p and the interval are for one look, at a number of {unit}s that was fixed beforehand.")
-        if positions is not None and not positions.shuffled:
-            notes.append(
-                "Nothing was corrected for the position: the rates are not from shuffled orders, and mix position and "
-                "quality."
-            )
-        elif positions is not None:
-            total, squares = self._weight_sums
-            notes.append(
-                f"Credit is weighted by the inverse rate of its position; {faults.credits:,} credits say as much as "
-                f"{total * total / squares if squares else 0:,.0f} of equal weight."
-            )
         return notes
 
 

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.render.blocks import Block, Heading, Id, Note, Table, with_interval
+from rag_selectivity.render.blocks import Block, Heading, Id, Note, Table
 from rag_selectivity.render.decision_blocks import closing_blocks
 from rag_selectivity.render.report_table import caveat_lines
 from rag_selectivity.render.slice_tables import slice_difference_blocks
 from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED
-from rag_selectivity.results.exact_loss import ExactLoss
 from rag_selectivity.wording import between, counted, level_text, number, signed
 
 _COMPARED = ("", "base", "run", "difference [{}, unadjusted]", "p Holm", "W/T/L", "shows ≥")
@@ -25,25 +24,7 @@ def comparison_blocks(comparison: Comparison) -> Iterable[Block]:
         of_run = [row for row in comparison.rows if row.run == name]
         yield from difference_blocks(of_run, comparison.settings, comparison.notes)
         yield from slice_difference_blocks(comparison, name)
-        yield from _exact_blocks([loss for loss in comparison.exact if loss.run == name])
     yield from closing_blocks(comparison.report.decision)
-
-
-def _exact_blocks(losses: Sequence[ExactLoss]) -> Iterable[Block]:
-    """How much of the exact list a run keeps at each K, and which passages it loses."""
-    if not losses:
-        return
-    yield Heading(Id(losses[0].run), ": what is kept of the exact index ", Id(losses[0].exact))
-    decisive = any(loss.decisive is not None for loss in losses)
-    header = ["", "kept", "lost", "relevant", *(["decisive"] if decisive else []), "unlabelled"]
-    yield Table(header, [_exact_cells(loss) for loss in losses])
-    yield from (Note(loss.text) for loss in losses)
-
-
-def _exact_cells(loss: ExactLoss) -> list[str]:
-    kinds = [loss.passages, loss.relevant, *([] if loss.decisive is None else [loss.decisive])]
-    counts = [f"{kind.lost:,} of {kind.of:,}" for kind in kinds]
-    return [f"overlap@{loss.K}", with_interval(loss.overlap), *counts, f"{loss.unlabelled:,}"]
 
 
 def difference_blocks(

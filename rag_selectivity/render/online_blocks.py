@@ -14,8 +14,6 @@ from rag_selectivity.results.online import (
     WORSE,
     ArmComparison,
     ExperimentDecision,
-    Foretold,
-    PositionRates,
     Preference,
 )
 from rag_selectivity.wording import counted, level_text, number, percent, signed
@@ -130,44 +128,6 @@ def _needed(row: ArmComparison) -> str:
 
 def _more(count: int) -> str:
     return f"{count:,} more are needed" if count else "no more are needed"
-
-
-def position_blocks(rates: PositionRates) -> Iterable[Block]:
-    """A row for each position, with the weight of its credit."""
-    orders = "shuffled orders" if rates.shuffled else "orders as they were shown"
-    yield Heading(f"citation rates by position, {counted(rates.impressions, 'impression')}, {orders}")
-    weights = rates.weights()
-    header = ["position", "n", "credited", "rate", f"{level_text(rates.level)} interval", "weight"]
-    yield Table(
-        header,
-        [
-            [
-                str(each.position),
-                f"{each.n:,}",
-                f"{each.credited:,}",
-                number(each.rate),
-                f"[{number(each.low)}, {number(each.high)}]",
-                number(weights[each.position]) if weights else "–",
-            ]
-            for each in rates.positions
-        ],
-        breaks=False,
-    )
-    yield from (Note(note, "note") for note in rates.notes)
-
-
-def foretold_blocks(table: Foretold) -> Iterable[Block]:
-    """A row for each offline measure."""
-    yield Heading(f"offline measures beside {counted(table.experiments, 'online experiment')}")
-    level = level_text(table.level)
-    header = ["measure", "n", "same sign", f"share [{level}]", f"Kendall's tau [{level}]"]
-    rows = []
-    for row in table.measures:
-        share = "–" if not row.decided else f"{number(row.share)} [{number(row.share_low)}, {number(row.share_high)}]"
-        tau = "–" if math.isnan(row.tau) else f"{signed(row.tau)} [{signed(row.tau_low)}, {signed(row.tau_high)}]"
-        rows.append([row.measure, str(row.n), f"{row.agreed} of {row.decided}", share, tau])
-    yield Table(header, rows, breaks=False)
-    yield from (Note(note, "note") for note in table.notes)
 
 
 def _p(p: float) -> str:

@@ -30,8 +30,6 @@ from rag_selectivity.render.difference_blocks import comparison_blocks
 from rag_selectivity.render.online_blocks import (
     arm_blocks,
     experiment_blocks,
-    foretold_blocks,
-    position_blocks,
     preference_blocks,
 )
 from rag_selectivity.render.report_table import report_blocks
@@ -44,7 +42,7 @@ from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.grading import Grading
-from rag_selectivity.results.online import ArmComparison, ExperimentDecision, Foretold, PositionRates, Preference
+from rag_selectivity.results.online import ArmComparison, ExperimentDecision, Preference
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
@@ -70,8 +68,6 @@ blocks_of.register(Validation)(validation_blocks)
 blocks_of.register(Preference)(preference_blocks)
 blocks_of.register(ArmComparison)(arm_blocks)
 blocks_of.register(ExperimentDecision)(experiment_blocks)
-blocks_of.register(PositionRates)(position_blocks)
-blocks_of.register(Foretold)(foretold_blocks)
 
 
 def as_text(result: Result, *, ruled: bool = True) -> str:
@@ -350,9 +346,6 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
         yield f"to list them: rag-selectivity store failures {shlex.quote(str(grading.store))}"
     if grading.earlier_failures:
         yield f"{grading.earlier_failures:,} failed in an earlier run; --retry-failed tries them again"
-    if grading.flagged:
-        verb = "seems" if grading.flagged == 1 else "seem"
-        yield f"{counted(grading.flagged, 'passage')} {verb} to give the judge instructions; see `flagged` in an export"
     if grading.stopped:
         goes_on = "; the same call goes on" if grading.resume is None else ""
         yield f"stopped: {grading.stopped.rstrip('.')}. All grades so far are in {grading.store}{goes_on}"

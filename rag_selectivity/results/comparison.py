@@ -11,7 +11,6 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite
-from rag_selectivity.results.exact_loss import ExactLoss
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.slices import FEWEST
@@ -292,8 +291,6 @@ class Comparison(Result):
     #: The differences within slices of the queries, by column and value.
     slices: Mapping[str, Mapping[str, SliceDifferences]] = field(default_factory=dict)
     interactions: tuple[Interaction, ...] = ()
-    #: What each run loses against the exact run at each depth, if one was given.
-    exact: tuple[ExactLoss, ...] = ()
 
     def __getitem__(self, key: tuple[str, str]) -> RunDifference:
         run, measure = key
@@ -316,17 +313,8 @@ class Comparison(Result):
             "differences": [row.to_dict() for row in self.rows],
             **({} if self.report.decision is None else {"decision": self.report.decision.to_dict()}),
             **self._slices_as_data(),
-            **self._exact_as_data(),
             "notes": list(self.notes),
         }
-
-    def _exact_as_data(self) -> dict[str, Any]:
-        if not self.exact:
-            return {}
-        by_run: dict[str, dict[str, Any]] = {}
-        for loss in self.exact:
-            by_run.setdefault(loss.run, {})[str(loss.K)] = loss.to_dict()
-        return {"exact": {"run": self.baseline, "losses": by_run}}
 
     def _slices_as_data(self) -> dict[str, Any]:
         if not self.slices:

@@ -148,8 +148,6 @@ class Grading(Result):
         missing. Each pair needs as many labels as there are samples.
     earlier_failures : int
         Labels that failed in an earlier run and were not tried again (`retry_failed` tries them again).
-    flagged : int
-        New labels of passages that seem to give the judge instructions.
     requests : int
         Requests sent, repetitions included. In a dry run, the fewest that are needed.
     usage : Usage
@@ -187,7 +185,6 @@ class Grading(Result):
     failed: int = 0
     left: int
     earlier_failures: int
-    flagged: int = 0
     requests: int = 0
     usage: Usage
     usage_from: str | None = None
@@ -222,7 +219,6 @@ class Grading(Result):
             "store": str(self.store),
             **{name: getattr(self, name) for name in ("pairs", "cached", "graded", "failed", "left")},
             "earlier_failures": self.earlier_failures,
-            "flagged": self.flagged,
             "requests": self.requests,
             "prompt_tokens": self.usage.prompt_tokens,
             "completion_tokens": self.usage.completion_tokens,

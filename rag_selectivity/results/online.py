@@ -1,4 +1,4 @@
-"""Results of online evaluation: a preference, a comparison of arms, a decision, positions, and offline measures."""
+"""Results of online evaluation: a preference, a comparison of arms, a decision."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import Any, ClassVar
 from rag_selectivity.results.result import Result
 
 #: Of each result, in its order below.
-PREFERENCE, ARMS, EXPERIMENT, POSITIONS, FORETOLD = (
-    f"rag-selectivity/{name}/1" for name in ("preference", "arms", "experiment", "positions", "foretold")
-)
+PREFERENCE, ARMS, EXPERIMENT = (f"rag-selectivity/{name}/1" for name in ("preference", "arms", "experiment"))
 
 BETTER, WORSE, EQUAL, NOT_YET = "better", "worse", "equal within the margin", "not yet"
 #: The verdicts on a guardrail.
@@ -86,8 +84,6 @@ class Preference(_Flat):
         Units of which as many differ as did so far, at which such a share is shown with the power, and how many of them
         are missing.
     power : float
-    effective_credits : float or None
-        With weights for positions: (Σw)²/Σw² over the credits, the number of equally weighted credits that say as much.
     notes : tuple of str
     """
 
@@ -113,7 +109,6 @@ class Preference(_Flat):
     needed: int | None = None
     still_needed: int | None = None
     power: float = 0.8
-    effective_credits: float | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -222,126 +217,3 @@ class ExperimentDecision(Result):
         """A row for each metric and guardrail."""
         rows = [{**row.to_rows()[0], "p_adjusted": p} for row, p in zip(self.metrics, self.p_adjusted, strict=True)]
         return rows + [{**row.to_rows()[0], "p_adjusted": None} for row in self.guardrails]
-
-
-@dataclass(frozen=True, slots=True)
-class PositionRate:
-    """How often the passage at a position was credited.
-
-    Attributes
-    ----------
-    position : int
-        From 1.
-    n, credited : int
-        Impressions with a passage there, and those in which it got credit above 0.
-    rate, low, high : float
-        With Clopper and Pearson's interval.
-    """
-
-    position: int
-    n: int
-    credited: int
-    rate: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class PositionRates(Result):
-    """Citation rates by position.
-
-    Attributes
-    ----------
-    positions : tuple of PositionRate
-    shuffled : bool
-        Whether the orders were drawn at random. Only then does a rate say something of the position: otherwise better
-        passages stand higher, and nothing can be corrected by it.
-    impressions : int
-    level : float
-    notes : tuple of str
-    """
-
-    positions: tuple[PositionRate, ...]
-    shuffled: bool
-    impressions: int
-    level: float
-    notes: tuple[str, ...] = ()
-
-    def weights(self, clip: float = 10.0) -> dict[int, float]:
-        """{position: weight} of credit: the highest rate over the position's own, at most `clip`.
-
-        Empty without shuffled orders.
-        """
-        if not self.shuffled:
-            return {}
-        best = max((each.rate for each in self.positions), default=0.0)
-        return {each.position: min(clip, best / each.rate) if each.rate > 0 else clip for each in self.positions}
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {"schema": POSITIONS, **_plain(self), "positions": self.to_rows()}
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """A row for each position."""
-        return [_plain(each) for each in self.positions]
-
-
-@dataclass(frozen=True, slots=True)
-class ForetoldMeasure:
-    """How an offline measure went with the outcome of online experiments.
-
-    Attributes
-    ----------
-    measure : str
-    n : int
-        Experiments with both figures.
-    decided, agreed : int
-        Experiments with a winner online, and those in which the measure's difference had its sign. A difference of 0
-        does not agree.
-    share, share_low, share_high : float
-        agreed / decided with Clopper and Pearson's interval; NaN without any.
-    tau, tau_low, tau_high : float
-        Kendall's tau-b between the differences, and its interval; NaN with fewer than four experiments or without any
-        spread.
-    """
-
-    measure: str
-    n: int
-    decided: int
-    agreed: int
-    share: float
-    share_low: float
-    share_high: float
-    tau: float
-    tau_low: float
-    tau_high: float
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Foretold(Result):
-    """How often each offline measure had the sign of the online winner: a row for each measure.
-
-    Attributes
-    ----------
-    measures : tuple of ForetoldMeasure
-        The best sign agreement first, then tau.
-    experiments : int
-    level : float
-    notes : tuple of str
-    """
-
-    measures: tuple[ForetoldMeasure, ...]
-    experiments: int
-    level: float
-    notes: tuple[str, ...] = ()
-
-    def __getitem__(self, measure: str) -> ForetoldMeasure:
-        return {each.measure: each for each in self.measures}[measure]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {"schema": FORETOLD, **_plain(self), "measures": self.to_rows()}
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """A row for each measure."""
-        return [_plain(each) for each in self.measures]

@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_selectivity.io.replacing import write_whole
 from rag_selectivity.io.writing import json_line
-from rag_selectivity.online import interleave, join_records, shuffle
+from rag_selectivity.online import interleave, join_records
 from rag_selectivity.online.records import SCHEMA
 from rag_selectivity.sample.rows import SEED, run, texts
 
@@ -17,22 +17,11 @@ _K = 5
 #: How often a passage is cited: by whether it is relevant, times by its position.
 _CITED = {True: 0.7, False: 0.05}
 _READ = (1.0, 0.9, 0.8, 0.7, 0.6)
-_IMPRESSIONS, _USERS, _SHUFFLED, _ROWS = 1200, 300, 1500, 6000
-#: (difference online, winner, offline differences of three measures) of experiments that a script made up.
-_PAST = (
-    (0.021, "b", 0.031, 0.012, -0.010),
-    (-0.014, "a", -0.022, 0.004, -0.006),
-    (0.004, "", 0.008, -0.003, 0.015),
-    (0.018, "b", 0.012, 0.019, 0.022),
-    (-0.025, "a", -0.018, -0.021, 0.008),
-    (0.009, "b", 0.015, -0.006, 0.011),
-    (0.012, "b", -0.004, 0.008, 0.003),
-    (-0.003, "", -0.006, 0.002, -0.012),
-)
+_IMPRESSIONS, _USERS, _ROWS = 1200, 300, 6000
 
 
 def write_online(folder: Path, relevant: Mapping[str, set[str]]) -> None:
-    """Write a log of interleaved lists, records, shuffled orders, the rows of an A/B test, and past experiments."""
+    """Write a log of interleaved lists, the records joined from it, and the rows of an A/B test."""
     random = Random(SEED)
     lists = {name: run(name) for name in ("bm25", "dense")}
     queries = list(texts("queries.jsonl"))
@@ -51,16 +40,7 @@ def write_online(folder: Path, relevant: Mapping[str, set[str]]) -> None:
     log.append(credits[0])
     _write(folder / "impressions.jsonl", log)
     _write(folder / "records.jsonl", join_records(log))
-    rows = []
-    for number in range(_SHUFFLED):
-        query = random.choice(queries)
-        draft = shuffle(lists["dense"].get(query, [])[:_K], seed=f"s{number}")
-        rows.append(draft.record(query, _cited(draft.passages, relevant[query], random)))
-    _write(folder / "shuffled.jsonl", rows)
     _write_arms(folder / "arms.csv", random)
-    header = "experiment,online,winner,RA-nWG@10,nDCG@10,BoR@10"
-    past = (f"e{number},{','.join(map(str, row))}" for number, row in enumerate(_PAST, 1))
-    write_whole(folder / "experiments.csv", "".join(f"{line}\n" for line in (header, *past)))
 
 
 def _cited(passages: list[str], relevant: set[str], random: Random) -> dict[str, float]:

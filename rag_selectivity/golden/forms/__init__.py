@@ -1,4 +1,4 @@
-"""Golden sets in the forms of other tools, and back."""
+"""Golden sets in the forms of other tools."""
 
 from rag_selectivity.golden.forms.beir import Beir
 from rag_selectivity.golden.forms.form import Form

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden.forms.form import RELEVANT_FROM_1, Form, Held, View
-from rag_selectivity.golden.forms.reading import add_grade, add_passage, add_query, content_of, id_of, rows_of, text_of
-from rag_selectivity.io.record_text import passage_text
+from rag_selectivity.golden.forms.form import RELEVANT_FROM_1, Form, View
 from rag_selectivity.io.writing import json_line
 
 QUERIES, CORPUS, QRELS = "queries.jsonl", "corpus.jsonl", "qrels/test.tsv"
@@ -42,17 +37,3 @@ class Beir(Form):
             CORPUS: "".join(f"{json_line(row)}\n" for row in corpus),
             QRELS: qrels,
         }
-
-    def read(self, folder: Path, ids: Mapping[str, str | None]) -> Held:
-        """The three files."""
-        held = Held()
-        for where, row in rows_of(folder / QUERIES):
-            add_query(held, id_of(row, "_id", where, "query"), text_of(row, "text", where), where)
-        for where, row in rows_of(folder / CORPUS):
-            text = passage_text(row)
-            content = content_of(text if isinstance(text, str) else "", where)
-            add_passage(held, id_of(row, "_id", where, "passage"), content, where)
-        for where, row in rows_of(folder / QRELS):
-            query, passage = id_of(row, _HEADER[0], where, "query"), id_of(row, _HEADER[1], where, "passage")
-            add_grade(held, query, passage, row.get(_HEADER[2], ""), where)
-        return held

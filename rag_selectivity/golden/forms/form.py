@@ -1,11 +1,10 @@
-"""A form of another tool: how a set is written in it, and what is read of it again."""
+"""A form of another tool: how a set is written in it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rag_selectivity.data.grades import SCALES
@@ -64,25 +63,6 @@ class View:
         return sorted((p for p, grade in grades.items() if grade >= RELEVANT), key=lambda p: (-grades[p], p))
 
 
-@dataclass
-class Held:
-    """What was read of a form, with the place of each thing for errors.
-
-    Attributes
-    ----------
-    queries, passages : {id: (text, place)}
-    grades : {(query, passage): (grade, place)}
-        The grade is None where the form says only that the passage is relevant.
-    columns : {query: {name: value}}
-        Further columns of queries.
-    """
-
-    queries: dict[str, tuple[str, str]] = field(default_factory=dict)
-    passages: dict[str, tuple[str, str]] = field(default_factory=dict)
-    grades: dict[Pair, tuple[int | None, str]] = field(default_factory=dict)
-    columns: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-
 class Form(ABC):
     """A form of another tool.
 
@@ -109,20 +89,6 @@ class Form(ABC):
     @abstractmethod
     def files(self, view: View) -> dict[str, str]:
         """{name of a file in the folder: content}."""
-
-    @abstractmethod
-    def read(self, folder: Path, ids: Mapping[str, str | None]) -> Held:
-        """What its files hold; `ids` are {query: hash of its text} of the side file, for forms without ids of queries.
-
-        Raises
-        ------
-        InputError
-            Naming file and line.
-        """
-
-    def texts_of_queries(self, view: View) -> dict[str, str]:
-        """{id: text} as its files give the texts of the queries again."""
-        return {row["query_id"]: row["text"] for row in view.queries}
 
     def texts_of_passages(self, view: View) -> dict[str, str]:
         """{id: text} of the passages whose texts its files hold."""

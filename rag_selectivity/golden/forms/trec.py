@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from pathlib import Path
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden.forms.form import RELEVANT_FROM_1, Form, Held, View
-from rag_selectivity.golden.forms.reading import add_grade, add_query, id_of
-from rag_selectivity.io.opening import text_lines
+from rag_selectivity.golden.forms.form import RELEVANT_FROM_1, Form, View
 
 QUERIES, QRELS = "queries.tsv", "qrels.trec"
 _SPACES = frozenset(" \t\n\v\f\r")
@@ -44,24 +40,3 @@ class Trec(Form):
     def texts_of_queries(self, view: View) -> dict[str, str]:
         """With blanks for all white space."""
         return {row["query_id"]: " ".join(row["text"].split()) for row in view.queries}
-
-    def read(self, folder: Path, ids: Mapping[str, str | None]) -> Held:
-        """Both files."""
-        held = Held()
-        for file in (folder / QUERIES, folder / QRELS):
-            if not file.is_file():
-                raise InputError(f"{file}: there is no such file; the form trec is {QUERIES} and {QRELS} in a folder")
-        for number, line in text_lines(folder / QUERIES):
-            where = f"{folder / QUERIES}:{number}"
-            id_, tab, text = line.partition("\t")
-            if not tab or not text.strip():
-                raise InputError(f"{where}: expected an id, a tab and a text")
-            add_query(held, id_of({"id": id_}, "id", where, "query"), text, where)
-        for number, line in text_lines(folder / QRELS):
-            where = f"{folder / QRELS}:{number}"
-            # White space of ASCII alone: other characters may be an id.
-            fields = [field for field in _BETWEEN.split(line) if field]
-            if len(fields) != 4:
-                raise InputError(f"{where}: expected `query 0 passage grade`, got {len(fields)} fields")
-            add_grade(held, fields[0], fields[2], fields[3], where)
-        return held

@@ -16,8 +16,8 @@ from rag_selectivity.grading.store.schema import VERSION, create_tables, transac
 # A store may lack some of these tables, if the process that created it was killed.
 _COPIED = {
     "labels": "INSERT INTO labels (settings, query_hash, passage_hash, sample, grade, reason, relevant_span,"
-    " misleading, flagged, prompt_tokens, completion_tokens, cost, seconds, attempts, failure, error, created)"
-    " SELECT settings, query_hash, passage_hash, sample, grade, reason, relevant_span, misleading, flagged,"
+    " misleading, prompt_tokens, completion_tokens, cost, seconds, attempts, failure, error, created)"
+    " SELECT settings, query_hash, passage_hash, sample, grade, reason, relevant_span, misleading,"
     " prompt_tokens, completion_tokens, cost, seconds, attempts, CASE WHEN grade IS NULL THEN failure_kind(error) END,"
     " CASE WHEN grade IS NULL THEN failure_message(error) ELSE error END, created FROM former_labels ORDER BY created",
     "human": "INSERT INTO human (query_id, passage_id, annotator, sample, grade, reason, created)"

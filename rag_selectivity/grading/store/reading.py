@@ -64,12 +64,12 @@ def judge_names(connection: sqlite3.Connection, kind: str | None = "grade") -> d
 def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """A row for each judge; see `Store.judges`."""
     names = judge_names(connection)
-    counted = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost", "flagged", "expected")
+    counted = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost", "expected")
     counts = {
         row[0]: dict(zip(counted, row[1:], strict=True))
         for row in connection.execute(
             "SELECT settings, count(grade), count(*) - count(grade), sum(prompt_tokens), sum(completion_tokens),"
-            " sum(cost), sum(flagged), count(expected) FROM labels GROUP BY settings"
+            " sum(cost), count(expected) FROM labels GROUP BY settings"
         )
     }
     failures = _counts(

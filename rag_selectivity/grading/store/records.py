@@ -19,7 +19,7 @@ ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
 CANARY_VARIANTS = ("unchanged", "harmless", "injected")
 #: Draws for people that choose pairs by what is known of their labels: what people say of these pairs says nothing
 #: about other pairs.
-TARGETED_DRAWS = ("disagree", "disagree-sampled", "decide")
+TARGETED_DRAWS = ("disagree", "disagree-sampled")
 #: The draw whose grade takes the place of the grades that it is about.
 ADJUDICATION = "adjudicate"
 #: The kind of a failure that was stored without one.
@@ -60,8 +60,6 @@ class Label:
         None if the pair failed.
     reason, relevant_span, misleading
         What the judge said besides the grade.
-    flagged : bool
-        Whether the passage looks like instructions to the judge.
     prompt_tokens, completion_tokens, cost, seconds, attempts
         What all requests for this label took.
     expected : float or None
@@ -81,7 +79,6 @@ class Label:
     reason: str | None = None
     relevant_span: str | None = None
     misleading: bool | None = None
-    flagged: bool = False
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None

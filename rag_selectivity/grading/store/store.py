@@ -242,7 +242,7 @@ class Store:
     def judges(self) -> list[dict[str, Any]]:
         """A row for each judge: its name, settings, tokens and cost, and what it did.
 
-        `graded`, `failed`, `flagged` and `expected` count labels; `failures` counts them by reason, `served_models` by
+        `graded`, `failed` and `expected` count labels; `failures` counts them by reason, `served_models` by
         the model that the server named, `ways` by how the server was asked. `origins` counts graded pairs by where
         they come from; a pair that two draws chose counts for both kinds. `escalated_to` counts, for each better
         judge, the pairs that both graded.

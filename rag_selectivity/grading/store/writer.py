@@ -34,7 +34,6 @@ _LABEL_COLUMNS = (
     "reason",
     "relevant_span",
     "misleading",
-    "flagged",
     "prompt_tokens",
     "completion_tokens",
     "cost",

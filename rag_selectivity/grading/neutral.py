@@ -123,34 +123,10 @@ def neutralised(text: str) -> str:
     return text
 
 
-def special_tokens(text: str) -> list[tuple[int, str]]:
-    """The tokens of chat templates in a text, each with its position; one with bars has two entries, for its ends."""
-    if not _may_hold_a_token(text):
-        return []
-    found = (_SPECIAL_ASCII if text.isascii() else _SPECIAL_ANY).finditer(text)
-    return [(m.start(), m.group()) for m in found if m["marker"] is None and _broken(m) != m.group()]
-
-
 def _may_hold_a_token(text: str) -> bool:
     if text.isascii():
         return "<" in text or "[" in text or "|>" in text or "]~" in text
     return _FIRST_OF_A_TOKEN.search(text) is not None
-
-
-def hidden_runs(text: str) -> list[str]:
-    """The runs of hidden characters in a text that `neutralised` would name."""
-    if not (_HIDDEN_ASCII if text.isascii() else _HIDDEN_ANY).search(text):
-        return []
-    return [text[first:last] for first, last in _hidden_spans(text)]
-
-
-def without_hidden(text: str) -> str:
-    """The text without the hidden characters that `neutralised` would name."""
-    parts, last = [], 0
-    for start, end in _hidden_spans(text):
-        parts.append(text[last:start])
-        last = end
-    return "".join([*parts, text[last:]])
 
 
 def _hidden_spans(text: str) -> list[tuple[int, int]]:

@@ -19,7 +19,7 @@ from rag_selectivity.grading.store import Draw, Store
 from rag_selectivity.io.writing import write_rows
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace_writer import TraceWriter
-from rag_selectivity.online import RecordLog, interleave, join_records, shuffle
+from rag_selectivity.online import RecordLog, interleave, join_records
 from tests.test_store import put
 
 QUERIES = [f"q{number}" for number in range(1, 6)]
@@ -135,15 +135,6 @@ def arm_rows() -> list[dict[str, Any]]:
 
 
 @cache
-def past_experiments() -> list[dict[str, Any]]:
-    """What offline measures had said of experiments, and what these found."""
-    return [
-        {"online": (i - 2) / 100, "winner": "b" if i > 2 else None, "offline": {"RA-nWG@10": i / 50, "nDCG@10": -i / 9}}
-        for i in range(6)
-    ]
-
-
-@cache
 def seeds() -> dict[str, bytes]:
     """The content of a file of every kind, by a name that has the suffix of the kind."""
     with tempfile.TemporaryDirectory() as folder:
@@ -227,8 +218,6 @@ def _online(root: Path) -> None:
         log.credit(draft.id, {draft.passages[number % 2]: 1.0})
     log.close()
     write_rows(root / "joined.jsonl", list(join_records(root / "drafts.jsonl")))
-    orders = [shuffle(["d1", "d2", "d3"], seed=f"i{number}") for number in range(6)]
-    write_rows(root / "shuffled.jsonl", [order.record("q1", {order.passages[0]: 1.0}) for order in orders])
     write_rows(root / "arms.csv", arm_rows())
     write_rows(root / "arms.jsonl", arm_rows())
     writer = TraceWriter(root / "arms-trace.jsonl", texts=False)
@@ -236,8 +225,6 @@ def _online(root: Path) -> None:
         writer.write(Retrieval("q", ["d1"], seconds=0.5, tokens=3, id=f"i{number}", arm="ab"[number % 2]), 1e9 + number)
         writer.write_outcome(f"i{number}", float(number % 3 == 0), 2e9)
     writer.close()
-    flat = [{"online": row["online"], "winner": row["winner"] or "", **row["offline"]} for row in past_experiments()]
-    write_rows(root / "experiments.csv", flat)
 
 
 def _tables(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the fuzzer found: each ended in another error than one of this package, or in a traceback at a later place."""
+"""Odd input: each of these once ended in another error than one of this package, or in a traceback at a later place."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from rag_selectivity.measures import udcg
 from rag_selectivity.results.estimate import Caveat
 from rag_selectivity.single import Labels, QueryScorer, bits_over_random, document_ids, evaluate_query, passage_identity
 from rag_selectivity.validate.validating import _checked_borders
-from tests.fuzz import golden as fuzzed_golden
-from tests.fuzz.seeds import LABELS, RUN, SPANS, TEXTS, seeds
+from tests.small_files import LABELS, RUN, SPANS, TEXTS, seeds
+from tests.small_golden_sets import put_folder, put_hash
 from tests.test_store import put
 
 NO_LIST = np.array(3)
@@ -479,8 +479,6 @@ def answers_of(**options: Any) -> Any:
         (lambda: online.credit(3), "the cited passages must be a list of names"),
         (lambda: online.credit([["d1"]]), "the cited passages must be a list of names"),
         (lambda: online.credit(marks="d1"), "marks must be .passage: number., got 'd1'"),
-        (lambda: online.impression(NUMBERS).__enter__(), "impression: id must be a text"),
-        (lambda: online.citation_rates([DRAFT], level="x"), "level must be more than 0 and less than 1"),
         (lambda: online.preference("no such file"), "no such file"),
         (lambda: online.preference("x" * 5000), "name too long"),
         (lambda: online.preference([DRAFT | {"team": {"d1": []}, "credit": {}}]), "team names the system .."),
@@ -488,7 +486,6 @@ def answers_of(**options: Any) -> Any:
         (lambda: list(online.join_records([DRAFT | {"query": math.nan}])), "record 1: query must be a text"),
         (lambda: list(online.join_records([DRAFT | {"team": {"d1": math.inf}}])), "must be the name of a system"),
         (lambda: list(online.join_records([DRAFT | {"systems": 3}])), "systems must be the names of both"),
-        (lambda: list(online.join_records([DRAFT | {"shuffled": math.nan}])), "shuffled must be true or false"),
         (lambda: of_a_table("weights", "x" * 5000), "weights .--weights.: there is no file 'xxx"),
         (lambda: of_a_table("by", "x" * 5000), "by: there is no file 'xxx"),
         (lambda: golden.check("unmade", runs={"r": RUN}, max_shift=10**400), "max_shift .* between 0 and 1e.100"),
@@ -520,7 +517,6 @@ def answers_of(**options: Any) -> Any:
         (lambda: online.join_records([DRAFT], remember=math.inf), "remember must be a number of impressions"),
         (lambda: online.compare_arms([0], [1], NUMBERS), 'kind must be "rate" or "mean"'),
         (lambda: online.compare_arms([0], [1], clip=NUMBERS), "clip must be True or False"),
-        (lambda: online.foretold(7), "experiments must be a list, got 7"),
         (lambda: golden.queries(["who?"], group=NUMBERS), "group .--group. must be one of"),
         (lambda: golden.queries(["who?"], seed="x", size=1), "seed .--seed. must be a whole number"),
         (lambda: golden.queries(["who?"], group="vectors", vectors=[[10**400]]), "expected numbers, as many for each"),
@@ -609,10 +605,10 @@ def test_a_label_with_an_infinite_number_is_refused_by_name(tmp_path, name) -> N
     ],
 )
 def test_a_version_that_was_changed_with_its_hash_is_an_error(tmp_path, name, change, message) -> None:
-    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    path = put_folder(tmp_path, "set") / "v1"
     content = change((path / name).read_bytes())
     (path / name).write_bytes(content)
-    fuzzed_golden.put_hash(path, name, content)
+    put_hash(path, name, content)
     with pytest.raises(rs.InputError, match=message):
         golden.export(path, tmp_path / "out", "trec", rule="median")
 
@@ -650,19 +646,19 @@ def test_vectors_whose_header_is_no_python_are_refused(tmp_path) -> None:
 
 
 def test_a_version_in_which_some_queries_have_a_weight_is_refused(tmp_path) -> None:
-    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    path = put_folder(tmp_path, "set") / "v1"
     rows = [json.loads(line) for line in (path / "queries.jsonl").read_text().splitlines()]
     del rows[1]["weight"]
     content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
     (path / "queries.jsonl").write_bytes(content)
-    fuzzed_golden.put_hash(path, "queries.jsonl", content)
+    put_hash(path, "queries.jsonl", content)
     with pytest.raises(rs.InputError, match=r"queries.jsonl:2: the weight of a query must be a number above 0"):
         golden.GoldenSet.read(path)
 
 
 @pytest.mark.parametrize("options", [{"rule": []}, {"judges": [{}]}, {"judges": 3}, {"measures": Path("x")}])
 def test_judges_rules_and_measures_of_a_check_must_be_names(tmp_path, options) -> None:
-    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    path = put_folder(tmp_path, "set") / "v1"
     given = {"rule": "median", "runs": {"a": RUN}, "depths": [2], **options}
     with pytest.raises(rs.InputError, match=r"the rule for several judges must be|must be a list of names"):
         golden.check(path, **given)
@@ -706,28 +702,12 @@ def changed_lines(path: Path, number: int, change: Any) -> bytes:
 
 
 def test_a_label_of_a_version_whose_cell_is_a_list_is_refused(tmp_path) -> None:
-    path = fuzzed_golden.put_folder(tmp_path, "set") / "v1"
+    path = put_folder(tmp_path, "set") / "v1"
     content = changed_lines(path / "labels.jsonl", 0, lambda row: row.update(reason=[1]))
     (path / "labels.jsonl").write_bytes(content)
-    fuzzed_golden.put_hash(path, "labels.jsonl", content)
+    put_hash(path, "labels.jsonl", content)
     with pytest.raises(rs.InputError, match=r"labels.jsonl:1: reason must be a text or a number"):
         assert golden.GoldenSet.read(path).label_rows
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda row: row["query"].update(note=math.nan), "jsonl:2: not JSON"),
-        (lambda row: row["columns"].remove("query_id"), "jsonl:2: columns lacks query_id"),
-    ],
-)
-def test_a_side_file_whose_queries_cannot_be_written_again_is_refused(tmp_path, change, message) -> None:
-    path = fuzzed_golden.put_folder(tmp_path, "beir")
-    side = path / "golden-set.side.jsonl"
-    side.write_bytes(changed_lines(side, 1, change))
-    with pytest.raises(rs.InputError, match=message):
-        golden.import_set(path, tmp_path / "new")
-    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("rate", [10**400, -(10**400), np.complex128(0.5), math.nan])

@@ -1,0 +1,148 @@
+"""How large the project is, beside the budgets of `[tool.house]` in pyproject.toml, which only go down.
+
+python -m tests.house            # a table: what is, what is allowed
+python -m tests.house --lower    # writes each budget that is larger than what is down to it
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SETTINGS = ROOT / "pyproject.toml"
+#: Beside Python: scripts, styles and templates of the pages.
+ASSETS = {".js", ".css", ".j2"}
+NO_CODE = {
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+    tokenize.COMMENT,
+}
+
+
+def code_lines(path: Path) -> int:
+    """Count the lines that hold code: no docstrings, comments or blank lines."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        without_comments = re.sub(r"/\*.*?\*/|\{#.*?#\}|^\s*//[^\n]*", "", text, flags=re.DOTALL | re.MULTILINE)
+        return sum(1 for line in without_comments.splitlines() if line.strip())
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str:
+                lines.difference_update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    return len(lines)
+
+
+def sources(*folders: str) -> Iterator[Path]:
+    """Yield the Python files and the assets below these folders of the project."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix == ".py" or path.suffix in ASSETS:
+                yield path
+
+
+def parameters(path: Path) -> int:
+    """Return the largest number of parameters that a function of this file takes, without `self` and `cls`."""
+    most = 0
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            of_all = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            most = max(most, sum(1 for each in of_all if each.arg not in {"self", "cls"}))
+    return most
+
+
+def options() -> dict[str, int]:
+    """Return how many options and arguments each command has, but for those that every command has."""
+    from rag_selectivity.cli.app import all_commands
+
+    every = {"help", "config", "progress"}
+    return {
+        name: sum(1 for parameter in command.params if parameter.name not in every)
+        for name, command in all_commands().items()
+    }
+
+
+def words(folder: Path) -> int:
+    """Count the words of the pages below a folder, code blocks and generated tables included."""
+    return sum(len(path.read_text(encoding="utf-8").split()) for path in folder.rglob("*.md"))
+
+
+def measured() -> dict[str, int]:
+    """Return every size that has a budget, by its name in `[tool.house]`."""
+    import rag_selectivity
+
+    size: Counter[str] = Counter()
+    longest = most_parameters = 0
+    for path in sources("rag_selectivity", "integrations"):
+        inside = path.relative_to(ROOT).parts
+        room = inside[0] if inside[0] == "integrations" or len(inside) == 2 else inside[1]
+        lines = code_lines(path)
+        if path.suffix == ".py":
+            size[f"code {room}"] += lines
+            size["code in all"] += lines
+            size["files"] += 1
+            longest = max(longest, lines)
+            most_parameters = max(most_parameters, parameters(path))
+        else:
+            size["code of pages (js, css, jinja)"] += lines
+    for folder in ("tests", "benchmarks", "examples"):
+        size[f"code {folder}"] = sum(code_lines(path) for path in sources(folder))
+    with SETTINGS.open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    of_commands = options()
+    return dict(size) | {
+        "lines of a file": longest,
+        "parameters of a function": most_parameters,
+        "public names": len(rag_selectivity.__all__),
+        "commands": len(of_commands),
+        "options of a command": max(of_commands.values()),
+        "options in all": sum(of_commands.values()),
+        "floors": max(len(each["layers"]) for each in contracts if each["type"] == "layers"),
+        "words of docs": words(ROOT / "docs"),
+    }
+
+
+def budgets() -> dict[str, int]:
+    """Return `[tool.house]`."""
+    with SETTINGS.open("rb") as file:
+        table: dict[str, Any] = tomllib.load(file)["tool"]["house"]
+    return table
+
+
+def lowered() -> str:
+    """Return pyproject.toml with each budget lowered to what is; rooms that are gone leave the table."""
+    is_now = measured()
+    rows = [f'"{name}" = {min(most, is_now[name])}' for name, most in budgets().items() if name in is_now]
+    head, _, after = SETTINGS.read_text(encoding="utf-8").partition("[tool.house]\n")
+    rest = after[after.index("\n[") :] if "\n[" in after else ""
+    return head + "[tool.house]\n" + "\n".join(rows) + "\n" + rest
+
+
+def main() -> None:
+    """Print the table, or lower the budgets."""
+    if "--lower" in sys.argv:
+        SETTINGS.write_text(lowered(), encoding="utf-8")
+    allowed, is_now = budgets(), measured()
+    print(f"{'':36}{'is':>10}{'budget':>10}")
+    for name in sorted(allowed.keys() | is_now.keys()):
+        print(f"{name:36}{is_now.get(name, 0):10,}{allowed.get(name, 0):10,}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""Faults put into the formulas one at a time, to see whether the tests notice: `python -m tests.mutants`."""
