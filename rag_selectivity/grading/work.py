@@ -142,6 +142,9 @@ class GradingWork:
             for gap in gaps:
                 if gap.key not in leased:
                     continue
+                if not gap.passage.strip():
+                    yield self._empty(gap)
+                    continue
                 if batch and (gap.group != batch[-1].group or len(batch) == self._batch):
                     yield self._call(batch)
                     yield from self._halves()
@@ -155,6 +158,13 @@ class GradingWork:
         """Calls for the passages that their batch left without a grade."""
         while self._to_split:
             yield self._call(self._to_split.popleft())
+
+    def _empty(self, gap: Gap) -> Call[Judgments]:
+        """The call for an empty passage, which helps nobody: nobody is asked."""
+        _, shape = self._prompt.one("", "")
+        answer = shape.model_construct(reason="the passage is empty", grade=1)
+        known: Judgments = [_Judgment(answer, None)]
+        return Call([], shape, _Subject((gap,), (False,)), lambda reply: known, answer=known)
 
     def _call(self, gaps: Sequence[Gap]) -> Call[Judgments]:
         keys = [gap.key for gap in gaps]
