@@ -7,6 +7,8 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
@@ -21,8 +23,12 @@ from rag_selectivity.grading.way import Way
 _OPENAI = "https://api.openai.com/v1"
 _KEY_ENV = "OPENAI_API_KEY"
 _UNREADABLE_BEFORE_STEP = 2
+#: Bytes of a reply; the probabilities of 10,000 tokens take half of it.
+_LONGEST_BODY = 16_000_000
 #: A shorter value of a header, such as a version, is no secret and may occur in any text.
 _SHORTEST_SECRET = 6
+#: A shorter value without a digit may be a word of an answer.
+_SURE_SECRET = 16
 
 
 class OpenAIJudge:
@@ -149,11 +155,11 @@ class OpenAIJudge:
         try:
             if status >= 300:
                 raise self._refusal(status, headers, text, way)
-            reply = reply_of(text, headers, str(way))
+            reply = self._without_keys(reply_of(text, headers, str(way)))
         except JudgeFailure as failure:
             raise self._cleaned(failure) from None
         self._answered, self._before_guesses = True, None
-        answered = 0 if reply.usage is None else reply.usage.completion_tokens
+        answered = reply.usage.completion_tokens if reply.usage is not None and reply.usage.is_possible else 0
         if answered > 1.1 * request.answer_tokens + 16 and self.way.limit == way.limit == "max_completion_tokens":
             # The endpoint seems to ignore the field.
             self.way = self.way.without("limit") or self.way
@@ -169,7 +175,7 @@ class OpenAIJudge:
         aiohttp = self._aiohttp
         try:
             async with session.post(self._url, data=body, allow_redirects=False, proxy=self._proxy) as response:
-                return response.status, response.headers, await response.read()
+                return response.status, response.headers, await _read(response)
         except aiohttp.InvalidURL:
             raise JudgeFailure(f"{self._where} is not a URL: give --base-url as http://HOST:PORT/v1", "fatal") from None
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
@@ -235,6 +241,27 @@ class OpenAIJudge:
         answer = None if failure.answer is None else self._clean(failure.answer)
         return failure.with_words(self._clean(str(failure)), answer)
 
+    def _without_keys(self, reply: Reply) -> Reply:
+        """The reply without keys and headers that it quotes, also where its JSON escapes them.
+
+        What merely looks like a key stays: it may belong to the answer. So does a dummy such as "ollama".
+        """
+        secrets = [secret for secret in self._secrets if len(secret) >= _SURE_SECRET or re.search(r"\d", secret)]
+
+        def cleaned(value: Any) -> Any:
+            if isinstance(value, (list, tuple)):
+                return type(value)(map(cleaned, value))
+            if isinstance(value, dict):
+                return {name: cleaned(each) for name, each in value.items()}
+            for secret in secrets if isinstance(value, str) else ():
+                value = value.replace(secret, "…")
+                if "\\" in value and "\\" not in secret:
+                    value = re.sub(_escaped(secret), "…", value)
+            return value
+
+        names = ("content", "reasoning", "arguments", "model")
+        return replace(reply, **{name: cleaned(getattr(reply, name)) for name in names}) if secrets else reply
+
     def _clean(self, text: str) -> str:
         """The text without keys, which some endpoints quote in their errors, whole or in part."""
         for secret in self._secrets:
@@ -243,6 +270,21 @@ class OpenAIJudge:
         if "sk-" in text or "Bearer" in text:
             text = re.sub(r"\b(sk|Bearer)[-_ ][\w*.\-]{4,}", r"\1-…", text)
         return text
+
+
+async def _read(response: Any) -> bytes:
+    raw = bytearray()
+    async for part in response.content.iter_any():
+        raw += part
+        if len(raw) > _LONGEST_BODY:
+            raise JudgeFailure(f"the endpoint's reply is longer than {_LONGEST_BODY:,} bytes", "server_error")
+    return bytes(raw)
+
+
+@cache
+def _escaped(text: str) -> re.Pattern[str]:
+    """Finds a text in JSON, whichever of its characters are escaped."""
+    return re.compile("".join(rf"(?:\\{{0,4}}{re.escape(c)}|\\{{1,4}}u{ord(c):04x})" for c in text), re.IGNORECASE)
 
 
 def _proxy_of(url: str) -> str | None:
