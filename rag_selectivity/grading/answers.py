@@ -7,8 +7,9 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from rag_selectivity.data.cells import whole_characters
 from rag_selectivity.errors import MissingExtraError
@@ -57,7 +58,15 @@ _LEAST_SEEN = 0.5
 
 
 class Unreadable(ValueError):
-    """The reply holds no answer, or several; the message tells the model what is wrong."""
+    """The reply holds no answer, or several; the message tells the model what is wrong.
+
+    Attributes
+    ----------
+    part : BaseModel or None
+        What of the answer can be read, for whoever can do with a part of it.
+    """
+
+    part: BaseModel | None = None
 
 
 class _Contradiction(Unreadable):
@@ -104,6 +113,30 @@ def read_batch(reply: Reply, item: type[T], ids: Sequence[str]) -> dict[str, T]:
             except ValidationError:
                 found.append(None)
     return {id_: found[0] for id_, found in by_id.items() if len(found) == 1 and found[0] is not None}
+
+
+def read_part(reply: Reply, schema: type[T]) -> T | None:
+    """Those fields of the one object of a reply that fit the schema, or the items of its `passages` with theirs.
+
+    None if the reply says nothing about any of them. Fields that do not fit are missing in the answer.
+    """
+    objects = next((objects for _, objects in _places(reply) if objects), [])
+    if "passages" in schema.model_fields:
+        (item,) = get_args(schema.model_fields["passages"].annotation)
+        parts = [part for each in _items(objects) if (part := _part(each, item)) is not None]
+        return schema.model_construct(passages=parts) if parts else None
+    several = list(_unwrapped(objects))
+    return _part(several[0], schema) if len(several) == 1 else None
+
+
+def _part(value: Mapping[str, Any], schema: type[T]) -> T | None:
+    part = schema.model_construct()
+    for name in schema.model_fields.keys() & value.keys():
+        with suppress(ValidationError):
+            schema.__pydantic_validator__.validate_assignment(part, name, value[name])
+    read = part.model_fields_set
+    is_whose = "passage" in read or "passage" not in schema.model_fields
+    return part if is_whose and read - {"reason", "passage"} and not isinstance(value, _Ambiguous) else None
 
 
 def expected_grade(reply: Reply) -> float | None:

@@ -56,7 +56,7 @@ class Call(Generic[T]):
     subject : object
         What the answer is about, for the caller.
     read : function
-        Makes the answer of a reply, or raises Unreadable.
+        Makes the answer of a reply, or raises Unreadable, whose `part` is taken if no reply is better.
     answer_tokens : int
         Tokens added to the limit of answers that all calls share.
     repeat : bool
@@ -214,6 +214,9 @@ class Runner:
             asked.failure = problem
             self._note_failure(asked, problem)
             if not self._ask_again(asked, problem):
+                if asked.answer is not None:
+                    asked.failure = None
+                    self._note_answer(asked, reply)
                 return asked.outcome()
 
     def _price(self, usage: Usage | None) -> float | None:
@@ -247,11 +250,12 @@ class Runner:
         finally:
             self._sending.discard(task)
 
-    def _read(self, asked: _Asked[Any], reply: Reply) -> JudgeFailure | None:
-        """Read the answer of a reply into `asked`; the failure if it holds none."""
+    def _read(self, asked: _Asked[T], reply: Reply) -> JudgeFailure | None:
+        """Read the answer of a reply, or what can be read of it, into `asked`; the failure if it is not whole."""
         try:
             asked.answer = asked.call.read(reply)
         except Unreadable as error:
+            asked.answer = asked.answer if error.part is None else cast("T", error.part)
             text = answer_text(reply)
             if reply.finish == "length":
                 return JudgeFailure("the answer was cut at its limit of tokens", "cut", answer=text)
@@ -262,7 +266,8 @@ class Runner:
 
     def _ask_again(self, asked: _Asked[Any], problem: JudgeFailure) -> bool:
         """Whether to ask again after an answer that could not be read; if so, `asked` is prepared for it."""
-        if not self._has_answered and problem.kind == "off_schema" and hasattr(self.judge, "unreadable"):
+        nothing_read = not self._has_answered and asked.answer is None
+        if nothing_read and problem.kind == "off_schema" and hasattr(self.judge, "unreadable"):
             self.judge.unreadable()
         if not asked.call.repeat:
             return False
