@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -25,9 +24,11 @@ _KEY_ENV = "OPENAI_API_KEY"
 _UNREADABLE_BEFORE_STEP = 2
 #: Bytes of a reply; the probabilities of 10,000 tokens take half of it.
 _LONGEST_BODY = 16_000_000
+#: Characters of an error.
+_LONGEST_ERROR = 100_000
 #: A shorter value of a header, such as a version, is no secret and may occur in any text.
 _SHORTEST_SECRET = 6
-#: A shorter value without a digit may be a word of an answer.
+#: A shorter value that is a word or a number may belong to an answer.
 _SURE_SECRET = 16
 
 
@@ -151,11 +152,11 @@ class OpenAIJudge:
         fields = way.fields(request.messages, request.schema, request.answer_tokens, self.parameters)
         body = json.dumps({"model": self.name, **fields}).encode()
         status, headers, raw = await self._post(self._sessions[loop][0], body)
-        text = raw.decode("utf-8", "replace")
+        text = self._without_keys(raw.decode("utf-8", "replace"))[: None if status < 300 else _LONGEST_ERROR]
         try:
             if status >= 300:
                 raise self._refusal(status, headers, text, way)
-            reply = self._without_keys(reply_of(text, headers, str(way)))
+            reply = reply_of(text, headers, str(way))
         except JudgeFailure as failure:
             raise self._cleaned(failure) from None
         self._answered, self._before_guesses = True, None
@@ -241,26 +242,17 @@ class OpenAIJudge:
         answer = None if failure.answer is None else self._clean(failure.answer)
         return failure.with_words(self._clean(str(failure)), answer)
 
-    def _without_keys(self, reply: Reply) -> Reply:
-        """The reply without keys and headers that it quotes, also where its JSON escapes them.
+    def _without_keys(self, text: str) -> str:
+        """The body of a reply without keys and headers that it quotes, also where its JSON escapes them.
 
         What merely looks like a key stays: it may belong to the answer. So does a dummy such as "ollama".
         """
-        secrets = [secret for secret in self._secrets if len(secret) >= _SURE_SECRET or re.search(r"\d", secret)]
-
-        def cleaned(value: Any) -> Any:
-            if isinstance(value, (list, tuple)):
-                return type(value)(map(cleaned, value))
-            if isinstance(value, dict):
-                return {name: cleaned(each) for name, each in value.items()}
-            for secret in secrets if isinstance(value, str) else ():
-                value = value.replace(secret, "…")
-                if "\\" in value and "\\" not in secret:
-                    value = re.sub(_escaped(secret), "…", value)
-            return value
-
-        names = ("content", "reasoning", "arguments", "model")
-        return replace(reply, **{name: cleaned(getattr(reply, name)) for name in names}) if secrets else reply
+        for secret in self._secrets:
+            if len(secret) >= _SURE_SECRET or re.search(r"[^\W\d]\S*\d|\d\S*[^\W\d]", secret):
+                text = text.replace(secret, "…")
+                if "\\" in text and "\\" not in secret:
+                    text = _escaped(secret).sub("…", text)
+        return text
 
     def _clean(self, text: str) -> str:
         """The text without keys, which some endpoints quote in their errors, whole or in part."""
