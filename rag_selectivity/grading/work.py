@@ -105,13 +105,17 @@ class GradingWork:
         """How many labels do not exist now."""
         return self._gaps.counts().missing
 
-    def estimate(self) -> dict[int, tuple[int, Usage]]:
-        """{part of the pool: (labels to ask for, the tokens that they would take)}, at four characters a token."""
+    def estimate(self) -> dict[int, tuple[int, int, Usage]]:
+        """{part of the pool: (missing labels, those to ask for, their tokens at four characters a token)}."""
         messages, _ = self._prompt.one("", "")
         fixed = sum(len(message["content"]) for message in messages)
         return {
-            part: (missing, Usage(int((characters + missing * fixed / self._batch) / 4), missing * _ANSWER_TOKENS))
-            for part, (missing, characters) in self._gaps.sizes().items()
+            part: (
+                missing,
+                asked,
+                Usage(int((characters + asked * fixed / self._batch) / 4), asked * _ANSWER_TOKENS),
+            )
+            for part, (missing, asked, characters) in self._gaps.sizes().items()
         }
 
     def calls(self, missing: int) -> int:
