@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
@@ -16,20 +15,14 @@ from weakref import WeakKeyDictionary
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.grading.failures import ADAPTED, GradingError, JudgeFailure, failure_of_status
 from rag_selectivity.grading.judge import Reply, Request
-from rag_selectivity.grading.replies import reply_of
+from rag_selectivity.grading.replies import body_of, reply_of, without_keys
 from rag_selectivity.grading.way import Way
 
 _OPENAI = "https://api.openai.com/v1"
 _KEY_ENV = "OPENAI_API_KEY"
 _UNREADABLE_BEFORE_STEP = 2
-#: Bytes of a reply; the probabilities of 10,000 tokens take half of it.
-_LONGEST_BODY = 16_000_000
-#: Characters of an error.
-_LONGEST_ERROR = 100_000
 #: A shorter value of a header, such as a version, is no secret and may occur in any text.
 _SHORTEST_SECRET = 6
-#: A shorter value that is a word or a number may belong to an answer.
-_SURE_SECRET = 16
 
 
 class OpenAIJudge:
@@ -152,7 +145,7 @@ class OpenAIJudge:
         fields = way.fields(request.messages, request.schema, request.answer_tokens, self.parameters)
         body = json.dumps({"model": self.name, **fields}).encode()
         status, headers, raw = await self._post(self._sessions[loop][0], body)
-        text = self._without_keys(raw.decode("utf-8", "replace"))[: None if status < 300 else _LONGEST_ERROR]
+        text = without_keys(raw.decode("utf-8", "replace"), self._headers, self._url)
         try:
             if status >= 300:
                 raise self._refusal(status, headers, text, way)
@@ -176,7 +169,7 @@ class OpenAIJudge:
         aiohttp = self._aiohttp
         try:
             async with session.post(self._url, data=body, allow_redirects=False, proxy=self._proxy) as response:
-                return response.status, response.headers, await _read(response)
+                return response.status, response.headers, await body_of(response)
         except aiohttp.InvalidURL:
             raise JudgeFailure(f"{self._where} is not a URL: give --base-url as http://HOST:PORT/v1", "fatal") from None
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
@@ -242,18 +235,6 @@ class OpenAIJudge:
         answer = None if failure.answer is None else self._clean(failure.answer)
         return failure.with_words(self._clean(str(failure)), answer)
 
-    def _without_keys(self, text: str) -> str:
-        """The body of a reply without keys and headers that it quotes, also where its JSON escapes them.
-
-        What merely looks like a key stays: it may belong to the answer. So does a dummy such as "ollama".
-        """
-        for secret in self._secrets:
-            if len(secret) >= _SURE_SECRET or re.search(r"[^\W\d]\S*\d|\d\S*[^\W\d]", secret):
-                text = text.replace(secret, "…")
-                if "\\" in text and "\\" not in secret:
-                    text = _escaped(secret).sub("…", text)
-        return text
-
     def _clean(self, text: str) -> str:
         """The text without keys, which some endpoints quote in their errors, whole or in part."""
         for secret in self._secrets:
@@ -262,21 +243,6 @@ class OpenAIJudge:
         if "sk-" in text or "Bearer" in text:
             text = re.sub(r"\b(sk|Bearer)[-_ ][\w*.\-]{4,}", r"\1-…", text)
         return text
-
-
-async def _read(response: Any) -> bytes:
-    raw = bytearray()
-    async for part in response.content.iter_any():
-        raw += part
-        if len(raw) > _LONGEST_BODY:
-            raise JudgeFailure(f"the endpoint's reply is longer than {_LONGEST_BODY:,} bytes", "server_error")
-    return bytes(raw)
-
-
-@cache
-def _escaped(text: str) -> re.Pattern[str]:
-    """Finds a text in JSON, whichever of its characters are escaped."""
-    return re.compile("".join(rf"(?:\\{{0,4}}{re.escape(c)}|\\{{1,4}}u{ord(c):04x})" for c in text), re.IGNORECASE)
 
 
 def _proxy_of(url: str) -> str | None:
