@@ -170,6 +170,22 @@ def test_two_answers_about_a_passage_are_not_read_in_part(tmp_path) -> None:
     assert figures(report) == without(*(name.partition("@")[0] for name in RIGHT))
 
 
+@pytest.mark.parametrize("differs", [False, True])
+def test_a_batch_that_answers_twice_about_a_passage(tmp_path, differs: bool) -> None:
+    def respond(request: dict[str, Any], n: int) -> Reply:
+        answer = json.loads(inner(request, n).content or "")
+        if "passages" in answer:
+            again = {**answer["passages"][1], "reason": "other"}
+            answer["passages"].append({**again, "supported": [1]} if differs else again)
+        return Reply(json.dumps(answer))
+
+    with server_of() as server:
+        inner, server.respond = server.respond, respond
+        report = checked(server, tmp_path, batch=True)
+    names = {name.partition("@")[0] for name in RIGHT}
+    assert figures(report) == (without(*names, depths=(2,)) if differs else RIGHT)
+
+
 def test_many_entities_and_a_long_passage_take_time_in_proportion(tmp_path) -> None:
     import time
 

@@ -400,6 +400,15 @@ def test_probabilities_are_read_in_time_in_proportion_to_their_number(server, tm
     assert of(16_000) < 3 * of(8_000) + 0.05
 
 
+@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize("unit", ["<", "<p>", "model ", '{"error": ', '"', "[", "\\\\"])
+def test_reading_an_error_takes_time_in_proportion_to_its_length(server, tmp_path, unit: str, status: int) -> None:
+    def of(length: int) -> float:
+        return seconds_of(server, PlainReply(status=status, body=(unit * length)[:length].encode()), tmp_path)
+
+    assert of(48_000) < 3 * of(24_000) + 0.05
+
+
 def test_a_reply_without_an_end_is_not_read_to_its_end(tmp_path) -> None:
     write_pairs(tmp_path, 3)
     huge = b'{"choices": [{"message": {"content": "' + b"x" * 40_000_000

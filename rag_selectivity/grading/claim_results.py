@@ -138,15 +138,15 @@ def _grounds_of(
 
 
 def _answers(asker: Asker, questions: Sequence[Question], passages: int, batch: bool) -> list[Any]:
-    """The answer for each passage, or None."""
+    """The answer for each passage, or None; of a batch that names a passage twice with different answers, None."""
     if not batch:
         return [asker.answer(question) for question in questions]
-    by_passage: list[Any] = [None] * passages
+    by_passage: list[list[Any]] = [[] for _ in range(passages)]
     for question in questions:
         for item in (asker.answer(question) or {"passages": ()})["passages"]:
             if 1 <= item["passage"] <= passages:
-                by_passage[item["passage"] - 1] = item
-    return by_passage
+                by_passage[item["passage"] - 1].append({**item, "reason": ""})
+    return [items[0] if items and all(item == items[0] for item in items) else None for items in by_passage]
 
 
 def _mark(table: NDArray[np.bool_], numbers: Iterable[int], column: int) -> None:
