@@ -297,6 +297,25 @@ texts = {"a": "Two years.", "b": "No."}
         how_to="stopped-grading",
     ),
     Code(
+        "usage-ignored",
+        "An endpoint says that one request took more tokens, or cost more, than any request can.",
+        "Nothing else of its answer is doubted. The tokens are estimated, as for an endpoint that does not count them.",
+        "Whenever a judge is asked.",
+        "Check what stands between you and the model, such as a proxy that counts. A budget in money then needs prices "
+        "(--price-in, --price-out).",
+        heard(
+            """
+import rag_selectivity as rs
+from rag_selectivity.grading.judge import Usage
+
+async def judge(messages, schema):
+    return {"reason": "by a rule", "grade": 1}, Usage(10**30, 5)
+""",
+            'rs.grade({"q1": "How long?"}, {"a": "Two years."}, {"q1": ["a"]}, store="graded.db", judge=judge)',
+            "usage-ignored",
+        ),
+    ),
+    Code(
         "store-migrated",
         "A label store of an older format was brought to the present one; a copy of the old file is kept.",
         "Nothing is lost. Older releases cannot read the new file; they can read the copy.",

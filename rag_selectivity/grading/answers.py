@@ -7,8 +7,9 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from rag_selectivity.data.cells import whole_characters
 from rag_selectivity.errors import MissingExtraError
@@ -19,31 +20,66 @@ except ImportError:
     raise MissingExtraError("pydantic", "judge", "asking a judge") from None
 
 from rag_selectivity.grading.judge import Reply
+from rag_selectivity.grading.prompts import grade_of
 
 T = TypeVar("T", bound=BaseModel)
 
 #: An answer longer than this is read from its end, where the answer stands.
 _LONGEST = 50_000
-_CLOSED_REASONING = re.compile(r".*</(?:think|thinking|thought|reasoning|reflection)>", re.DOTALL | re.IGNORECASE)
-_OPEN_REASONING = re.compile(r"<(?:think|thinking|thought|reasoning|reflection)>.*", re.DOTALL | re.IGNORECASE)
-_FINAL_CHANNEL = re.compile(r".*<\|channel\|>final[^<]*<\|message\|>", re.DOTALL)
-_GRADE_IN_WORDS = re.compile(r"\bgrade\b[\s\"'*_`]*(?:is|of|:|=|-)?[\s\"'*_`]*(\d+(?:[.,/]\d+)*)", re.IGNORECASE)
-_BARE_GRADE = re.compile(r"[\s\"'*_`]*(\d(?:\.0+)?)[\s\"'*_`.]*")
-_GRADE_IN_JSON = re.compile(r'"grade"\s*:\s*"?\s*([1-5])')
-_PASSAGE_IN_JSON = re.compile(r'"passage"\s*:\s*"([^"]*)"')
+#: The patterns take time in proportion to the text: no two repetitions of one can share the same characters.
+_CLOSED_REASONING = re.compile(r"</(?:think|thinking|thought|reasoning|reflection)>", re.IGNORECASE)
+_OPEN_REASONING = re.compile(r"<(?:think|thinking|thought|reasoning|reflection)>", re.IGNORECASE)
+_FINAL_CHANNEL = re.compile(r"<\|channel\|>final[^<]{0,200}<\|message\|>")
+#: What a grade is called: the first of these that an answer has names it.
+_CALLED = (
+    r"\bgrade\b",
+    r"\b(?:score|rating)\b",
+    r"(?:评分|評分|打分|得分|分数|分數|等级|等級|評価|점수|평점|\b(?:оценка|bewertung)\b)",
+)
+_GRADES_IN_WORDS = [
+    re.compile(
+        called
+        + r"[\s\"'*_`>]{0,20}+(?:[(（][^()（）\n]{0,20}[)）][\s*_`]{0,5}+)?(?:is\b|of\b|[:：=-])?[\s\"'*_`]{0,20}+"
+        r"(\d{1,9}(?:(?:[.,]|\s?[/–-]\s?|\s(?:out )?of\s)\d{1,9}){0,3})(?!\d)",
+        re.IGNORECASE,
+    )
+    for called in _CALLED
+]
+_GRADE_IN_JSON = re.compile(r'"grade"\s*+:\s*+(?:"\s*+)?([1-5])', re.IGNORECASE)
+_PASSAGE_IN_JSON = re.compile(r'"passage"\s*+:\s*+"([^"]{0,100})"', re.IGNORECASE)
+#: Failed attempts to find JSON may read so many times the length of an answer; an answer that was cut takes three.
+_MOST_ATTEMPTS = 8
+#: Levels of lists and objects around the items of a batch.
+_DEEPEST = 5
+#: What may stand around a grade that is the whole answer.
+_AROUND = " \t\r\n\"'*_`.。"
 #: Less probability than this on the grades that are seen says nothing about those that are not.
 _LEAST_SEEN = 0.5
 
 
 class Unreadable(ValueError):
-    """The reply holds no answer, or several; the message tells the model what is wrong."""
+    """The reply holds no answer, or several; the message tells the model what is wrong.
+
+    Attributes
+    ----------
+    part : BaseModel or None
+        What of the answer can be read, for whoever can do with a part of it.
+    """
+
+    part: BaseModel | None = None
+
+
+class _Contradiction(Unreadable):
+    """The reply gives several answers, or a grade that is none: what stands elsewhere in it does not mend that."""
 
 
 def read_answer(reply: Reply, schema: type[T]) -> T:
     """The one answer that a reply holds.
 
-    Reasoning before the answer, code fences and prose around one JSON object are passed over, and a whole number may
-    be written as "4" or 4.0. An answer whose only necessary field is the grade may say it in words ("Grade: 4").
+    The arguments of tool calls come first, then the content, then the reasoning: some servers put a constrained answer
+    there. Reasoning before the answer, code fences and prose around one JSON object are passed over, the names of
+    fields may have capitals, and a whole number may be written as "4", 4.0 or "4/5". An answer whose only necessary
+    field is the grade may say it in words ("Grade: 4").
 
     Raises
     ------
@@ -52,13 +88,15 @@ def read_answer(reply: Reply, schema: type[T]) -> T:
     """
     if isinstance(reply.content, schema):
         return reply.content
-    text, objects = _objects_of(reply)
-    read, problem = _one_of(objects, schema)
-    if read is None and problem is None and text and _is_grade_alone(schema):
-        return schema.model_validate({"grade": _grade_in_words(text)})
-    if read is None:
-        raise Unreadable(problem or ("the answer is empty" if not text else "the answer holds no JSON object"))
-    return read
+    problem = None
+    for text, objects in _places(reply):
+        try:
+            return _one_of(objects, schema) if objects or not _is_grade_alone(schema) else _in_words(text, schema)
+        except _Contradiction:
+            raise
+        except Unreadable as error:
+            problem = problem or error
+    raise problem or Unreadable("the answer is empty")
 
 
 def read_batch(reply: Reply, item: type[T], ids: Sequence[str]) -> dict[str, T]:
@@ -67,7 +105,7 @@ def read_batch(reply: Reply, item: type[T], ids: Sequence[str]) -> dict[str, T]:
     Every complete item counts, even if the reply is cut.
     """
     by_id: dict[str, list[T | None]] = {id_: [] for id_ in ids}
-    for each in _items(_objects_of(reply)[1]):
+    for each in _items([value for _, objects in _places(reply) for value in objects]):
         found = by_id.get(str(each.get("passage")))
         if found is not None:
             try:
@@ -75,6 +113,30 @@ def read_batch(reply: Reply, item: type[T], ids: Sequence[str]) -> dict[str, T]:
             except ValidationError:
                 found.append(None)
     return {id_: found[0] for id_, found in by_id.items() if len(found) == 1 and found[0] is not None}
+
+
+def read_part(reply: Reply, schema: type[T]) -> T | None:
+    """Those fields of the one object of a reply that fit the schema, or the items of its `passages` with theirs.
+
+    None if the reply says nothing about any of them. Fields that do not fit are missing in the answer.
+    """
+    objects = next((objects for _, objects in _places(reply) if objects), [])
+    if "passages" in schema.model_fields:
+        (item,) = get_args(schema.model_fields["passages"].annotation)
+        parts = [part for each in _items(objects) if (part := _part(each, item)) is not None]
+        return schema.model_construct(passages=parts) if parts else None
+    several = list(_unwrapped(objects))
+    return _part(several[0], schema) if len(several) == 1 else None
+
+
+def _part(value: Mapping[str, Any], schema: type[T]) -> T | None:
+    part = schema.model_construct()
+    for name in schema.model_fields.keys() & value.keys():
+        with suppress(ValidationError):
+            schema.__pydantic_validator__.validate_assignment(part, name, value[name])
+    read = part.model_fields_set
+    is_whose = "passage" in read or "passage" not in schema.model_fields
+    return part if is_whose and read - {"reason", "passage"} and not isinstance(value, _Ambiguous) else None
 
 
 def expected_grade(reply: Reply) -> float | None:
@@ -96,7 +158,7 @@ def answer_text(reply: Reply) -> str:
             return json.dumps(reply.content, ensure_ascii=False, default=str)
         except (TypeError, ValueError):  # keys that JSON does not have, or a dict within itself
             return str(reply.content)
-    return _text_of(reply.content) or reply.reasoning or ""
+    return _text_of(reply.content).strip() or _text_of(reply.arguments) or reply.reasoning or ""
 
 
 # -- objects -------------------------------------------------------------------------------------------
@@ -111,28 +173,31 @@ def _text_of(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _objects_of(reply: Reply) -> tuple[str, list[Any]]:
-    """The text of the answer without its reasoning, and the JSON objects in it.
+def _places(reply: Reply) -> Iterator[tuple[str, list[Any]]]:
+    """Where an answer may stand, in the order of reading: the text without its reasoning, and the JSON objects in it.
 
     Some servers put a constrained answer where the reasoning belongs: without content, it is looked for there.
     """
-    if isinstance(reply.content, Mapping):
-        return "", [reply.content]
-    if isinstance(reply.content, BaseModel):
-        return "", [reply.content.model_dump()]
+    if isinstance(reply.content, (Mapping, BaseModel)):
+        content = reply.content.model_dump() if isinstance(reply.content, BaseModel) else reply.content
+        yield "", [_lowered(content)]
+        return
+    called = _text_of(reply.arguments)[-_LONGEST:]
+    if called:
+        yield called, list(_objects_in(called))
     text = _without_reasoning(_text_of(reply.content)[-_LONGEST:])
     if text:
-        return text, list(_objects_in(text))
-    return "", list(_objects_in(_without_reasoning((reply.reasoning or "")[-_LONGEST:])))
+        yield text, list(_objects_in(text))
+    elif not called and (objects := list(_objects_in(_without_reasoning((reply.reasoning or "")[-_LONGEST:])))):
+        yield "", objects
 
 
 def _without_reasoning(text: str) -> str:
-    text = _FINAL_CHANNEL.sub("", text)
-    if "</" in text:
-        text = _CLOSED_REASONING.sub("", text)
-    if "<" in text:
-        text = _OPEN_REASONING.sub("", text)
-    return text.strip()
+    for pattern in (_FINAL_CHANNEL, _CLOSED_REASONING):
+        *_, last = (0, *(match.end() for match in pattern.finditer(text)))
+        text = text[last:]
+    opened = _OPEN_REASONING.search(text)
+    return text[: opened.start() if opened else None].strip()
 
 
 class _Ambiguous(dict[str, Any]):
@@ -140,7 +205,8 @@ class _Ambiguous(dict[str, Any]):
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    pairs = [(whole_characters(name), _whole(value)) for name, value in pairs]
+    """An object of JSON; the names of fields count without their capitals, which models do not keep."""
+    pairs = [(whole_characters(name).strip().lower(), _whole(value)) for name, value in pairs]
     result = dict(pairs)
     if len(result) < len(pairs) and any(result[name] != value for name, value in pairs):
         return _Ambiguous(result)
@@ -154,57 +220,71 @@ def _whole(value: Any) -> Any:
     return whole_characters(value) if isinstance(value, str) else value
 
 
-def _not_a_number(name: str) -> Any:
-    raise ValueError(name)
+def _lowered(value: Any) -> Any:
+    """An object that a function or a framework gives, as `_pairs` makes one of JSON."""
+    if isinstance(value, Mapping):
+        return _pairs([(str(name), _lowered(each)) for name, each in value.items()])
+    return [_lowered(each) for each in value] if isinstance(value, list) else value
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_not_a_number)
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs)
 
 
 def _objects_in(text: str) -> Iterator[Any]:
-    """The JSON objects of a text, each as large as possible."""
-    place = text.find("{")
-    while place >= 0:
+    """The JSON objects of a text, each as large as possible.
+
+    What follows a bracket without an end is read again for the objects in it; that is given up where it would take many
+    times the length of the text.
+    """
+    place, left = text.find("{"), _MOST_ATTEMPTS * len(text)
+    while place >= 0 and left > 0:
         try:
             value, place = _DECODER.raw_decode(text, place)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            left -= getattr(error, "pos", len(text)) - place
             place += 1
         else:
             yield value
         place = text.find("{", place)
 
 
-def _items(objects: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+def _items(objects: Sequence[Any], deep: int = 0) -> Iterator[Mapping[str, Any]]:
     """The items of a batch: the objects with a `passage`, by themselves or in a list of an object around them."""
     for value in objects:
         if not isinstance(value, Mapping):
             continue
         if "passage" in value:
             yield value
-        else:
-            yield from _items([item for inner in value.values() if isinstance(inner, list) for item in inner])
+        elif deep < _DEEPEST:
+            inner = [item for inner in value.values() if isinstance(inner, list) for item in inner]
+            yield from _items(inner, deep + 1)
 
 
-def _one_of(objects: Sequence[Any], schema: type[T]) -> tuple[T | None, str | None]:
-    """The only answer among objects, or the problem; neither if there is no object."""
+def _one_of(objects: Sequence[Any], schema: type[T]) -> T:
+    """The only answer among objects."""
     read: list[T] = []
-    problem: str | None = None
-    for value in objects:
-        inner = [each for each in value.values() if isinstance(each, Mapping)] if len(value) == 1 else []
-        for each in inner if len(inner) == 1 else [value]:
-            if isinstance(each, _Ambiguous):
-                return None, "the answer names a field twice, with different values"
-            try:
-                read.append(schema.model_validate(each))
-            except ValidationError as error:
-                problem = _problems(error)
-                if "grade" in each:
-                    return None, problem
+    problem = "the answer holds no JSON object"
+    for value in _unwrapped(objects):
+        if isinstance(value, _Ambiguous):
+            raise _Contradiction("the answer names a field twice, with different values")
+        try:
+            read.append(schema.model_validate(value))
+        except ValidationError as error:
+            problem = _problems(error)
+            if "grade" in value:
+                raise _Contradiction(problem) from None
     if not read:
-        return None, problem
+        raise Unreadable(problem)
     if any(_verdict(each) != _verdict(read[0]) for each in read):
-        return None, "the answer holds several different answers: give one JSON object"
-    return read[-1], None
+        raise _Contradiction("the answer holds several different answers: give one JSON object")
+    return read[-1]
+
+
+def _unwrapped(objects: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    """The objects, each without an object of one field around it."""
+    for value in objects:
+        inner = next(iter(value.values())) if len(value) == 1 and not isinstance(value, _Ambiguous) else None
+        yield inner if isinstance(inner, Mapping) else value
 
 
 def _verdict(value: BaseModel) -> Any:
@@ -225,16 +305,18 @@ def _is_grade_alone(schema: type[BaseModel]) -> bool:
     return [name for name, field in schema.model_fields.items() if field.is_required()] == ["grade"]
 
 
-def _grade_in_words(text: str) -> int:
-    bare = _BARE_GRADE.fullmatch(text)
-    numbers = {bare.group(1)} if bare else {match.group(1) for match in _GRADE_IN_WORDS.finditer(text)}
-    grades = {number.removesuffix(".0") for number in numbers}
+def _in_words(text: str, schema: type[T]) -> T:
+    """The answer of a text that is a grade ("4/5"), or names one ("Grade: 4")."""
+    alone = text.strip(_AROUND)
+    named = (pattern.findall(text) for pattern in _GRADES_IN_WORDS)
+    numbers = {alone} if grade_of(alone) else set(next(filter(None, named), ()))
+    grades = {grade_of(number) for number in numbers}
     if len(grades) > 1:
-        raise Unreadable(f"the answer names {len(grades)} grades: give one JSON object")
-    grade = next(iter(grades), "")
-    if grade not in ("1", "2", "3", "4", "5"):
-        raise Unreadable("the answer holds no JSON object" + (f", and no grade from 1 to 5 ({grade})" if grade else ""))
-    return int(grade)
+        raise _Contradiction(f"the answer names {len(grades)} grades: give one JSON object")
+    if None in grades or not grades:
+        wrong = f", and no grade from 1 to 5 ({', '.join(sorted(numbers)[:3])})" if numbers else ""
+        raise Unreadable(f"the answer holds no JSON object{wrong}")
+    return schema.model_validate({"grade": grades.pop()})
 
 
 # -- probabilities -------------------------------------------------------------------------------------

@@ -10,17 +10,17 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import MissingExtraError
 
 try:
-    from pydantic import BaseModel, ConfigDict, Field, create_model
+    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 except ImportError:
     raise MissingExtraError("pydantic", "judge", "asking a judge") from None
 
-from rag_selectivity.grading.answers import read_answer
+from rag_selectivity.grading.answers import Unreadable, read_answer, read_part
 from rag_selectivity.grading.judge import Message, Reply
 from rag_selectivity.grading.prompts import as_data, block, new_marker
 from rag_selectivity.grading.runner import Call, Outcome, Runner
@@ -62,7 +62,15 @@ class Question:
         return Call(messages, self.schema, self, self._read)
 
     def _read(self, reply: Reply) -> BaseModel:
-        return read_answer(reply, self.schema)
+        try:
+            return read_answer(reply, self.schema)
+        except Unreadable as error:
+            error.part = read_part(reply, self.schema)
+            raise
+
+
+#: Nothing rests on it, so that whatever is there will do.
+_Reason = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
 
 
 class _Lenient(BaseModel):
@@ -92,7 +100,7 @@ class Statement(_Lenient):
 class WholeSupport(_Lenient):
     """What passages support when they are read together."""
 
-    reason: str
+    reason: _Reason = ""
     supported: list[int] = Field(description="numbers of the supported claims")
 
 
@@ -107,6 +115,21 @@ _FIELDS: dict[str, tuple[str, Any, str]] = {
         "statements: every statement that the passage makes, and whether it bears on the question.",
     ),
 }
+
+
+#: What a check needs to know of the reference.
+_NEEDS = {"recall": "claims", "entities": "entities"}
+
+
+def possible_checks(parts: Any, checks: Sequence[str]) -> tuple[str, ...]:
+    """The checks for which the parts of the reference are known; all of them if no parts were asked for."""
+    return tuple(check for check in checks if parts is None or check not in _NEEDS or _NEEDS[check] in parts)
+
+
+def answered_ranks(check: str, answers: Sequence[Any]) -> int:
+    """How many passages from the top have an answer to a check."""
+    field = _FIELDS[check][0]
+    return next((i for i, answer in enumerate(answers) if field not in (answer or ())), len(answers))
 
 
 def question_of(
@@ -143,7 +166,7 @@ def of_response(sample: Sample) -> Question:
 
 @cache
 def _passage_shape(checks: tuple[str, ...], several: bool) -> type[BaseModel]:
-    fields: dict[str, Any] = {"reason": (str, Field(description="one short sentence"))}
+    fields: dict[str, Any] = {"reason": (_Reason, Field("", description="one short sentence"))}
     if several:
         fields["passage"] = (int, Field(description="the passage's number"))
     fields |= {_FIELDS[check][0]: (_FIELDS[check][1], ...) for check in checks}
@@ -165,6 +188,9 @@ def of_passages(
 
 def passage_questions(sample: Sample, parts: Any, checks: tuple[str, ...], batch: bool) -> list[Question]:
     """What each passage by itself supports and mentions."""
+    checks = possible_checks(parts, checks)
+    if not checks:
+        return []
     known = _known_texts(sample, parts, checks)
     asked = "\n".join(_FIELDS[check][2] for check in checks)
     passages = sample.retrieved_contexts
@@ -181,7 +207,7 @@ def passage_questions(sample: Sample, parts: Any, checks: tuple[str, ...], batch
 
 def whole_question(sample: Sample, parts: Any, depth: int) -> Question | None:
     """What the top passages support together; None without claims or passages."""
-    if parts is None or not parts["claims"] or not sample.retrieved_contexts:
+    if parts is None or not parts.get("claims") or not sample.retrieved_contexts:
         return None
     passages = enumerate(sample.retrieved_contexts[:depth], 1)
     texts = [*_known_texts(sample, parts, ("recall",)), *((f"passage {i}", text) for i, text in passages)]

@@ -14,15 +14,17 @@ from rag_selectivity.data.samples import Sample
 from rag_selectivity.grading.claim_questions import (
     Asker,
     Question,
+    answered_ranks,
     of_passages,
     of_reference,
     of_response,
     passage_questions,
+    possible_checks,
     whole_question,
 )
 from rag_selectivity.grading.runner import Runner
 from rag_selectivity.measures.claims import CHECKS, GROUNDEDNESS
-from rag_selectivity.results.claims import ClaimCheck
+from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +82,24 @@ def result_of(
     parts = known.reference.get(id(sample))
     response_claims, grounds, grounded = _grounds_of(sample, known.response.get(id(sample)), asker, batch)
     of_reference_checks = about_reference(checks)
-    claims = tuple(parts["claims"]) if parts else ()
-    entities = tuple(parts["entities"]) if parts else ()
+    claims, entities = (tuple((parts or {}).get(name, ())) for name in ("claims", "entities"))
     support = np.zeros((len(claims), len(passages)), bool)
     mentions = np.zeros((len(entities), len(passages)), bool)
     useful = np.zeros(len(passages), bool)
     statements, relevant = np.zeros(len(passages), np.int64), np.zeros(len(passages), np.int64)
-    complete = parts is not None or of_reference_checks == ("relevance",)
+    possible: tuple[str, ...] = ()
+    if parts is not None or of_reference_checks == ("relevance",):
+        possible = possible_checks(parts, of_reference_checks)
     answers: list[Any] = [None] * len(passages)
-    if complete and of_reference_checks:
-        answers = _answers(asker, passage_questions(sample, parts, of_reference_checks, batch), len(passages), batch)
-    complete = complete and all(answer is not None for answer in answers)
+    if possible:
+        answers = _answers(asker, passage_questions(sample, parts, possible, batch), len(passages), batch)
+    names, folded_passages = [folded(entity) for entity in entities], [f" {folded(text)} " for text in passages]
     for i, answer in enumerate(answers):
         if answer is None:
             continue
         _mark(support, answer.get("supported", ()), i)
         _mark(mentions, answer.get("mentioned", ()), i)
-        mentions[:, i] |= np.array([_names(entity, passages[i]) for entity in entities], bool)
+        mentions[:, i] |= np.array([bool(name) and f" {name} " in folded_passages[i] for name in names], bool)
         useful[i] = bool(answer.get("useful", False))
         statements[i] = len(answer.get("statements", ()))
         relevant[i] = sum(bool(statement["relevant"]) for statement in answer.get("statements", ()))
@@ -110,7 +113,10 @@ def result_of(
         statements,
         relevant,
         whole={depth: _whole_share(sample, parts, depth, asker) for depth in whole},
-        known={**{check: complete and check in checks for check in CHECKS}, GROUNDEDNESS: grounded},
+        known={
+            **{check: answered_ranks(check, answers) if check in possible else NOT_KNOWN for check in CHECKS},
+            GROUNDEDNESS: grounded,
+        },
         response_claims=response_claims,
         grounds=grounds,
     )
@@ -118,29 +124,29 @@ def result_of(
 
 def _grounds_of(
     sample: Sample, parts: Any, asker: Asker, batch: bool
-) -> tuple[tuple[str, ...], NDArray[np.bool_], bool]:
-    """The claims of the response, which passages support them, and whether all calls succeeded."""
+) -> tuple[tuple[str, ...], NDArray[np.bool_], int]:
+    """The claims of the response, which passages support them, and to which rank that is known."""
     if parts is None:
-        return (), np.zeros((0, len(sample.retrieved_contexts)), bool), False
+        return (), np.zeros((0, len(sample.retrieved_contexts)), bool), NOT_KNOWN
     claims = tuple(parts["claims"])
     table = np.zeros((len(claims), len(sample.retrieved_contexts)), bool)
     questions = _about_response(sample, parts, batch)
     answers = _answers(asker, questions, table.shape[1], batch) if questions else []
     for i, answer in enumerate(answers):
         _mark(table, (answer or {}).get("supported", ()), i)
-    return claims, table, all(answer is not None for answer in answers)
+    return claims, table, answered_ranks("recall", answers) if questions else table.shape[1]
 
 
 def _answers(asker: Asker, questions: Sequence[Question], passages: int, batch: bool) -> list[Any]:
-    """The answer for each passage, or None."""
+    """The answer for each passage, or None; of a batch that names a passage twice with different answers, None."""
     if not batch:
         return [asker.answer(question) for question in questions]
-    by_passage: list[Any] = [None] * passages
+    by_passage: list[list[Any]] = [[] for _ in range(passages)]
     for question in questions:
         for item in (asker.answer(question) or {"passages": ()})["passages"]:
             if 1 <= item["passage"] <= passages:
-                by_passage[item["passage"] - 1] = item
-    return by_passage
+                by_passage[item["passage"] - 1].append({**item, "reason": ""})
+    return [items[0] if items and all(item == items[0] for item in items) else None for items in by_passage]
 
 
 def _mark(table: NDArray[np.bool_], numbers: Iterable[int], column: int) -> None:
@@ -150,7 +156,7 @@ def _mark(table: NDArray[np.bool_], numbers: Iterable[int], column: int) -> None
 
 
 def _whole_share(sample: Sample, parts: Any, depth: int, asker: Asker) -> float:
-    if parts is not None and parts["claims"] and not sample.retrieved_contexts:
+    if parts is not None and parts.get("claims") and not sample.retrieved_contexts:
         return 0.0
     question = whole_question(sample, parts, depth)
     answer = asker.answer(question) if question is not None else None
@@ -158,12 +164,6 @@ def _whole_share(sample: Sample, parts: Any, depth: int, asker: Asker) -> float:
         return float("nan")
     count = len(parts["claims"])
     return len({number for number in answer["supported"] if 1 <= number <= count}) / count
-
-
-def _names(entity: str, passage: str) -> bool:
-    """Whether the passage contains the entity's name as whole words, whatever the case and accents."""
-    name, text = folded(entity), f" {folded(passage)} "
-    return bool(name) and f" {name} " in text
 
 
 def folded(text: str) -> str:

@@ -22,7 +22,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import is_path, read_records
 from rag_selectivity.io.writing import harmless, without_apostrophe
 from rag_selectivity.measures.claims import GROUNDEDNESS
-from rag_selectivity.results.claims import ClaimCheck, ClaimReport
+from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck, ClaimReport
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -55,14 +55,12 @@ def verdicts_of(runs: Mapping[str, Sequence[ClaimCheck]]) -> dict[Key, Verdict]:
     found: dict[Key, Verdict] = {}
     for check in (check for of_run in runs.values() for check in of_run):
         sample = check.sample
-        tables = []
-        if check.known.get("recall", False):
-            tables.append((check.claims, check.support))
-        if check.known.get(GROUNDEDNESS, False):
-            tables.append((check.response_claims, check.grounds))
-        for claims, table in tables:
-            for claim, row in zip(claims, table.tolist(), strict=True):
-                for id_, text, supported in zip(sample.passage_ids, sample.retrieved_contexts, row, strict=True):
+        tables = (("recall", check.claims, check.support), (GROUNDEDNESS, check.response_claims, check.grounds))
+        for name, claims, table in tables:
+            known = max(0, check.known.get(name, NOT_KNOWN))
+            shown = list(zip(sample.passage_ids, sample.retrieved_contexts, strict=True))[:known]
+            for claim, row in zip(claims, table[:, :known].tolist(), strict=True):
+                for (id_, text), supported in zip(shown, row, strict=True):
                     found[sample.id, claim, id_] = Verdict(supported, sample.user_input, text)
     return found
 

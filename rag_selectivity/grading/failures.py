@@ -58,6 +58,8 @@ class JudgeFailure(GradingError):
         Tokens of the failed request; None if they are unknown.
     answer : str or None
         What the judge or the endpoint answered, if anything.
+    lasting : bool
+        Whether a temporary failure seems to last: it is tried once more and no oftener, and many in a row end the run.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class JudgeFailure(GradingError):
         overloaded: bool = False,
         usage: Usage | None = None,
         answer: str | None = None,
+        lasting: bool = False,
     ) -> None:
         super().__init__(whole_characters(message))
         self.kind = kind
@@ -76,19 +79,21 @@ class JudgeFailure(GradingError):
         self.overloaded = overloaded or kind == "rate_limit"
         self.usage = usage
         self.answer = whole_characters(answer)
+        self.lasting = lasting
 
     def with_words(self, message: str, answer: str | None = None) -> JudgeFailure:
         """The same failure with another message, and with this answer or none."""
-        return _failure(message, self.kind, self.retry_after, self.overloaded, self.usage, answer)
+        return _failure(message, answer, self._rest())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_failure, (str(self), self.kind, self.retry_after, self.overloaded, self.usage, self.answer))
+        return (_failure, (str(self), self.answer, self._rest()))
+
+    def _rest(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("kind", "retry_after", "overloaded", "usage", "lasting")}
 
 
-def _failure(
-    message: str, kind: str, retry_after: float | None, overloaded: bool, usage: Usage | None, answer: str | None
-) -> JudgeFailure:
-    return JudgeFailure(message, kind, retry_after=retry_after, overloaded=overloaded, usage=usage, answer=answer)
+def _failure(message: str, answer: str | None, rest: dict[str, Any]) -> JudgeFailure:
+    return JudgeFailure(message, answer=answer, **rest)
 
 
 def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> JudgeFailure:

@@ -10,11 +10,14 @@ import logging
 import random
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rag_selectivity.data.cells import shown
+from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.grading.judge import JudgeFailure, Reply
 from rag_selectivity.grading.limits import Budget, Limits, Prices
 from rag_selectivity.io.log import LOG
@@ -29,6 +32,8 @@ _LONGEST_BACKOFF = 60.0
 #: Tokens in a byte, until the endpoint has counted a prompt; four characters are about one token.
 _TOKENS_IN_A_BYTE = 0.25
 _MARGIN = 1.1
+#: No request costs more, in any currency.
+_HIGHEST_COST = 1e9
 _MAY_BE_PAID = ("timeout", "server_error")
 
 
@@ -133,6 +138,7 @@ class Gate:
         self.limits = limits
         self.budget = budget
         self.through = through
+        self._has_ignored = False
         self.spending = Spending()
         self.stop: Stop | None = None
         self.concurrency = 1
@@ -190,6 +196,7 @@ class Gate:
             else:
                 async with asyncio.timeout(self.limits.timeout):
                     reply = await send(ticket.answer_tokens)
+            reply = self._with_possible_usage(reply)
             usage, cost = reply.usage or self._estimate(ticket, reply), reply.cost
             self._succeeded(ticket, reply)
             return reply
@@ -207,6 +214,9 @@ class Gate:
             raise late from None
         except JudgeFailure as failure:
             ended = f"{failure.kind}: {failure}"
+            if failure.usage is not None and not failure.usage.is_possible:
+                self._say_ignored(failure.usage)
+                failure.usage = None
             # The endpoint may have answered in full and may charge for it, although its reply was lost.
             if failure.usage is not None or failure.kind not in _MAY_BE_PAID:
                 usage = failure.usage or Usage()
@@ -393,6 +403,28 @@ class Gate:
             waiter.wake()
 
     # -- what replies teach ------------------------------------------------------------------------
+
+    def _with_possible_usage(self, reply: Reply) -> Reply:
+        """The reply without tokens and a cost that no request can have taken."""
+        usage = reply.usage if reply.usage is None or reply.usage.is_possible else None
+        cost = reply.cost if reply.cost is None or 0 <= reply.cost <= _HIGHEST_COST else None
+        if usage is reply.usage and cost is reply.cost:
+            return reply
+        self._say_ignored(reply.usage if usage is not reply.usage else reply.cost)
+        return replace(reply, usage=usage, cost=cost)
+
+    def _say_ignored(self, said: Any) -> None:
+        with self._lock:
+            first, self._has_ignored = not self._has_ignored, True
+        if first:
+            warnings.warn(
+                SelectivityWarning(
+                    f"the endpoint says that one request took {shown(said)}, which none can: such figures are ignored, "
+                    f"and the tokens are estimated",
+                    "usage-ignored",
+                ),
+                stacklevel=2,
+            )
 
     def _succeeded(self, ticket: _Ticket, reply: Reply) -> None:
         with self._lock:

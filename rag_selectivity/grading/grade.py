@@ -254,15 +254,16 @@ async def agrade(
 def _plan(work: GradingWork, missing: int, gate: Gate, *, by_part: bool) -> dict[str, Any]:
     prices = gate.budget.prices
     parts = {}
-    for part, (left, usage) in sorted(work.estimate().items()):
+    estimate = work.estimate()
+    for part, (left, asked, usage) in sorted(estimate.items()):
         cost = None if prices is None else prices.of(usage)
-        parts[PARTS[part]] = PartCost(left=left, requests=work.calls(left), usage=usage, cost=cost)
+        parts[PARTS[part]] = PartCost(left=left, requests=work.calls(asked), usage=usage, cost=cost)
     usage = sum((part.usage for part in parts.values()), Usage())
     return {
         "left": missing,
         "usage": usage,
         "usage_from": "estimate",
-        "requests": work.calls(missing),
+        "requests": work.calls(sum(asked for _, asked, _ in estimate.values())),
         "cost": None if prices is None else prices.of(usage),
         "cost_from": None if prices is None else "prices",
         "dry_run": True,

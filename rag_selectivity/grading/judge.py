@@ -91,6 +91,8 @@ class Reply:
         The model that the endpoint names.
     way : str or None
         How the endpoint was asked, as JSON.
+    arguments : tuple of str
+        The arguments of each call of a tool, as JSON; they are read before the content.
     """
 
     content: Any
@@ -101,9 +103,10 @@ class Reply:
     cost: float | None = None
     model: str | None = None
     way: str | None = None
+    arguments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("content", "reasoning", "model"):
+        for name in ("content", "reasoning", "model", "arguments"):
             value = getattr(self, name)
             if isinstance(value, BaseModel):
                 value = value.model_validate(whole_characters(value.model_dump()))

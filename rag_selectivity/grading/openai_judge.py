@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.grading.failures import ADAPTED, GradingError, JudgeFailure, failure_of_status
 from rag_selectivity.grading.judge import Reply, Request
-from rag_selectivity.grading.replies import reply_of
+from rag_selectivity.grading.replies import body_of, reply_of, without_keys
 from rag_selectivity.grading.way import Way
 
 _OPENAI = "https://api.openai.com/v1"
@@ -145,7 +145,7 @@ class OpenAIJudge:
         fields = way.fields(request.messages, request.schema, request.answer_tokens, self.parameters)
         body = json.dumps({"model": self.name, **fields}).encode()
         status, headers, raw = await self._post(self._sessions[loop][0], body)
-        text = raw.decode("utf-8", "replace")
+        text = without_keys(raw.decode("utf-8", "replace"), self._headers, self._url)
         try:
             if status >= 300:
                 raise self._refusal(status, headers, text, way)
@@ -153,7 +153,7 @@ class OpenAIJudge:
         except JudgeFailure as failure:
             raise self._cleaned(failure) from None
         self._answered, self._before_guesses = True, None
-        answered = 0 if reply.usage is None else reply.usage.completion_tokens
+        answered = reply.usage.completion_tokens if reply.usage is not None and reply.usage.is_possible else 0
         if answered > 1.1 * request.answer_tokens + 16 and self.way.limit == way.limit == "max_completion_tokens":
             # The endpoint seems to ignore the field.
             self.way = self.way.without("limit") or self.way
@@ -169,7 +169,7 @@ class OpenAIJudge:
         aiohttp = self._aiohttp
         try:
             async with session.post(self._url, data=body, allow_redirects=False, proxy=self._proxy) as response:
-                return response.status, response.headers, await response.read()
+                return response.status, response.headers, await body_of(response)
         except aiohttp.InvalidURL:
             raise JudgeFailure(f"{self._where} is not a URL: give --base-url as http://HOST:PORT/v1", "fatal") from None
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.grading.judge import Message
 from rag_selectivity.grading.neutral import neutralised
 from rag_selectivity.grading.rubric import Rubric
@@ -29,6 +30,7 @@ __all__ = [
     "as_data",
     "batch_shape",
     "block",
+    "grade_of",
     "neutralised",
     "new_marker",
 ]
@@ -141,11 +143,25 @@ def _fields(extras: Sequence[str]) -> dict[str, Any]:
     return fields
 
 
+_GRADE = re.compile(r"\s*([1-5])(?:[.,]0{1,9})?(?:(?:\s?/\s?|\s(?:out )?of\s)5(?:[.,]0{1,9})?)?\s*")
+
+
+def grade_of(text: str) -> int | None:
+    """The grade that a text is; None if it is none.
+
+    >>> grade_of("4"), grade_of("4.0"), grade_of("4/5"), grade_of("4 out of 5")
+    (4, 4, 4, 4)
+    >>> grade_of("4.5"), grade_of("7"), grade_of("4/10"), grade_of("3-4")
+    (None, None, None, None)
+    """
+    found = _GRADE.fullmatch(text)
+    return int(found[1]) if found else None
+
+
 def _whole(value: Any) -> Any:
-    """The whole number that a judge wrote as 4, 4.0 or "4"."""
-    if isinstance(value, str) and re.fullmatch(r"\s*[0-9](\.0+)?\s*", value):
-        value = float(value)
+    """The whole number that a judge wrote as 4, 4.0, "4" or "4/5"."""
+    grade = grade_of(value) if isinstance(value, str) else value
     # Python takes true for 1; from a judge, it is a mistake.
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value not in (1, 2, 3, 4, 5):
-        raise ValueError(f"a whole number from 1 to 5 is needed, got {value!r}")
-    return int(value)
+    if isinstance(grade, bool) or not isinstance(grade, (int, float)) or grade not in (1, 2, 3, 4, 5):
+        raise ValueError(f"a whole number from 1 to 5 is needed, got {shown(value)}")
+    return int(grade)

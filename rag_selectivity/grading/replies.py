@@ -2,15 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.grading.failures import JudgeFailure, failure_of_status
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.io.limits import json_value
 from rag_selectivity.results.usage import Usage
 
+#: Bytes of a reply; the probabilities of 10,000 tokens take half of it.
+_LONGEST_BODY = 16_000_000
+#: Bytes of an error; what follows is not read.
+_LONGEST_ERROR = 100_000
+#: A shorter secret that is a word or a number may belong to an answer.
+_SURE_SECRET = 16
+_MIXED = re.compile(r"(?=\S*\d)(?=\S*[^\W\d])\S{6,}")
+#: Headers and parameters of an address that everybody may read.
+_NO_SECRETS = ("content-type", "accept", "user-agent", "api-version")
 _LONGEST_MESSAGE = 300
+_LONGEST_NAME = 200
+_RATE_LIMIT = re.compile(r"rate[ _-]?limit|too[ _]many[ _]requests|resource[ _]exhausted", re.IGNORECASE)
+
+
+async def body_of(response: Any) -> bytes:
+    """The body of a response of aiohttp, of an error its beginning.
+
+    Raises
+    ------
+    JudgeFailure
+        If the body is longer than any reply.
+    """
+    body, longest = bytearray(), _LONGEST_BODY if response.status < 300 else _LONGEST_ERROR
+    async for part in response.content.iter_any():
+        body += part
+        if len(body) > longest and response.status < 300:
+            raise JudgeFailure(f"the endpoint's reply is longer than {longest:,} bytes", "server_error")
+        if len(body) > longest:
+            break
+    return bytes(body[:longest])
+
+
+def without_keys(text: str, headers: Mapping[str, str], url: str) -> str:
+    """A body without the keys of a request's headers and address that it quotes, also where its JSON escapes them.
+
+    What merely looks like a key stays, since it may belong to the answer. So does a short word or number, such as the
+    dummy key "ollama".
+
+    >>> without_keys("a1b2c3 and", {"authorization": "Bearer a1b2c3"}, "http://localhost")
+    '… and'
+    """
+    address = urlsplit(url)
+    values = [(name.lower(), value) for name, value in headers.items()]
+    values += [*parse_qsl(address.query), ("", unquote(address.password or ""))]
+    given = [value for name, value in values if name not in _NO_SECRETS]
+    for secret in (*given, *(value.partition(" ")[2] for value in given)):
+        if len(secret) < _SURE_SECRET and not _MIXED.fullmatch(secret):
+            continue
+        text = text.replace(secret, "…")
+        if "\\" in text and "\\" not in secret:
+            text = _escaped(secret).sub("…", text)
+    return text
+
+
+@cache
+def _escaped(text: str) -> re.Pattern[str]:
+    """Finds a text in JSON, whichever of its characters are escaped."""
+    return re.compile("".join(rf"(?:\\{{0,4}}{re.escape(c)}|\\{{1,4}}u{ord(c):04x})" for c in text), re.IGNORECASE)
 
 
 def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
@@ -20,47 +82,101 @@ def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
     ------
     JudgeFailure
         `server_error` if the body is damaged, `refusal` if the model refuses, `content_filter` if a filter does; if the
-        body holds an error, the failure of its code.
+        body holds an error and no message, the failure of its status.
     """
     try:
         body = json_value(text)
     except ValueError:
-        raise JudgeFailure("the endpoint's reply is not JSON", "server_error", answer=text[:500]) from None
-    if isinstance(body, dict) and isinstance(body.get("error"), dict) and "choices" not in body:
-        # Some routers answer 200 and put the error of the model behind them into the body.
-        code = body["error"].get("code")
-        raise failure_of_status(code if isinstance(code, int) and code >= 400 else 502, headers, text)
-    usage = _usage(body)
-    try:
-        choice = body["choices"][0]
-        message = choice["message"]
-        refusal, content = message.get("refusal"), message.get("content")
-        calls = message.get("tool_calls") or []
-        arguments = calls[0]["function"]["arguments"] if calls else None
-    except (KeyError, IndexError, TypeError, AttributeError):
         raise JudgeFailure(
-            "the endpoint's reply holds no message", "server_error", usage=usage, answer=text[:500]
+            f"the endpoint's reply is not JSON: {shown(text)}", "server_error", answer=text[:500]
         ) from None
+    usage = _usage(body)
+    choice, message = _message(body)
+    content, arguments = message.get("content"), tuple(_arguments(message))
+    reasoning = next((each for name in ("reasoning_content", "reasoning") if (each := message.get(name))), None)
+    refusal = message.get("refusal")
     if refusal:
         raise JudgeFailure(
             f"the model refused: {str(refusal)[:_LONGEST_MESSAGE]}", "refusal", usage=usage, answer=str(refusal)
         )
+    if not (content or arguments or reasoning):
+        for error in _errors(body, choice):
+            raise _failure_of(error, headers, usage)
+        if not message:
+            why = f"the endpoint's reply holds no message: {shown(text)}"
+            raise JudgeFailure(why, "server_error", usage=usage, answer=text[:500], lasting=True)
     finish = choice.get("finish_reason")
     if finish == "content_filter" and not content:
         raise JudgeFailure("the endpoint's content filter refused the answer", "content_filter", usage=usage)
     probabilities = choice.get("logprobs")
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
     named = body.get("model")
     return Reply(
-        arguments if arguments and not content else content,
+        content,
         usage,
         finish=finish if isinstance(finish, str) else None,
         reasoning=reasoning if isinstance(reasoning, str) else None,
         logprobs=probabilities.get("content") if isinstance(probabilities, dict) else None,
         cost=_cost(body, headers),
-        model=named if isinstance(named, str) and named else None,
+        model=named[:_LONGEST_NAME] if isinstance(named, str) and named else None,
         way=way,
+        arguments=arguments,
     )
+
+
+def _first(values: Any) -> dict[str, Any]:
+    """The first element of a list if it is an object, else an empty object."""
+    return values[0] if isinstance(values, list) and values and isinstance(values[0], dict) else {}
+
+
+def _message(body: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The first choice of a body, and its message; empty where there is none."""
+    choice = _first(body.get("choices")) if isinstance(body, dict) else {}
+    message = choice.get("message")
+    return choice, message if isinstance(message, dict) else {}
+
+
+def _arguments(message: dict[str, Any]) -> Iterator[str]:
+    """The arguments of each call of a tool."""
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        given = function.get("arguments") if isinstance(function, dict) else None
+        if given and isinstance(given, (str, dict)):
+            yield given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+
+
+def _errors(body: Any, choice: dict[str, Any]) -> Iterator[Any]:
+    """What the body says of an error, wherever endpoints write it."""
+    for part in (choice, body if isinstance(body, dict) else _first(body)):
+        for name in ("error", "detail", "message"):
+            value = part.get(name)
+            if value and not (part is choice and name == "message"):
+                yield {**part, "message": value} if name == "message" else value
+
+
+def _failure_of(error: Any, headers: Mapping[str, str], usage: Usage | None) -> JudgeFailure:
+    """The failure that an error in an answer with status 200 means; without a status, its words decide."""
+    status = _status(error)
+    failure = failure_of_status(status or 400, headers, json.dumps({"error": error}, ensure_ascii=False))
+    if status is not None:
+        return failure
+    words = str(failure).removeprefix("400: ")
+    if failure.kind != "rejected":
+        return failure.with_words(words, failure.answer)
+    why = f"the endpoint answers with an error in place of a message: {words}"
+    return JudgeFailure(why, "server_error", usage=usage or Usage(), answer=failure.answer, lasting=True)
+
+
+def _status(error: Any) -> int | None:
+    """The HTTP status that an error names, by a number, a text or its kind."""
+    if not isinstance(error, dict):
+        return None
+    for name in ("code", "status", "status_code"):
+        code = str(error.get(name))
+        if re.fullmatch(r"[45][0-9]{2}", code):
+            return int(code)
+    kinds = " ".join(str(error.get(name)) for name in ("code", "status", "type"))
+    return 429 if _RATE_LIMIT.search(kinds) else None
 
 
 def _usage(body: Any) -> Usage | None:
@@ -68,9 +184,7 @@ def _usage(body: Any) -> Usage | None:
     if not isinstance(spent, dict):
         return None
     prompt, completion = spent.get("prompt_tokens"), spent.get("completion_tokens")
-    if not isinstance(prompt, int) or not isinstance(completion, int) or prompt < 0 or completion < 0:
-        return None
-    return Usage(prompt, completion)
+    return Usage(prompt, completion) if isinstance(prompt, int) and isinstance(completion, int) else None
 
 
 def _cost(body: Mapping[str, Any], headers: Mapping[str, str]) -> float | None:
@@ -78,7 +192,6 @@ def _cost(body: Mapping[str, Any], headers: Mapping[str, str]) -> float | None:
     spent = body.get("usage")
     value = spent.get("cost") if isinstance(spent, dict) else None
     try:
-        cost = float(headers["x-litellm-response-cost"] if value is None else value)
-    except (KeyError, TypeError, ValueError):
+        return float(headers["x-litellm-response-cost"] if value is None else value)
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
-    return cost if 0 <= cost < float("inf") else None

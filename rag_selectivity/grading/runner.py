@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 #: How often a call may be asked for an answer that can be read.
 _READINGS = 3
+#: How often a call is asked after a failure that seems to last.
+_LASTING = 2
 #: A rate limit concerns all calls, so that one call gets so many times as many attempts as for another failure.
 _RATE_LIMITED = 4
 #: A limit that cut an answer is raised once, by this factor.
@@ -54,12 +56,14 @@ class Call(Generic[T]):
     subject : object
         What the answer is about, for the caller.
     read : function
-        Makes the answer of a reply, or raises Unreadable.
+        Makes the answer of a reply, or raises Unreadable, whose `part` is taken if no reply is better.
     answer_tokens : int
         Tokens added to the limit of answers that all calls share.
     repeat : bool
         Whether to ask again after an answer that is cut or cannot be read. If not, the caller asks in another way, and
         such an answer does not count as a sign that the endpoint is useless.
+    answer : object, optional
+        The answer, where it is known without the judge: nothing is sent.
     """
 
     messages: Sequence[Message]
@@ -68,6 +72,7 @@ class Call(Generic[T]):
     read: Callable[[Reply], T]
     answer_tokens: int = 0
     repeat: bool = True
+    answer: T | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +154,9 @@ class Runner:
                     call = next(calls, None)
                     if call is None:
                         return
+                    if call.answer is not None:
+                        self._count(known := _Asked(call).outcome(), await store(known))
+                        continue
                     outcome = await self._ask(call)
                     if outcome is not None:
                         await self._settle(outcome, store)
@@ -206,6 +214,9 @@ class Runner:
             asked.failure = problem
             self._note_failure(asked, problem)
             if not self._ask_again(asked, problem):
+                if asked.answer is not None:
+                    asked.failure = None
+                    self._note_answer(asked, reply)
                 return asked.outcome()
 
     def _price(self, usage: Usage | None) -> float | None:
@@ -215,7 +226,8 @@ class Runner:
         """Wait, and say whether to send the request again. After a rate limit the gate waits, not this."""
         if failure.kind == "rate_limit":
             return asked.attempts < _RATE_LIMITED * self.limits.attempts
-        if failure.kind not in PASSING or asked.attempts >= self.limits.attempts:
+        attempts = min(_LASTING, self.limits.attempts) if failure.lasting else self.limits.attempts
+        if failure.kind not in PASSING or asked.attempts >= attempts:
             return False
         try:
             await self.gate.sleep(min(_LONGEST_BACKOFF, self.limits.backoff * 2 ** (asked.attempts - 1)))
@@ -238,11 +250,12 @@ class Runner:
         finally:
             self._sending.discard(task)
 
-    def _read(self, asked: _Asked[Any], reply: Reply) -> JudgeFailure | None:
-        """Read the answer of a reply into `asked`; the failure if it holds none."""
+    def _read(self, asked: _Asked[T], reply: Reply) -> JudgeFailure | None:
+        """Read the answer of a reply, or what can be read of it, into `asked`; the failure if it is not whole."""
         try:
             asked.answer = asked.call.read(reply)
         except Unreadable as error:
+            asked.answer = asked.answer if error.part is None else cast("T", error.part)
             text = answer_text(reply)
             if reply.finish == "length":
                 return JudgeFailure("the answer was cut at its limit of tokens", "cut", answer=text)
@@ -253,7 +266,8 @@ class Runner:
 
     def _ask_again(self, asked: _Asked[Any], problem: JudgeFailure) -> bool:
         """Whether to ask again after an answer that could not be read; if so, `asked` is prepared for it."""
-        if not self._has_answered and problem.kind == "off_schema" and hasattr(self.judge, "unreadable"):
+        nothing_read = not self._has_answered and asked.answer is None
+        if nothing_read and problem.kind == "off_schema" and hasattr(self.judge, "unreadable"):
             self.judge.unreadable()
         if not asked.call.repeat:
             return False
@@ -289,7 +303,7 @@ class Runner:
         kind, count = self._same
         self._same = (failure.kind, count + 1 if kind == failure.kind else 1)
         count = self._same[1]
-        if failure.kind in ("rate_limit", "server_error", "unreachable"):
+        if failure.kind in ("rate_limit", "server_error", "unreachable") and not failure.lasting:
             since, failures = self._silence
             self._silence = (since, failures + 1)
             seconds = time.monotonic() - since
@@ -338,7 +352,7 @@ class _Asked(Generic[T]):
     def __init__(self, call: Call[T]) -> None:
         self.call = call
         self.messages: Sequence[Message] = call.messages
-        self.answer: T | None = None
+        self.answer: T | None = call.answer
         self.attempts = 0
         self.unread = 0
         self.more_tokens = self.sent_tokens = 1

@@ -98,13 +98,17 @@ class GradingWork:
         """How many labels do not exist now."""
         return self._gaps.counts().missing
 
-    def estimate(self) -> dict[int, tuple[int, Usage]]:
-        """{part of the pool: (labels to ask for, the tokens that they would take)}, at four characters a token."""
+    def estimate(self) -> dict[int, tuple[int, int, Usage]]:
+        """{part of the pool: (missing labels, those to ask for, their tokens at four characters a token)}."""
         messages, _ = self._prompt.one("", "")
         fixed = sum(len(message["content"]) for message in messages)
         return {
-            part: (missing, Usage(int((characters + missing * fixed / self._batch) / 4), missing * _ANSWER_TOKENS))
-            for part, (missing, characters) in self._gaps.sizes().items()
+            part: (
+                missing,
+                asked,
+                Usage(int((characters + asked * fixed / self._batch) / 4), asked * _ANSWER_TOKENS),
+            )
+            for part, (missing, asked, characters) in self._gaps.sizes().items()
         }
 
     def calls(self, missing: int) -> int:
@@ -135,6 +139,9 @@ class GradingWork:
             for gap in gaps:
                 if gap.key not in leased:
                     continue
+                if not gap.passage.strip():
+                    yield self._empty(gap)
+                    continue
                 if batch and (gap.group != batch[-1].group or len(batch) == self._batch):
                     yield self._call(batch)
                     yield from self._halves()
@@ -148,6 +155,13 @@ class GradingWork:
         """Calls for the passages that their batch left without a grade."""
         while self._to_split:
             yield self._call(self._to_split.popleft())
+
+    def _empty(self, gap: Gap) -> Call[Judgments]:
+        """The call for an empty passage, which helps nobody: nobody is asked."""
+        _, shape = self._prompt.one("", "")
+        answer = shape.model_construct(reason="the passage is empty", grade=1)
+        known: Judgments = [_Judgment(answer, None)]
+        return Call([], shape, _Subject((gap,), (False,)), lambda reply: known, answer=known)
 
     def _call(self, gaps: Sequence[Gap]) -> Call[Judgments]:
         keys = [gap.key for gap in gaps]

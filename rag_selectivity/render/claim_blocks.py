@@ -51,7 +51,7 @@ def _missed(run: ClaimRun, depth: int) -> Iterable[Block]:
     missed = [(check.sample.id, claim) for check in run.samples for claim in check.missed(depth)]
     if not missed:
         return
-    every = sum(len(check.claims) for check in run.samples if check.known.get("recall", False))
+    every = sum(len(check.claims) for check in run.samples if check.is_known("recall", depth))
     lines = [f"In no passage of the top {depth}: {len(missed):,} of {counted(every, 'claim')}."]
     lines += [f"  {_cut(f'{visible(query)}: {visible(in_one_line(claim))}')}" for query, claim in missed[:_SHOWN]]
     if len(missed) > _SHOWN:

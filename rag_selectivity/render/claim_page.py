@@ -70,7 +70,8 @@ def claim_page(report: ClaimReport) -> str:
                 for i, check in enumerate(run.samples)
                 for claim in check.missed(depth)
             ],
-            "claims": sum(len(check.claims) for check in run.samples if check.known.get("recall", False)),
+            "claims": sum(len(check.claims) for check in run.samples if check.is_known("recall", depth)),
+            "no_claims": _without_claims(run.samples, depth),
             "queries": [_query(check, f"run-{place}-{i}", depth) for i, check in enumerate(run.samples)],
         }
         for place, (name, run) in enumerate(report.runs.items())
@@ -100,12 +101,29 @@ def _kind(block: object) -> str:
     return "heading" if isinstance(block, Heading) else "table" if isinstance(block, Table) else "note"
 
 
+def _without_claims(checks: Sequence[ClaimCheck], depth: int) -> str:
+    """Why no claim was checked."""
+    known = sum(check.is_known("recall", depth) for check in checks)
+    if known == len(checks):
+        return "the judge found no claim in the reference answers"
+    return f"calls of the judge about {len(checks) - known} of {counted(len(checks), 'sample')} failed"
+
+
 def _query(check: ClaimCheck, anchor: str, depth: int) -> Query:
     sample = check.sample
     ids = (sample.passages or tuple(f"passage {i}" for i in range(1, len(sample.retrieved_contexts) + 1)))[:depth]
     matrices, facts = [], []
-    if check.known.get("recall", False):
-        matrices.append(_matrix("Claims of the reference answer", check.claims, check.support[:, :depth].tolist(), ids))
+    for name, caption, claims, cells in (
+        ("recall", "Claims of the reference answer", check.claims, check.support),
+        (GROUNDEDNESS, "Claims of the response", check.response_claims, check.grounds),
+    ):
+        known = min(check.known.get(name, 0), len(ids))
+        if known < 0 or (not known and ids):
+            continue
+        matrices.append(_matrix(caption, claims, cells[:, :known].tolist(), ids[:known]))
+        if known < len(ids):
+            facts.append(f"{caption}: not known from rank {known + 1} on, since a call of the judge failed.")
+    if check.is_known("recall", depth):
         smallest = check.smallest_set_at(depth)
         if smallest:
             named = ", ".join(ids[place - 1] for place in smallest)
@@ -116,9 +134,6 @@ def _query(check: ClaimCheck, anchor: str, depth: int) -> Query:
                 f"A supported claim is in {check.supporting_passages(depth):.1f} passages on average; "
                 f"{percent(check.repeated_claims(depth))} of the supported claims are in more than one."
             )
-    if check.known.get(GROUNDEDNESS, False):
-        table = check.grounds[:, :depth].tolist()
-        matrices.append(_matrix("Claims of the response", check.response_claims, table, ids))
     if not matrices:
         facts.append("No verdicts: a call of the judge failed, or claims were not checked.")
     texts = [(id_, _cut(text)) for id_, text in zip(ids, sample.retrieved_contexts, strict=False)]

@@ -33,6 +33,8 @@ from rag_selectivity.statistics.covers import EXACT, smallest_cover
 __all__ = ["CHECKS", "MEASURES", "SCHEMA", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
 
 SCHEMA = "rag-selectivity/claims/2"
+#: Of a check that was not made, or whose claims are not known.
+NOT_KNOWN = -1
 #: The run of samples that come without a run.
 SAMPLES = "samples"
 
@@ -70,8 +72,9 @@ class ClaimCheck:
     statements, relevant : int64[passages]
         The number of statements of each passage, and how many of them are relevant to the question.
     whole : {K: share of claims that the top K support when read together}
-    known : {check: bool}
-        False if a call failed or the check was not asked for; its figures are then NaN.
+    known : {check: number of passages}
+        How many passages from the top the judge answered for: figures of more are NaN. −1 if the check was not made or
+        the claims are not known. Default: all.
     response_claims : tuple of str
         The claims of the response.
     grounds : bool[response claims, passages]
@@ -87,13 +90,18 @@ class ClaimCheck:
     statements: NDArray[np.int64]
     relevant: NDArray[np.int64]
     whole: Mapping[int, float] = field(default_factory=dict)
-    known: Mapping[str, bool] = field(default_factory=dict)
+    known: Mapping[str, int] = field(default_factory=dict)
     response_claims: tuple[str, ...] = ()
     grounds: NDArray[np.bool_] = field(default_factory=_nothing)
 
+    def is_known(self, check: str, depth: int) -> bool:
+        """Whether the judge answered for all of the top K."""
+        passages = len(self.sample.retrieved_contexts)
+        return self.known.get(check, passages) >= min(depth, passages)
+
     def context_precision(self, depth: int) -> float:
         """Mean precision at the ranks of the useful passages in the top K; 0 without any, NaN without passages."""
-        if not self._known("precision") or not len(self.useful):
+        if not self.is_known("precision", depth) or not len(self.useful):
             return float("nan")
         useful = self.useful[:depth]
         if not useful.any():
@@ -103,16 +111,16 @@ class ClaimCheck:
 
     def context_recall(self, depth: int) -> float:
         """Claims that at least one passage of the top K supports alone / all claims; NaN without claims."""
-        return self._share(self.support, depth) if self._known("recall") else float("nan")
+        return self._share(self.support, depth) if self.is_known("recall", depth) else float("nan")
 
     def context_entity_recall(self, depth: int) -> float:
         """Entities of the reference answer that the top K mention / all entities; NaN without entities."""
-        return self._share(self.mentions, depth) if self._known("entities") else float("nan")
+        return self._share(self.mentions, depth) if self.is_known("entities", depth) else float("nan")
 
     def context_relevance(self, depth: int) -> float:
         """Statements of the top K that are relevant to the question / all statements; NaN without statements."""
         total = int(self.statements[:depth].sum())
-        if not self._known("relevance") or not total:
+        if not self.is_known("relevance", depth) or not total:
             return float("nan")
         return float(self.relevant[:depth].sum() / total)
 
@@ -121,7 +129,7 @@ class ClaimCheck:
 
         It says whether the response keeps to the passages, not whether the passages hold the right answer.
         """
-        return self._share(self.grounds, depth) if self._known(GROUNDEDNESS) else float("nan")
+        return self._share(self.grounds, depth) if self.is_known(GROUNDEDNESS, depth) else float("nan")
 
     def repeated_claims(self, depth: int) -> float:
         """Supported claims that more than one passage of the top K supports / all supported claims.
@@ -143,13 +151,13 @@ class ClaimCheck:
 
     def smallest_set_size(self, depth: int) -> float:
         """The size of `smallest_set_at`: from 1 to K; NaN if the top K support no claim, or a call failed."""
-        size = len(self.smallest_set_at(depth)) if self._known("recall") else 0
+        size = len(self.smallest_set_at(depth)) if self.is_known("recall", depth) else 0
         return float(size) if size else float("nan")
 
     @property
     def redundancy(self) -> float:
         """The share of (claim, passage) supports whose claim an earlier passage supports too; NaN without any."""
-        supports = int(self.support.sum())
+        supports = int(self.support.sum()) if self.is_known("recall", self.support.shape[1]) else 0
         return 1 - int(self.support.any(axis=1).sum()) / supports if supports else float("nan")
 
     @property
@@ -174,7 +182,7 @@ class ClaimCheck:
 
     def missed(self, depth: int) -> tuple[str, ...]:
         """The claims of the reference that no passage of the top K supports; none if that is not known."""
-        if not self._known("recall"):
+        if not self.is_known("recall", depth):
             return ()
         rows = self.support[:, :depth]
         return tuple(claim for claim, row in zip(self.claims, rows, strict=True) if not row.any())
@@ -219,14 +227,11 @@ class ClaimCheck:
             **({"whole_context": {str(k): finite(v) for k, v in self.whole.items()}} if self.whole else {}),
         }
 
-    def _known(self, check: str) -> bool:
-        return self.known.get(check, True)
-
     def _supporting(self, depth: int) -> NDArray[np.int64]:
         """How many passages of the top K support each claim that any of them supports; each passage counts once."""
         first = {id_: place for place, id_ in reversed(list(enumerate(self.sample.passage_ids[:depth])))}
         counts: NDArray[np.int64] = self.support[:, sorted(first.values())].sum(axis=1)
-        return counts[counts > 0] if self._known("recall") else counts[:0]
+        return counts[counts > 0] if self.is_known("recall", depth) else counts[:0]
 
     @staticmethod
     def _share(table: NDArray[np.bool_], depth: int) -> float:

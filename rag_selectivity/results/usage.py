@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: No request takes more tokens, and no store overflows by so many: the largest contexts hold a tenth of it.
+_MOST_TOKENS = 10**8
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -18,3 +21,12 @@ class Usage:
     @property
     def total(self) -> int:
         return self.prompt_tokens + self.completion_tokens
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether one request can have taken so many tokens.
+
+        >>> Usage(500, 20).is_possible, Usage(10**30, 20).is_possible, Usage(-1, 20).is_possible
+        (True, False, False)
+        """
+        return 0 <= self.prompt_tokens <= _MOST_TOKENS and 0 <= self.completion_tokens <= _MOST_TOKENS

@@ -22,6 +22,10 @@ _UNSURE = (
 )
 
 
+#: What `str.strip` takes off.
+_BLANK = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
+
+
 @dataclass(frozen=True, slots=True)
 class GapCounts:
     """How many of the labels are grades, how many are failures, and how many do not exist."""
@@ -128,13 +132,15 @@ class Gaps:
         """Whether the last `find` listed any."""
         return self._connection.execute("SELECT 1 FROM pending").fetchone() is not None
 
-    def sizes(self) -> dict[int, tuple[int, int]]:
-        """{part of the pool: (listed labels, length of their texts)}."""
+    def sizes(self) -> dict[int, tuple[int, int, int]]:
+        """{part of the pool: (listed labels, those of passages that are not empty, length of their texts)}."""
         rows = self._connection.execute(
-            "SELECT part, count(*), total(length(q.text) + length(p.text)) FROM pending JOIN queries q"
-            " ON q.rowid = query JOIN passages p ON p.rowid = passage GROUP BY part"
+            "SELECT part, count(*), count(CASE WHEN trim(p.text, ?) != '' THEN 1 END),"
+            " total(length(q.text) + length(p.text)) FROM pending JOIN queries q"
+            " ON q.rowid = query JOIN passages p ON p.rowid = passage GROUP BY part",
+            (_BLANK,),
         )
-        return {part: (count, int(characters)) for part, count, characters in rows}
+        return {part: (count, asked, int(characters)) for part, count, asked, characters in rows}
 
     def after(self, place: int, limit: int) -> list[Gap]:
         """The next few of the list, behind a place (0: from the start)."""

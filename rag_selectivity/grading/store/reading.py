@@ -68,8 +68,9 @@ def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     counts = {
         row[0]: dict(zip(counted, row[1:], strict=True))
         for row in connection.execute(
-            "SELECT settings, count(grade), count(*) - count(grade), sum(prompt_tokens), sum(completion_tokens),"
-            " sum(cost), count(expected) FROM labels GROUP BY settings"
+            "SELECT settings, count(grade), count(*) - count(grade), CAST(total(prompt_tokens) AS INTEGER),"
+            " CAST(total(completion_tokens) AS INTEGER), sum(cost), count(expected) FROM labels"
+            " GROUP BY settings"
         )
     }
     failures = _counts(

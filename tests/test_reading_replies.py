@@ -1,0 +1,426 @@
+"""What is read out of an endpoint's reply: calls of tools, errors in place of a message, usage, secrets."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.openai_judge import OpenAIJudge
+from tests.endpoint_runs import cli, grades, rows, run, write_pairs
+from tests.hostile_server import KEY, HostileServer, Mode, Reply, Request, answer, but, good, per_passage, says
+from tests.judge_server import JudgeServer
+from tests.judge_server import Reply as PlainReply
+
+pytestmark = pytest.mark.contract
+
+
+def calls_of(*arguments: Any, content: Any = None) -> Mode:
+    """A reply that calls the tool `answer` once for each of the arguments, beside a content."""
+    calls = [
+        {"id": f"call_{i}", "type": "function", "function": {"name": "answer", "arguments": each}}
+        for i, each in enumerate(arguments)
+    ]
+    return lambda request, n: Reply(content, message={"tool_calls": calls}, finish="tool_calls")
+
+
+# -- calls of tools -------------------------------------------------------------------------------
+
+FOUR, FIVE, ONE = ('{"reason": "r", "grade": %d}' % grade for grade in (4, 5, 1))  # noqa: UP031
+
+
+@pytest.mark.parametrize(
+    ("mode", "grade"),
+    [
+        pytest.param(calls_of(ONE, FIVE), None, id="two calls that differ"),
+        pytest.param(calls_of(FOUR, FOUR), 4, id="two calls that agree"),
+        pytest.param(calls_of(FOUR, content=" \n"), 4, id="beside blanks"),
+        pytest.param(calls_of(FOUR, content="I grade the passage:"), 4, id="beside prose"),
+        pytest.param(calls_of(FOUR, content=ONE), 4, id="before a content that differs"),
+        pytest.param(calls_of("{}", content=FOUR), 4, id="empty, so that the content is read"),
+        pytest.param(calls_of("", content=FOUR), 4, id="without arguments, so that the content is read"),
+        pytest.param(calls_of({"reason": "r", "grade": 4}), 4, id="arguments as an object"),
+    ],
+)
+def test_calls_of_tools_are_read_before_the_content(tmp_path, mode: Mode, grade: int | None) -> None:
+    write_pairs(tmp_path, 3)
+    with HostileServer(per_passage({1: mode})) as server:
+        done = run(tmp_path, server.url, "--concurrency", "1")
+        asked = server.asked[(1,)]
+    assert grades(tmp_path).get(1) == grade, done.said
+    assert asked == (1 if grade else 3)
+    assert rows(tmp_path)[1]["failure"] == (None if grade else "off_schema")
+
+
+def test_a_server_that_answers_by_calls_beside_a_text_goes_on_answering_so(tmp_path) -> None:
+    def respond(request: Request, n: int) -> Reply:
+        if request.way in ("json_schema", "json_object"):
+            return Reply(status=400, error={"message": "response_format is not supported", "param": "response_format"})
+        return calls_of(answer(request), content=" \n")(request, n) if request.way == "tools" else Reply("prose")
+
+    write_pairs(tmp_path, 20)
+    with HostileServer(respond) as server:
+        done = run(tmp_path, server.url)
+        answered = [request.way for request, reply in server.answered if reply.status == 200]
+    assert (done.code, done.data["graded"]) == (0, 20), done.said
+    assert answered == ["tools"] * 20
+
+
+# -- errors in place of a message -----------------------------------------------------------------
+
+SAID = "the upstream has no room for 17 lamps"
+
+
+def body(value: Any) -> Mode:
+    """A reply with status 200 and this body."""
+    return lambda request, n: Reply(body=json.dumps(value).encode())
+
+
+ERRORS: dict[str, tuple[Any, str]] = {
+    "a text": ({"error": SAID}, "server_error"),
+    "beside no choices": ({"choices": [], "error": {"message": SAID}}, "server_error"),
+    "beside choices of null": ({"choices": None, "error": {"message": SAID, "code": 503}}, "server_error"),
+    "in a choice": ({"choices": [{"index": 0, "error": {"message": SAID, "code": 502}}]}, "server_error"),
+    "beside an empty message": (
+        {"choices": [{"message": {"role": "assistant", "content": ""}, "error": {"message": SAID, "code": 502}}]},
+        "server_error",
+    ),
+    "Gemini's list": ([{"error": {"code": 503, "message": SAID, "status": "UNAVAILABLE"}}], "server_error"),
+    "a detail": ({"detail": SAID}, "server_error"),
+    "a message": ({"object": "error", "message": SAID, "code": 500}, "server_error"),
+    "a code as a text": ({"error": {"message": SAID, "code": "429"}}, "rate_limit"),
+    "a code in words": ({"error": {"message": SAID, "type": "rate_limit_exceeded"}}, "rate_limit"),
+    "a filter": ({"error": {"message": f"content_filter: {SAID}", "code": "400"}}, "content_filter"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_in_place_of_a_message_is_read_and_quoted(tmp_path, name: str) -> None:
+    value, kind = ERRORS[name]
+    write_pairs(tmp_path, 3)
+    with HostileServer(per_passage({1: body(value)})) as server:
+        done = rs.grade(
+            tmp_path / "queries.tsv",
+            tmp_path / "corpus.jsonl",
+            tmp_path / "pool.trec",
+            store=tmp_path / "labels.db",
+            judge=OpenAIJudge("judge-1", base_url=server.url, api_key=KEY),
+            limits=rs.Limits(concurrency=1, backoff=0.001, attempts=2),
+            progress=False,
+        )
+    assert done.errors == {kind: 1}
+    assert SAID in (done.last_error or "")
+    assert "holds no message" not in (done.last_error or "")
+
+
+@pytest.mark.parametrize("value", [{"error": SAID}, {"choices": [], "error": {"message": SAID}}, {"choices": []}])
+def test_an_endpoint_that_answers_with_errors_is_not_asked_six_times_a_pair(tmp_path, value: Any) -> None:
+    write_pairs(tmp_path, 24)
+    with HostileServer(body(value)) as server:
+        done = rs.grade(
+            tmp_path / "queries.tsv",
+            tmp_path / "corpus.jsonl",
+            tmp_path / "pool.trec",
+            store=tmp_path / "labels.db",
+            judge=OpenAIJudge("judge-1", base_url=server.url, api_key=KEY),
+            limits=rs.Limits(backoff=0.001),
+            progress=False,
+        )
+        assert len(server.requests) <= 2 * 24
+    # Nothing is known of the pairs: the same call asks for them again.
+    assert (done.graded, done.stopped_by) == (0, "endpoint")
+    assert "error" not in value or SAID in str(done.stopped)
+    with HostileServer() as server:
+        run(tmp_path, server.url)
+    assert len(grades(tmp_path)) == 24
+
+
+def test_an_empty_account_that_answers_200_ends_the_run(tmp_path) -> None:
+    write_pairs(tmp_path, 24)
+    with HostileServer(body({"error": {"message": "insufficient_quota: pay first", "code": "429"}})) as server:
+        done = run(tmp_path, server.url)
+        assert len(server.requests) == 1
+    assert done.code == 2
+    assert "pay first" in done.err
+
+
+# -- forms of a grade -----------------------------------------------------------------------------
+
+FORMS = [
+    "4/5",
+    "4 / 5",
+    "**4/5**",
+    "Grade: 4/5",
+    "Grade: **4** out of 5",
+    "The passage is useful.\n\nGrade (1-5): 4",
+    '{"Reason": "x", "Grade": 4}',
+    '{"REASON": "x", "GRADE": "4/5"}',
+    '{"reason": "x", "grade": "4/5"}',
+    "<grade>4</grade>",
+    "<reason>It helps.</reason>\n<grade> 4 </grade>",
+    "评分：4",
+    "理由：相关。\n评分：4/5",
+    "評価：4",
+    "Score: 4/5",
+    "Rating: 4",
+    "grade = 4.0",
+]
+NO_FORMS = [
+    "4/10",
+    "Grade: 4/10",
+    "Grade: 3-4",
+    "Grade: 4.5/5",
+    "Grade: 6/5",
+    '{"reason": "x", "grade": "4/10"}',
+    '{"Grade": 4, "grade": 5}',
+    "<grade>4</grade><grade>2</grade>",
+    "评分：4 评分：2",
+    "Grade: 45",
+]
+
+
+def test_each_usual_form_of_a_grade_is_read_and_nothing_is_guessed(tmp_path) -> None:
+    forms = [*FORMS, *NO_FORMS]
+    write_pairs(tmp_path, 2 * len(forms))
+    with HostileServer(per_passage({2 * i: says(text) for i, text in enumerate(forms)})) as server:
+        run(tmp_path, server.url, "--concurrency", "2")
+    stored = grades(tmp_path)
+    assert {text: stored.get(2 * i) for i, text in enumerate(forms)} == {
+        **dict.fromkeys(FORMS, 4),
+        **dict.fromkeys(NO_FORMS),
+    }
+
+
+@pytest.mark.parametrize("batch", ["1", "5"])
+def test_an_empty_passage_is_graded_1_without_a_request(tmp_path, batch: str) -> None:
+    write_pairs(tmp_path, 5)
+    lines = [json.loads(line) for line in (tmp_path / "corpus.jsonl").read_text().splitlines()]
+    lines[2]["text"], lines[3]["text"] = "", " \n\t"
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with HostileServer() as server:
+        planned = run(tmp_path, server.url, "--batch", batch, "--dry-run")
+        done = run(tmp_path, server.url, "--batch", batch)
+        asked = {number for request in server.requests for number in request.passages}
+        shown = "".join(request.text for request in server.requests)
+    assert (planned.data["left"], planned.data["requests"]) == (5, 3 if batch == "1" else 1)
+    assert (done.code, done.data["graded"]) == (0, 5), done.said
+    assert grades(tmp_path)[2] == grades(tmp_path)[3] == 1
+    assert asked == {0, 1, 4}
+    assert shown.count("end passage") == 3
+    assert rows(tmp_path)[2]["reason"] == "the passage is empty"
+
+
+def test_empty_passages_alone_need_no_endpoint(tmp_path) -> None:
+    done = rs.grade(
+        {"q": "what?"},
+        {"a": "", "b": " "},
+        {"q": ["a", "b"]},
+        store=tmp_path / "labels.db",
+        judge=OpenAIJudge("judge-1", base_url="http://127.0.0.1:9/v1", api_key=KEY),
+        progress=False,
+    )
+    assert (done.graded, done.requests, done.stopped) == (2, 0, None)
+
+
+# -- usage ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tokens", [10**30, 10**25, 2**63 - 1, 10**12, -5])
+def test_absurd_usage_is_ignored_and_said(tmp_path, tokens: int) -> None:
+    write_pairs(tmp_path, 6)
+    absurd = but(good, usage={"prompt_tokens": tokens, "completion_tokens": tokens})
+    with HostileServer(per_passage({1: absurd, 3: absurd, 4: absurd})) as server:
+        done = run(tmp_path, server.url, "--max-tokens", "1000000")
+        ways = {request.limit for request in server.requests}
+    assert (done.code, done.data["graded"]) == (0, 6), done.said
+    assert done.data["usage_from"] == "both"
+    assert 3 * 520 < done.data["prompt_tokens"] + done.data["completion_tokens"] < 10_000
+    assert done.err.count("usage-ignored") == 1
+    assert ways == {1000}
+    text = cli(tmp_path, "store", "info", "labels.db")
+    assert text.code == 0, text.said
+
+
+def test_the_summary_says_that_absurd_usage_was_ignored(tmp_path) -> None:
+    write_pairs(tmp_path, 3)
+    absurd = but(good, usage={"prompt_tokens": 10**30, "completion_tokens": 5})
+    with HostileServer(per_passage({1: absurd})) as server:
+        done = run(tmp_path, server.url, json_format=False)
+    said = " ".join(done.said.split())
+    assert "which none can: such figures are ignored" in said
+    assert "partly estimated" in said
+
+
+def test_absurd_costs_are_ignored(tmp_path) -> None:
+    write_pairs(tmp_path, 3)
+    with HostileServer(but(good, usage={"prompt_tokens": 5, "completion_tokens": 5, "cost": 1e300})) as server:
+        done = run(tmp_path, server.url)
+    assert done.data["cost"] is None
+
+
+def test_a_store_whose_counters_would_overflow_is_still_read(tmp_path) -> None:
+    import sqlite3
+
+    write_pairs(tmp_path, 3)
+    with HostileServer() as server:
+        run(tmp_path, server.url)
+    with sqlite3.connect(tmp_path / "labels.db") as connection:
+        connection.execute("UPDATE labels SET prompt_tokens = 9223372036854775807, completion_tokens = -1")
+    connection.close()
+    done = cli(tmp_path, "store", "info", "labels.db")
+    assert done.code == 0, done.said
+    assert "3 grades" in done.out
+
+
+# -- secrets --------------------------------------------------------------------------------------
+
+
+def leak(form: Callable[[str], str]) -> Mode:
+    """An answer whose reason quotes the headers of its request."""
+    return lambda request, n: Reply(
+        form(json.dumps({"reason": f"Seen: {request.headers['authorization']} in it", "grade": 4}))
+    )
+
+
+@pytest.mark.parametrize(
+    "form", [str, lambda text: text.replace(KEY, "".join(f"\\u{ord(c):04x}" for c in KEY))], ids=["as it is", "escaped"]
+)
+def test_a_key_that_an_answer_quotes_is_not_stored(tmp_path, form: Callable[[str], str]) -> None:
+    write_pairs(tmp_path, 3)
+    with HostileServer(leak(form), key=KEY) as server:
+        done = run(tmp_path, server.url)
+    assert grades(tmp_path) == {0: 4, 1: 4, 2: 4}
+    assert "Seen: " in rows(tmp_path)[0]["reason"]
+    assert KEY not in done.said
+    assert all(KEY.encode() not in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_key_is_cleaned_out_of_calls_of_tools_and_names_of_models(tmp_path) -> None:
+    write_pairs(tmp_path, 3)
+    arguments = json.dumps({"reason": f"the key {KEY}", "grade": 4})
+    with HostileServer(but(calls_of(arguments), model=f"judge {KEY}")) as server:
+        run(tmp_path, server.url)
+    assert grades(tmp_path) == {0: 4, 1: 4, 2: 4}
+    assert all(KEY.encode() not in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_words_that_only_look_like_keys_stay_in_an_answer(tmp_path) -> None:
+    write_pairs(tmp_path, 1)
+    said = "The sk-learn docs speak of Bearer bonds and ollama"
+    with HostileServer(says(json.dumps({"reason": said, "grade": 4}))) as server:
+        run(tmp_path, server.url, env={"OPENAI_API_KEY": "ollama"})
+    assert rows(tmp_path)[0]["reason"] == said
+
+
+# -- long replies ---------------------------------------------------------------------------------
+
+UNITS = [
+    "</think",
+    "</think>",
+    "<think>",
+    "<div>plain</div>",
+    "<|channel|>final",
+    "<|channel|>final<|message|>",
+    '{"grade": ',
+    '{"grade": [',
+    '{"a": {"a": "b"}, ',
+    '{"',
+    '{"a": "',
+    '{"a": 1, "a": ',
+    "[",
+    "[{",
+    "grade",
+    "grade ",
+    "grade ** ",
+    "Grade: 4/",
+    "4/5 ",
+    "<grade>",
+    "\\",
+    '"',
+    "9",
+    "\u8bc4\u5206\uff1a",
+    "\ufdfa",
+]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer() as started:
+        yield started
+
+
+def seconds_of(server: JudgeServer, reply: PlainReply, folder: Path) -> float:
+    """The least processor time of grading one pair with this answer."""
+    server.respond = lambda request, n: reply
+    times = []
+    for number in range(3):
+        began = time.process_time()
+        rs.grade(
+            {"q": "what?"},
+            {"a": "a passage"},
+            {"q": ["a"]},
+            store=folder / f"{len(list(folder.iterdir()))} {number}.db",
+            judge=OpenAIJudge("judge-1", base_url=server.url, api_key=KEY),
+            limits=rs.Limits(attempts=1),
+            progress=False,
+        )
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("place", ["content", "reasoning_content"])
+def test_reading_an_answer_takes_time_in_proportion_to_its_length(server, tmp_path, unit: str, place: str) -> None:
+    # A quadratic reader takes four times as long; what a short answer takes too is the same for both.
+    def of(length: int) -> float:
+        text = (unit * length)[:length]
+        reply = PlainReply(text) if place == "content" else PlainReply("", message={place: text})
+        return seconds_of(server, reply, tmp_path)
+
+    assert of(48_000) < 3 * of(24_000) + 0.05
+
+
+@pytest.mark.parametrize("unit", ["grade", '"grade":', '"passage":'])
+def test_blanks_after_a_name_take_time_in_proportion_to_their_number(server, tmp_path, unit: str) -> None:
+    short, long = (seconds_of(server, PlainReply(unit + " " * n), tmp_path) for n in (24_000, 48_000))
+    assert long < 3 * short + 0.05
+
+
+def test_probabilities_are_read_in_time_in_proportion_to_their_number(server, tmp_path) -> None:
+    def of(length: int) -> float:
+        tokens = [{"token": text, "logprob": -0.1, "top_logprobs": []} for text in ('"grade":', *[" "] * length)]
+        choice = {"message": {"content": '{"reason": "r", "grade": 4}'}, "logprobs": {"content": tokens}}
+        return seconds_of(server, PlainReply(body=json.dumps({"choices": [choice]}).encode()), tmp_path)
+
+    assert of(16_000) < 3 * of(8_000) + 0.05
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize("unit", ["<", "<p>", "model ", '{"error": ', '"', "[", "\\\\"])
+def test_reading_an_error_takes_time_in_proportion_to_its_length(server, tmp_path, unit: str, status: int) -> None:
+    def of(length: int) -> float:
+        return seconds_of(server, PlainReply(status=status, body=(unit * length)[:length].encode()), tmp_path)
+
+    assert of(48_000) < 3 * of(24_000) + 0.05
+
+
+def test_a_reply_without_an_end_is_not_read_to_its_end(tmp_path) -> None:
+    write_pairs(tmp_path, 3)
+    huge = b'{"choices": [{"message": {"content": "' + b"x" * 40_000_000
+    with HostileServer(per_passage({1: lambda request, n: Reply(body=huge)})) as server:
+        done = rs.grade(
+            tmp_path / "queries.tsv",
+            tmp_path / "corpus.jsonl",
+            tmp_path / "pool.trec",
+            store=tmp_path / "labels.db",
+            judge=OpenAIJudge("judge-1", base_url=server.url, api_key=KEY),
+            limits=rs.Limits(attempts=1),
+            progress=False,
+        )
+    assert (done.graded, done.failed) == (2, 1)
+    assert "longer than" in (done.last_error or "")
