@@ -161,7 +161,7 @@ class GradingWork:
         _, shape = self._prompt.one("", "")
         answer = shape.model_construct(reason="the passage is empty", grade=1)
         known: Judgments = [_Judgment(answer, None)]
-        return Call([], shape, _Subject((gap,), (False,)), lambda reply: known, answer=known)
+        return Call([], shape, _Subject((gap,)), lambda reply: known, answer=known)
 
     def _call(self, gaps: Sequence[Gap]) -> Call[Judgments]:
         keys = [gap.key for gap in gaps]
