@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.grading.failures import ADAPTED, GradingError, JudgeFailure, failure_of_status
+from rag_selectivity.grading.failures import ADAPTED, GradingError, JudgeFailure, failure_of_status, may_not_spend
 from rag_selectivity.grading.judge import Reply, Request
 from rag_selectivity.grading.replies import reply_of
 from rag_selectivity.grading.way import Way
@@ -148,10 +148,10 @@ class OpenAIJudge:
         text = raw.decode("utf-8", "replace")
         try:
             if status >= 300:
-                raise self._refusal(status, headers, text, way)
+                raise failure_of_status(status, headers, text)
             reply = reply_of(text, headers, str(way))
         except JudgeFailure as failure:
-            raise self._cleaned(failure) from None
+            raise self._cleaned(self._refusal(failure, status, text, way)) from None
         self._answered, self._before_guesses = True, None
         answered = 0 if reply.usage is None else reply.usage.completion_tokens
         if answered > 1.1 * request.answer_tokens + 16 and self.way.limit == way.limit == "max_completion_tokens":
@@ -189,8 +189,8 @@ class OpenAIJudge:
         except (aiohttp.ClientError, ConnectionError) as error:
             raise JudgeFailure(f"the connection was cut ({type(error).__name__})", "server_error") from None
 
-    def _refusal(self, status: int, headers: Mapping[str, str], text: str, way: Way) -> JudgeFailure:
-        failure = failure_of_status(status, headers, text)
+    def _refusal(self, failure: JudgeFailure, status: int, text: str, way: Way) -> JudgeFailure:
+        """The failure; `adapted` if it means a field of the request, which is left out from then on."""
         if failure.kind == "rejected" and status in (400, 422, 501):
             if way != self.way:
                 # Another request has changed the way since this one was sent.
@@ -202,6 +202,8 @@ class OpenAIJudge:
             if self._before_guesses is not None:
                 # Without all of them it is refused too: the request itself is at fault, and others are not.
                 self.way, self._before_guesses = self._before_guesses, None
+        elif self._names_a_field(failure, status, text, way):
+            return JudgeFailure(str(failure), ADAPTED)
         if status == 401:
             return JudgeFailure(
                 f"{failure}: set {self._key_env} to a key of {self._where}, or give --api-key-env", "fatal"
@@ -209,6 +211,19 @@ class OpenAIJudge:
         if status in (404, 405):
             return JudgeFailure(f"{failure}; the address is {self._where}", "fatal")
         return failure
+
+    def _names_a_field(self, failure: JudgeFailure, status: int, text: str, way: Way) -> bool:
+        """Whether a failure of another kind names a field that was sent, which is then left out.
+
+        Only in an error of status 4xx may the name stand anywhere; others may quote the request or an answer.
+        """
+        if failure.kind in ("content_filter", "refusal", "too_long") or may_not_spend(status, text):
+            return False
+        named = text if 400 <= status < 500 else str(failure)
+        lower = way.without_named(named, self.parameters, limit=failure.kind != "rate_limit")
+        if lower is not None and way == self.way:
+            self.way = lower
+        return lower is not None
 
     def _guess(self, way: Way) -> Way | None:
         """The way without the field that most endpoints lack, if this one has refused a request without saying why.
