@@ -73,6 +73,7 @@ def test_any_field_that_was_sent_is_left_out(
         (402, "This request requires more credits, or fewer max_completion_tokens.", "fatal"),
         (403, "Project `p` does not have access to the model.", "fatal"),
         (400, "flagged by moderation: 'the temperature of response_format'", "content_filter"),
+        (403, "Your input was flagged: 'its account was suspended, over the spending limit'", "content_filter"),
         (400, "max_completion_tokens is too large: the maximum context length is 8192 tokens", "too_long"),
     ],
 )

@@ -28,7 +28,7 @@ _TOO_LONG = re.compile(
 #: them, since some endpoints say it of a limit for a minute.
 _MAY_NOT_SPEND = re.compile(
     r"insufficient[_ ](?:quota|credits?|funds|balance)|credit balance is too low|out of credits|payment required"
-    r"|budget_exceeded|exceeded ?budget|budget has been exceeded|over budget|billing[_ ](?:hard|soft)[_ ]limit"
+    r"|budget_exceeded|exceeded(?:token)?budget|budget has been exceeded|billing[_ ](?:hard|soft)[_ ]limit"
     r"|billing_not_active|spend(?:ing)?[_ ]limit|organization[_ ](?:has been )?restricted"
     r"|account .{0,60}(?:not active|suspended|deactivated)",
     re.IGNORECASE,
@@ -132,6 +132,8 @@ def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> Jud
 
 def may_not_spend(status: int, text: str) -> bool:
     """Whether an error means the account and no single request: no credit, a budget that is used up, a suspension."""
+    if status in (400, 403) and _FILTER.search(text):
+        return False  # a filter may quote the passage
     return status == 402 or (400 <= status < 500 and _MAY_NOT_SPEND.search(text) is not None)
 
 
