@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -144,23 +143,25 @@ def limits_of(
 
 def resume_command() -> str:
     """The command that continues: this one again, since the store keeps what is done; without keys and headers."""
-    words = [_without_keys(word) for word in sys.argv[1:]]
-    for place, word in enumerate(words):
-        if word == "--header" and place + 1 < len(words):
-            words[place + 1] = f"{words[place + 1].partition('=')[0]}=…"
-        elif word.startswith("--header="):
-            words[place] = f"--header={word.removeprefix('--header=').partition('=')[0]}=…"
+    from rag_selectivity.grading.address import without_secrets
+
+    shown: dict[str, Callable[[str], str]] = {
+        "--header": lambda header: f"{header.partition('=')[0]}=…",
+        "--base-url": without_secrets,
+        "--judge-base-url": without_secrets,
+    }
+    words: list[str] = []
+    before = ""
+    for word in sys.argv[1:]:
+        option, equals, value = word.partition("=")
+        if before in shown:
+            words.append(shown[before](word))
+        elif equals and option in shown:
+            words.append(f"{option}={shown[option](value)}")
+        else:
+            words.append(without_secrets(word) if "://" in word else word)
+        before = "" if before in shown else word
     return shlex.join([PROGRAM, *words])
-
-
-def _without_keys(word: str) -> str:
-    """A word of a command without the password and the keys that an address in it may hold.
-
-    >>> _without_keys("--base-url=https://me:secret@host/v1?api-version=2&api-key=secret")
-    '--base-url=https://…@host/v1?api-version=2&api-key=…'
-    """
-    word = re.sub(r"(https?://)[^/?#@\s]*@", r"\1…@", word)
-    return re.sub(r"([?&][\w.-]*(?:key|token|secret|sig|code|password)=)[^&#\s]*", r"\1…", word, flags=re.IGNORECASE)
 
 
 @contextmanager

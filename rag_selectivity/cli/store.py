@@ -157,7 +157,7 @@ def store_import(
         if grade_map is not None:
             raise InputError("--grade-map is for labels of another scale; the answers to a task have grades 1 to 5")
         with Store(store, create=False) as labels:
-            put_lines(import_answers(labels, source, annotator=annotator).lines())
+            put_lines(import_answers(labels, source, annotator=annotator, replace_newer=replace).lines())
         return
     name = annotator or (name_of(source) if source == STANDARD_INPUT else None)
     with Store(store) as labels:

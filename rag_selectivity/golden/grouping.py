@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,39 +17,71 @@ _ROWS_AT_ONCE = 512
 _PAIRS_AT_ONCE = 1 << 16
 #: So many of their rarest n-grams two texts must share, if they have so many, before they are compared.
 _SHARED = 8
+#: Places in the rows that are asked about, and in those that they are compared with.
 _Pairs = tuple[IntArray, IntArray]
+#: Compares some rows with those that it was made of.
+_Alike = Callable[[IntArray], Iterator[_Pairs]]
 
 
 def groups_by_ngrams(keys: Sequence[str], order: IntArray, threshold: float) -> IntArray:
     """The leader of each text, where texts are alike by the Jaccard similarity of their character 3-grams.
 
-    `order` says who may lead before whom; see `led`.
+    `order` says who may lead before whom; see `_led`.
     """
-    grams = _ngrams(keys)
-    return led(len(keys), order, _alike_sets(grams, threshold))
+    return _led(order, _Sets(_ngrams(keys), threshold).among)
 
 
 def groups_by_vectors(vectors: NDArray[np.float64], order: IntArray, threshold: float) -> IntArray:
     """The leader of each row of unit length, where rows are alike by their cosine."""
-    return led(len(vectors), order, _alike_vectors(vectors, threshold))
+
+    def among(others: IntArray) -> _Alike:
+        columns = vectors[others].T
+
+        def alike(rows: IntArray) -> Iterator[_Pairs]:
+            one, other = np.nonzero(vectors[rows] @ columns >= threshold - 1e-9)
+            yield one.astype(np.int64), other.astype(np.int64)
+
+        return alike
+
+    return _led(order, among)
 
 
-def led(size: int, order: IntArray, pairs: Iterator[_Pairs]) -> IntArray:
+def _led(order: IntArray, among: Callable[[IntArray], _Alike]) -> IntArray:
     """The leader of each item: in `order`, an item that follows nobody leads, and all alike that are free follow it.
 
-    So every member is as near to its leader as the threshold says, and there are no chains.
+    So every member is as near to its leader as the threshold says, and there are no chains. Only leaders are compared
+    with all others, so that questions that are nearly all the same take no longer than questions that are not.
     """
-    found = list(pairs)
-    one = np.concatenate([np.empty(0, np.int64), *(pair[0] for pair in found)])
-    other = np.concatenate([np.empty(0, np.int64), *(pair[1] for pair in found)])
-    near = csr_array((np.ones(2 * len(one), bool), (np.append(one, other), np.append(other, one))), (size, size))
-    leader = np.full(size, -1, np.int64)
-    for item in order.tolist():
-        if leader[item] < 0:
-            leader[item] = item
-            alike = near.indices[near.indptr[item] : near.indptr[item + 1]]
-            leader[alike[leader[alike] < 0]] = item
+    leader = np.full(len(order), -1, np.int64)
+    free = compared = order
+    alike = among(compared)
+    while len(free):
+        block, free = free[:_ROWS_AT_ONCE], free[_ROWS_AT_ONCE:]
+        one, other = _joined(among(block)(block))
+        near = csr_array((np.ones(len(one), bool), (one, other)), (len(block), len(block)))
+        for place, item in enumerate(block.tolist()):
+            if leader[item] < 0:
+                leader[item] = item
+                followers = block[near.indices[near.indptr[place] : near.indptr[place + 1]]]
+                leader[followers[leader[followers] < 0]] = item
+        leaders = block[leader[block] == block]
+        if 2 * len(free) < len(compared):
+            compared = free
+            alike = among(compared)
+        for one, other in alike(leaders):
+            followers = compared[other]
+            unled = leader[followers] < 0
+            # The first leader in order has the lowest place, and is written last.
+            first = np.argsort(-one[unled], kind="stable")
+            leader[followers[unled][first]] = leaders[one[unled][first]]
+        free = free[leader[free] < 0]
     return leader
+
+
+def _joined(pairs: Iterator[_Pairs]) -> _Pairs:
+    found = list(pairs)
+    empty = np.empty(0, np.int64)
+    return np.concatenate([empty, *(one for one, _ in found)]), np.concatenate([empty, *(two for _, two in found)])
 
 
 def _ngrams(keys: Sequence[str]) -> csr_array:
@@ -72,39 +104,47 @@ def _ngrams(keys: Sequence[str]) -> csr_array:
     return csr_array((np.ones(len(column), np.int32), column, starts), (len(keys), len(number)))
 
 
-def _alike_sets(grams: csr_array, threshold: float) -> Iterator[_Pairs]:
-    """Pairs of rows whose Jaccard similarity reaches the threshold.
+class _Sets:
+    """Finds rows whose Jaccard similarity reaches the threshold.
 
     Two such rows share at least t·|x| grams, so that among the |x| − ⌈t·|x|⌉ + ℓ rarest of each they share ℓ. Only rows
     that do, and whose sizes allow it, are compared (prefix filtering; Chaudhuri, Ganti and Kaushik 2006; Wang, Li and
     Feng 2012).
     """
-    sizes = np.diff(grams.indptr)
-    needed = np.ceil(threshold * sizes - 1e-9).astype(np.int64)
-    at_least = np.minimum(needed, _SHARED)
-    prefix = sizes - needed + at_least
-    place = np.arange(len(grams.indices)) - np.repeat(grams.indptr[:-1], sizes)
-    kept = place < np.repeat(prefix, sizes)
-    starts = np.append(0, np.cumsum(np.minimum(prefix, sizes)))
-    rare = csr_array((grams.data[kept], grams.indices[kept], starts), grams.shape)
-    columns = rare.T.tocsr()
-    for first in range(0, grams.shape[0], _ROWS_AT_ONCE):
-        shared = coo_array(rare[first : first + _ROWS_AT_ONCE] @ columns)
-        one, other = shared.coords[0].astype(np.int64) + first, shared.coords[1].astype(np.int64)
-        likely = (one < other) & (shared.data >= np.minimum(at_least[one], at_least[other]))
-        likely &= np.minimum(sizes[one], sizes[other]) >= np.maximum(needed[one], needed[other])
-        one, other = one[likely], other[likely]
-        for start in range(0, len(one), _PAIRS_AT_ONCE):
-            some = slice(start, start + _PAIRS_AT_ONCE)
-            common = np.asarray(grams[one[some]].multiply(grams[other[some]]).sum(axis=1)).ravel()
-            either = sizes[one[some]] + sizes[other[some]] - common
-            alike = common >= threshold * either - 1e-9
-            yield one[some][alike], other[some][alike]
 
+    def __init__(self, grams: csr_array, threshold: float) -> None:
+        self._grams, self._threshold = grams, threshold
+        self._sizes = sizes = np.diff(grams.indptr)
+        self._needed = np.ceil(threshold * sizes - 1e-9).astype(np.int64)
+        self._at_least = np.minimum(self._needed, _SHARED)
+        prefix = sizes - self._needed + self._at_least
+        place = np.arange(len(grams.indices)) - np.repeat(grams.indptr[:-1], sizes)
+        kept = place < np.repeat(prefix, sizes)
+        starts = np.append(0, np.cumsum(np.minimum(prefix, sizes)))
+        self._rare = csr_array((grams.data[kept], grams.indices[kept], starts), grams.shape)
 
-def _alike_vectors(vectors: NDArray[np.float64], threshold: float) -> Iterator[_Pairs]:
-    for first in range(0, len(vectors), _ROWS_AT_ONCE):
-        cosine = vectors[first : first + _ROWS_AT_ONCE] @ vectors.T
-        one, other = np.nonzero(cosine >= threshold - 1e-9)
-        ahead = one + first < other
-        yield one[ahead].astype(np.int64) + first, other[ahead].astype(np.int64)
+    def among(self, others: IntArray) -> _Alike:
+        """What finds those of `others` that are like some rows, pair by pair in the order of these rows."""
+        columns = self._rare[others].T.tocsr()
+
+        def alike(rows: IntArray) -> Iterator[_Pairs]:
+            shared = coo_array(self._rare[rows] @ columns)
+            places = shared.coords[0].astype(np.int64), shared.coords[1].astype(np.int64)
+            one, other = rows[places[0]], others[places[1]]
+            likely = shared.data >= np.minimum(self._at_least[one], self._at_least[other])
+            likely &= np.minimum(self._sizes[one], self._sizes[other]) >= np.maximum(
+                self._needed[one], self._needed[other]
+            )
+            chosen = np.flatnonzero(likely)
+            for start in range(0, len(chosen), _PAIRS_AT_ONCE):
+                some = chosen[start : start + _PAIRS_AT_ONCE]
+                found = some[self._is_alike(one[some], other[some])]
+                yield places[0][found], places[1][found]
+
+        return alike
+
+    def _is_alike(self, one: IntArray, other: IntArray) -> NDArray[np.bool_]:
+        common = np.asarray(self._grams[one].multiply(self._grams[other]).sum(axis=1)).ravel()
+        either = self._sizes[one] + self._sizes[other] - common
+        result: NDArray[np.bool_] = common >= self._threshold * either - 1e-9
+        return result

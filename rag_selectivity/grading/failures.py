@@ -24,8 +24,13 @@ _TOO_LONG = re.compile(
     r"|input is too long|longer than the (?:maximum|model)|reduce the length",
     re.IGNORECASE,
 )
-_QUOTA = re.compile(
-    r"insufficient[_ ](?:quota|credits?|funds|balance)|credit balance is too low|out of credits|payment required",
+#: Words for an account, key or organisation that may not spend. "Check your plan and billing details" is not among
+#: them, since some endpoints say it of a limit for a minute.
+_MAY_NOT_SPEND = re.compile(
+    r"insufficient[_ ](?:quota|credits?|funds|balance)|credit balance is too low|out of credits|payment required"
+    r"|budget_exceeded|exceeded(?:token)?budget|budget has been exceeded|billing[_ ](?:hard|soft)[_ ]limit"
+    r"|billing_not_active|spend(?:ing)?[_ ]limit|organization[_ ](?:has been )?restricted"
+    r"|account .{0,60}(?:not active|suspended|deactivated)",
     re.IGNORECASE,
 )
 _UNKNOWN_MODEL = re.compile(
@@ -105,8 +110,10 @@ def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> Jud
         return JudgeFailure(
             f"{told} (the proxy needs a name and a password: give them in HTTPS_PROXY or HTTP_PROXY)", "fatal"
         )
-    if status == 402 or (status in (400, 403, 429) and _QUOTA.search(text)):
-        return JudgeFailure(f"{told} (the account has no credit left: add some)", "fatal")
+    if may_not_spend(status, text):
+        return JudgeFailure(
+            f"{told} (the account has no credit left or may not spend it: add credit, or raise its limit)", "fatal"
+        )
     if status == 401:
         return JudgeFailure(f"{told} (the key is wrong or missing)", "fatal")
     if status in (400, 403) and _FILTER.search(text):
@@ -126,6 +133,13 @@ def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> Jud
     if 300 <= status < 400:
         return JudgeFailure(f"{told} (the endpoint has moved: give its new address with --base-url)", "fatal")
     return JudgeFailure(told, "rejected", answer=words)
+
+
+def may_not_spend(status: int, text: str) -> bool:
+    """Whether an error means the account and no single request: no credit, a budget that is used up, a suspension."""
+    if status in (400, 403) and _FILTER.search(text):
+        return False  # a filter may quote the passage
+    return status == 402 or (400 <= status < 500 and _MAY_NOT_SPEND.search(text) is not None)
 
 
 def _words(text: str) -> str:

@@ -44,6 +44,10 @@ __all__ = [
 ]
 
 
+#: What a function raises again however often it is called.
+_MISTAKES = (TypeError, NameError, AttributeError, ImportError, NotImplementedError)
+
+
 class Message(TypedDict):
     """One message of a conversation with a judge."""
 
@@ -174,7 +178,7 @@ class CallableJudge:
 
     `function(messages, json_schema)` returns JSON text, a dict, an instance of the schema or a `Reply`; the first three
     alone or in a tuple with a Usage. An exception that is not a JudgeFailure becomes one by the HTTP status that it
-    carries, and else counts as `server_error`.
+    carries, and else counts as `server_error`; a mistake in the function, such as a TypeError, ends the run.
     """
 
     function: Callable[[Sequence[Message], dict[str, Any]], Awaitable[Any]]
@@ -192,6 +196,12 @@ class CallableJudge:
             result = await self.function(request.messages, json_schema(request.schema))
         except JudgeFailure:
             raise
+        except _MISTAKES as error:
+            raise JudgeFailure(
+                f"the judge function {self.name!r} has a mistake ({type(error).__name__}: {error}): correct it, and "
+                f"run the same again",
+                "fatal",
+            ) from error
         except Exception as error:
             raise failure_of(error).with_words(f"{type(error).__name__}: {error}") from None
         if isinstance(result, Reply):

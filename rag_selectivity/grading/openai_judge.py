@@ -6,14 +6,15 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.grading.failures import ADAPTED, GradingError, JudgeFailure, failure_of_status
+from rag_selectivity.grading.address import SHORTEST_SECRET, pattern_of, secret_patterns, without_secrets
+from rag_selectivity.grading.failures import ADAPTED, GradingError, JudgeFailure, failure_of_status, may_not_spend
 from rag_selectivity.grading.judge import Reply, Request
 from rag_selectivity.grading.replies import body_of, reply_of, without_keys
 from rag_selectivity.grading.way import Way
@@ -21,8 +22,7 @@ from rag_selectivity.grading.way import Way
 _OPENAI = "https://api.openai.com/v1"
 _KEY_ENV = "OPENAI_API_KEY"
 _UNREADABLE_BEFORE_STEP = 2
-#: A shorter value of a header, such as a version, is no secret and may occur in any text.
-_SHORTEST_SECRET = 6
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
 class OpenAIJudge:
@@ -71,7 +71,8 @@ class OpenAIJudge:
             import aiohttp
         except ImportError:
             raise MissingExtraError("aiohttp", "judge", "an OpenAI-compatible judge") from None
-        key = api_key or os.environ.get(api_key_env)
+        # A secret that is mounted as a file often ends in a newline.
+        key = (api_key or os.environ.get(api_key_env) or "").strip()
         if not key and (api_key_env != _KEY_ENV or (base_url is None and not headers)):
             raise GradingError(
                 f"no API key: the environment variable {api_key_env} is not set; set it, or "
@@ -90,12 +91,12 @@ class OpenAIJudge:
         }
         self.way = Way()
         self._aiohttp = aiohttp
-        self._url = _completions_url(base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI)
-        self._headers = {"content-type": "application/json", **(headers or {})}
+        address = _split(base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI)
+        self._url = _completions_url(address)
+        self._headers = {"content-type": "application/json", **_checked(headers or {})}
         if key and "authorization" not in map(str.lower, self._headers):
-            self._headers["authorization"] = f"Bearer {key}"
-        secrets = [secret for secret in (key, *(headers or {}).values()) if secret and len(secret) >= _SHORTEST_SECRET]
-        self._secrets = sorted(secrets, key=len, reverse=True)
+            self._headers["authorization"] = f"Bearer {_sendable(key, f'the key in {api_key_env}')}"
+        self._secrets = _pattern([key, *(headers or {}).values()], secret_patterns(address))
         self._proxy = _proxy_of(self._url)
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, int]] = WeakKeyDictionary()
         self._answered = self._has_guessed = False
@@ -111,6 +112,12 @@ class OpenAIJudge:
         """Open connections for the running event loop; each call needs a `close`."""
         loop = asyncio.get_running_loop()
         session, users = self._sessions.get(loop, (None, 0))
+        if "@" in urlsplit(self._url).netloc and "authorization" in map(str.lower, self._headers):
+            raise InputError(
+                f"base_url (--base-url) holds a user and a password, and {self._key_env} or a header (--header) holds "
+                f"a key; a request has room for one of them: take the user and the password out of the address, or "
+                f"unset {self._key_env}"
+            )
         if session is None:
             # The gate limits the number of requests at the same time, and their seconds.
             session = self._aiohttp.ClientSession(
@@ -148,10 +155,10 @@ class OpenAIJudge:
         text = without_keys(raw.decode("utf-8", "replace"), self._headers, self._url)
         try:
             if status >= 300:
-                raise self._refusal(status, headers, text, way)
+                raise failure_of_status(status, headers, text)
             reply = reply_of(text, headers, str(way))
         except JudgeFailure as failure:
-            raise self._cleaned(failure) from None
+            raise self._cleaned(self._refusal(failure, status, text, way)) from None
         self._answered, self._before_guesses = True, None
         answered = reply.usage.completion_tokens if reply.usage is not None and reply.usage.is_possible else 0
         if answered > 1.1 * request.answer_tokens + 16 and self.way.limit == way.limit == "max_completion_tokens":
@@ -188,9 +195,15 @@ class OpenAIJudge:
             ) from None
         except (aiohttp.ClientError, ConnectionError) as error:
             raise JudgeFailure(f"the connection was cut ({type(error).__name__})", "server_error") from None
+        except ValueError as error:
+            raise JudgeFailure(
+                f"no request can be sent to {self._where} ({type(error).__name__}): check --base-url, --header, and "
+                f"the proxy in HTTPS_PROXY or HTTP_PROXY",
+                "fatal",
+            ) from None
 
-    def _refusal(self, status: int, headers: Mapping[str, str], text: str, way: Way) -> JudgeFailure:
-        failure = failure_of_status(status, headers, text)
+    def _refusal(self, failure: JudgeFailure, status: int, text: str, way: Way) -> JudgeFailure:
+        """The failure; `adapted` if it means a field of the request, which is left out from then on."""
         if failure.kind == "rejected" and status in (400, 422, 501):
             if way != self.way:
                 # Another request has changed the way since this one was sent.
@@ -202,6 +215,8 @@ class OpenAIJudge:
             if self._before_guesses is not None:
                 # Without all of them it is refused too: the request itself is at fault, and others are not.
                 self.way, self._before_guesses = self._before_guesses, None
+        elif self._names_a_field(failure, status, text, way):
+            return JudgeFailure(str(failure), ADAPTED)
         if status == 401:
             return JudgeFailure(
                 f"{failure}: set {self._key_env} to a key of {self._where}, or give --api-key-env", "fatal"
@@ -209,6 +224,19 @@ class OpenAIJudge:
         if status in (404, 405):
             return JudgeFailure(f"{failure}; the address is {self._where}", "fatal")
         return failure
+
+    def _names_a_field(self, failure: JudgeFailure, status: int, text: str, way: Way) -> bool:
+        """Whether a failure of another kind names a field that was sent, which is then left out.
+
+        Only in an error of status 4xx may the name stand anywhere; others may quote the request or an answer.
+        """
+        if failure.kind in ("content_filter", "refusal", "too_long") or may_not_spend(status, text):
+            return False
+        named = text if 400 <= status < 500 else str(failure)
+        lower = way.without_named(named, self.parameters, limit=failure.kind != "rate_limit")
+        if lower is not None and way == self.way:
+            self.way = lower
+        return lower is not None
 
     def _guess(self, way: Way) -> Way | None:
         """The way without the field that most endpoints lack, if this one has refused a request without saying why.
@@ -237,12 +265,41 @@ class OpenAIJudge:
 
     def _clean(self, text: str) -> str:
         """The text without keys, which some endpoints quote in their errors, whole or in part."""
-        for secret in self._secrets:
-            if secret in text:
-                text = text.replace(secret, "…")
+        if self._secrets is not None:
+            text = self._secrets.sub("…", text)
         if "sk-" in text or "Bearer" in text:
             text = re.sub(r"\b(sk|Bearer)[-_ ][\w*.\-]{4,}", r"\1-…", text)
         return text
+
+
+def _pattern(secrets: Iterable[str], more: Sequence[str]) -> re.Pattern[str] | None:
+    """What matches any of the secrets, the longest first; None if there are none."""
+    whole = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
+    # `Bearer KEY`: an endpoint may quote the key without its scheme.
+    keys = [secret.partition(" ")[2].strip() for secret in whole]
+    found = [pattern_of(secret) for secret in (*whole, *keys) if len(secret) >= SHORTEST_SECRET]
+    patterns = sorted({*found, *more}, key=len, reverse=True)
+    return re.compile("|".join(patterns)) if patterns else None
+
+
+def _checked(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers, if all of them can be sent."""
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise InputError(
+                f"headers (--header): {name!r} is not the name of a header: give letters, digits and hyphens"
+            )
+        _sendable(value, f"headers (--header): the value of {name}")
+    return dict(headers)
+
+
+def _sendable(value: str, what: str) -> str:
+    """The value of a header; an InputError if no header can hold it."""
+    if not isinstance(value, str):
+        raise InputError(f"{what} must be a text, not {type(value).__name__}")
+    if re.search(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]", value):
+        raise InputError(f"{what} holds a line break or another character that no header can hold: remove it")
+    return value
 
 
 def _proxy_of(url: str) -> str | None:
@@ -252,10 +309,20 @@ def _proxy_of(url: str) -> str | None:
     return None if proxy_bypass(host) else getproxies().get(parts.scheme)
 
 
-def _completions_url(base: str) -> str:
-    parts = urlsplit(base.strip())
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise InputError(f"base_url (--base-url) must be a URL such as http://localhost:8000/v1, got {base!r}")
+def _split(base: str) -> SplitResult:
+    try:
+        parts = urlsplit(base.strip())
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise InputError(
+            f"base_url (--base-url) must be a URL such as http://localhost:8000/v1, got {without_secrets(base)!r}"
+        )
+    return parts
+
+
+def _completions_url(parts: SplitResult) -> str:
     path = parts.path.rstrip("/")
     path = path if path.endswith("/chat/completions") else f"{path}/chat/completions"
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))

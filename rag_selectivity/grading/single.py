@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
@@ -237,11 +237,12 @@ class SingleQuery:
             return {row[0]: GradedPassage(*row) for row in store.labels_of_query(query, settings)}
 
     def _turn(self, kind: str, subject: str) -> asyncio.Lock:
-        of_loop = _locks.setdefault(asyncio.get_running_loop(), {})
+        of_loop = _locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
         return of_loop.setdefault((str(self.store), self.judge.name, kind, subject), asyncio.Lock())
 
 
-_locks: WeakKeyDictionary[Any, dict[tuple[str, str, str, str], asyncio.Lock]] = WeakKeyDictionary()
+#: Of each event loop; a lock lives as long as somebody holds it or waits for it.
+_locks: WeakKeyDictionary[Any, WeakValueDictionary[tuple[str, str, str, str], asyncio.Lock]] = WeakKeyDictionary()
 
 
 async def label_lists(

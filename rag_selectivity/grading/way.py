@@ -107,10 +107,31 @@ class Way:
 
     def stepped_down(self, refusal: str, parameters: Mapping[str, Any]) -> Way | None:
         """The way without what an endpoint names as refused; None if it names nothing that is sent."""
+        return self._without_parameter(refusal, parameters) or self._first_without(
+            [what for what, words in _NAMED.items() if words.search(refusal)], parameters
+        )
+
+    def without_named(self, error: str, parameters: Mapping[str, Any], *, limit: bool) -> Way | None:
+        """The way without a field whose exact name stands in an error; None if there is none.
+
+        Without `limit` the limit of tokens stays, since an error about a rate may name it.
+        """
+        names = {
+            "logprobs": ("logprobs", "top_logprobs"),
+            "answer": {"tools": ("tools", "tool_choice"), "text": ()}.get(
+                self.answer, ("response_format", self.answer)
+            ),
+            "limit": (self.limit,) if limit and self.limit is not None else (),
+            "temperature": ("temperature",),
+        }
+        named = [what for what, fields in names.items() if any(_has_word(error, field) for field in fields)]
+        return self._without_parameter(error, parameters) or self._first_without(named, parameters)
+
+    def _without_parameter(self, refusal: str, parameters: Mapping[str, Any]) -> Way | None:
         for name in parameters:
-            if name not in ("temperature", *self.refused) and re.search(rf"\b{re.escape(name)}\b", refusal):
+            if name not in ("temperature", *self.refused) and _has_word(refusal, name):
                 return replace(self, refused=(*self.refused, name))
-        return self._first_without([what for what, words in _NAMED.items() if words.search(refusal)], parameters)
+        return None
 
     def without_any(self, parameters: Mapping[str, Any]) -> Way | None:
         """The way without the next of the fields that endpoints lack most often; None if none is left."""
@@ -126,6 +147,10 @@ class Way:
             if lower is not None:
                 return lower
         return None
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"\b{re.escape(word)}\b", text) is not None
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,8 @@ class Imported:
     new, changed, unchanged, older : int
         Answers that the store did not have, that replaced another grade or note of the same task, that it had, and
         that were older than what it has.
+    ahead : int
+        Answers that were taken and dated ahead of now.
     skipped, left : int
         Answers without a grade; items of the task without an answer in the store.
     outdated : list of str
@@ -58,6 +61,7 @@ class Imported:
     changed: int = 0
     unchanged: int = 0
     older: int = 0
+    ahead: int = 0
     skipped: int = 0
     left: int = 0
     outdated: list[str] = field(default_factory=list)
@@ -73,7 +77,8 @@ class Imported:
     def lines(self) -> Iterator[str]:
         """The import in sentences."""
         parts = [f"{self.new} new", f"{self.changed} changed", f"{self.unchanged} there already"]
-        parts += [f"{self.older} older than the stored ones"] if self.older else []
+        parts += [f"{self.older} older than the stored ones (--replace takes them)"] if self.older else []
+        parts += [f"{self.ahead} dated ahead of this machine's clock, taken as of now"] if self.ahead else []
         parts += [f"{self.skipped} skipped"] if self.skipped else []
         yield f"answers of {self.annotator}: {', '.join(parts)}; {counted(self.left, 'item')} of the task left"
         if self.repeated:
@@ -90,8 +95,11 @@ def is_annotation(path: Path) -> bool:
     return is_answers(path) or is_sheet(path)
 
 
-def import_answers(store: Store, path: Path, *, annotator: str | None = None) -> Imported:
+def import_answers(store: Store, path: Path, *, annotator: str | None = None, replace_newer: bool = False) -> Imported:
     """Take the answers of a file into the store that made the task; the same file again changes nothing.
+
+    An answer that is older than the stored one is left out, unless `replace_newer`. One that is dated ahead of now
+    counts as given now, so that it does not outlive later corrections.
 
     Raises
     ------
@@ -112,9 +120,9 @@ def import_answers(store: Store, path: Path, *, annotator: str | None = None) ->
     labels = _labels(store, answers, task, imported)
     stored = {_place(label): label for label in earlier if label.annotator == task.annotator}
     labels = [(answer, _with_random_draw(label, stored.get(_place(label)))) for answer, label in labels]
-    to_write = [each for each in labels if _is_to_write(*each, task, stored, imported)]
+    to_write = [each for each in labels if _is_to_write(*each, task, stored, imported, replace_newer)]
     store.put_human_labels(label for _, label in to_write)
-    _note_times(store, task, to_write)
+    imported.ahead = _note_times(store, task, to_write)
     after = stored | {_place(label): label for _, label in to_write}
     imported.skipped = sum(label.grade is None for _, label in labels)
     answered = {_place(label) for _, label in labels}
@@ -198,7 +206,12 @@ def _bytes(text: str, where: str) -> bytes:
 
 
 def _is_to_write(
-    answer: Answer, label: HumanLabel, task: StoredTask, stored: Mapping[_Place, HumanLabel], imported: Imported
+    answer: Answer,
+    label: HumanLabel,
+    task: StoredTask,
+    stored: Mapping[_Place, HumanLabel],
+    imported: Imported,
+    replace_newer: bool,
 ) -> bool:
     """Whether an answer is news to the store; counts it, and notes what it contradicts."""
     before = stored.get(_place(label))
@@ -219,24 +232,41 @@ def _is_to_write(
     if (before.grade, before.reason) == (label.grade, label.reason):
         imported.unchanged += 1
         return False
-    times: Mapping[str, float] = task.origins[label.query, label.passage].detail.get("answered", {})
-    if answer.answered is not None and answer.answered < times.get(str(label.sample), 0):
+    if not replace_newer and _is_older(answer, str(label.sample), task.origins[label.query, label.passage].detail):
         imported.older += 1
         return False
     imported.changed += 1
     return True
 
 
-def _note_times(store: Store, task: StoredTask, written: Sequence[tuple[Answer, HumanLabel]]) -> None:
-    """Keep when an answer was given, so that an older file does not replace it."""
+def _is_older(answer: Answer, sample: str, detail: Mapping[str, Any]) -> bool:
+    """Whether an answer was given before the stored one. A stored time that is ahead of now says nothing."""
+    if answer.answered is None:
+        return False
+    now = time.time()
+    ahead = detail.get("ahead", {}).get(sample, 0)
+    if answer.answered > now:
+        return bool(answer.answered <= ahead)
+    stored = detail.get("answered", {}).get(sample, 0)
+    return bool(answer.answered == ahead or answer.answered < stored <= now)
+
+
+def _note_times(store: Store, task: StoredTask, written: Sequence[tuple[Answer, HumanLabel]]) -> int:
+    """Keep when an answer was given, so that an older file does not replace it; how many are dated ahead of now."""
     origins = dict(task.origins)
+    now, dated_ahead = time.time(), 0
     for answer, label in written:
         if answer.answered is not None:
-            pair = label.query, label.passage
+            pair, sample = (label.query, label.passage), str(label.sample)
             detail: dict[str, Any] = dict(origins[pair].detail)
-            detail["answered"] = {**detail.get("answered", {}), str(label.sample): answer.answered}
+            detail["answered"] = {**detail.get("answered", {}), sample: min(answer.answered, now)}
+            if answer.answered > now:
+                # By its own date the same answer is known again.
+                dated_ahead += 1
+                detail["ahead"] = {**detail.get("ahead", {}), sample: answer.answered}
             origins[pair] = replace(origins[pair], detail=detail)
     store.put_origins((*pair, origin) for pair, origin in origins.items() if origin is not task.origins[pair])
+    return dated_ahead
 
 
 def _repeated(task: StoredTask, labels: Mapping[_Place, HumanLabel]) -> Iterator[tuple[int, int]]:

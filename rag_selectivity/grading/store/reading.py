@@ -47,6 +47,14 @@ class _Names(dict[int, str]):
         raise damaged(self.path or Path("the store"), f"labels name the judge {number!r}, whose settings are missing")
 
 
+def _refuse_bytes(connection: sqlite3.Connection, row: Mapping[str, Any]) -> None:
+    """Refuse bytes in the place of a text, which only another program writes."""
+    for name, value in row.items():
+        if isinstance(value, bytes):
+            pair = f"query {row.get('query_id')!r}, passage {row.get('passage_id')!r}"
+            raise damaged(getattr(connection, "path", Path("the store")), f"{pair}: `{name}` is no text")
+
+
 def judge_names(connection: sqlite3.Connection, kind: str | None = "grade") -> dict[int, str]:
     """{number of the settings: name of the judge}; where a model has several settings, the number is added."""
     rows = connection.execute("SELECT id, model FROM settings WHERE ? IS NULL OR kind = ? ORDER BY id", (kind, kind))
@@ -189,6 +197,7 @@ def human_labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:
     )
     for query, passage, annotator, grade, reason, query_hash, passage_hash, sample, draw in labels:
         drawn = None if draw is None else draws[draw]
+        _refuse_bytes(connection, {"query_id": query, "passage_id": passage, "reason": reason})
         yield HumanLabel(query, passage, annotator, grade, reason, query_hash, passage_hash, sample, drawn)
 
 
@@ -216,6 +225,7 @@ def rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     for query, passage, settings, *values, origins in labels:
         row = {"query_id": query, "passage_id": passage, "source": "judge", "judge": names[settings]}
         row |= dict(zip(known, values, strict=True))
+        _refuse_bytes(connection, row)
         of_pair = [(draws[draw], rank, json.loads(detail or "{}")) for draw, rank, detail in json.loads(origins)]
         yield {**row, "origins": _origins_text([Origin(*values) for values in of_pair])}
     people = connection.execute(
@@ -226,6 +236,7 @@ def rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         row = {"query_id": query, "passage_id": passage, "source": "human", "judge": annotator}
         row |= {"grade": grade, "reason": reason, "sample": sample, "created": created}
         row |= {"query_hash": query_hash or None, "passage_hash": passage_hash or None}
+        _refuse_bytes(connection, row)
         yield {**row, "origins": _origins_text([Origin(draws[draw])] if draw is not None else [])}
 
 
@@ -263,12 +274,15 @@ def labels_of_query(
     connection: sqlite3.Connection, query: str, settings: int
 ) -> list[tuple[str, int | None, str | None, str | None]]:
     """(passage id, grade, reason, error) rows: the first sample of each passage of a query."""
-    return connection.execute(
+    found = connection.execute(
         "SELECT p.passage_id, l.grade, l.reason, l.error FROM pairs p CROSS JOIN labels l"
         " ON l.query_hash = p.query_hash AND l.passage_hash = p.passage_hash"
         " WHERE p.query_id = ? AND l.settings = ? AND l.sample = 0",
         (query, settings),
     ).fetchall()
+    for passage, _, reason, error in found:
+        _refuse_bytes(connection, {"query_id": query, "passage_id": passage, "reason": reason, "error": error})
+    return found
 
 
 def spent_since(connection: sqlite3.Connection, settings: int, time: float) -> tuple[int, int, int, float]:
@@ -311,6 +325,8 @@ def failures(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     ):
         row = {"query_id": None, "passage_id": None, "attempts": attempts, "error": error, "last_answer": last_answer}
         found.append({**_failed(names, kinds, settings, failure, count), **row})
+    for row in found:
+        _refuse_bytes(connection, row)
     return sorted(found, key=lambda row: (-row["count"], row["judge"], row["failure"]))
 
 

@@ -254,6 +254,7 @@ def _write(found: _Source, target: Path, version: int) -> Recovered:
                 places = ", ".join("?" * len(columns))
                 statement = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({places})"
                 for row in found.rows(table, columns):
+                    row = tuple(map(_as_text, columns, row))
                     if _is_sound(dict(zip(columns, row, strict=True))):
                         saved.execute(statement, row)
                     else:
@@ -278,6 +279,12 @@ def _write(found: _Source, target: Path, version: int) -> Recovered:
             if table not in _LEFT_OUT
         }
     return Recovered(counts, tuple(found.unreadable), found.unusable + sum(lost), tuple(found.missing))
+
+
+def _as_text(column: str, value: Any) -> Any:
+    """A note as a text, also where another program wrote bytes: the grade beside it is worth keeping."""
+    is_note = column in ("reason", "relevant_span", "failure", "error", "last_answer")
+    return value.decode("utf-8", "replace") if is_note and isinstance(value, bytes) else value
 
 
 def _is_sound(row: Mapping[str, Any]) -> bool:
