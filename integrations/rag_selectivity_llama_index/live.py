@@ -99,10 +99,11 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         return self
 
     def detach(self) -> None:
-        """Stop watching; what is under way is recorded as it stands."""
+        """Stop watching; what is under way is recorded as it stands, and the trace has every retrieval."""
         dispatcher = get_dispatcher()
         dispatcher.span_handlers = [handler for handler in dispatcher.span_handlers if handler is not self]
         self._spans.calls.finish()
+        self._monitor.flush()
 
     def __enter__(self) -> Self:
         return self.attach()

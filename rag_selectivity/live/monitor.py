@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import random
 import threading
+import os
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -226,7 +228,10 @@ class Monitor:
             return FixedIdentity(None)
         with self._lock:
             if self._choice is None:
-                self._choice = IdentityChoice(self._labels_of, keep_unlabelled=self._hands_on)
+                self._choice = IdentityChoice(_labels_by(self._figures, self.labels), keep_unlabelled=self._hands_on)
+                if self._trace is not None:
+                    # Also at the exit of the interpreter.
+                    weakref.finalize(self, _write_waiting, self._choice, self._trace)
             return self._choice
 
     def record(self, retrieval: Retrieval) -> None:
@@ -386,10 +391,6 @@ class Monitor:
     def _has_given_up(self) -> bool:
         return self._choice is not None and self._choice.failure is not None
 
-    def _labels_of(self, retrieval: Retrieval) -> Collection[str]:
-        name = self._figures.query_in_labels(retrieval)
-        return () if name is None else self.labels.by_query[name]
-
     def _decide(self) -> InputError | None:
         """Choose the id of the passages now, if that is still to be done; why it cannot be done."""
         if self._choice is None:
@@ -484,3 +485,22 @@ class Monitor:
         self.flush()
         with self._measuring.paused():
             return self._figures.sample
+
+
+def _labels_by(figures: LiveFigures, labels: Labels) -> Callable[[Retrieval], Collection[str]]:
+    """A function that gives the labels of a retrieval's query, and does not hold the monitor."""
+
+    def labels_of(retrieval: Retrieval) -> Collection[str]:
+        name = figures.query_in_labels(retrieval)
+        return () if name is None else labels.by_query[name]
+
+    return labels_of
+
+
+def _write_waiting(choice: IdentityChoice, trace: TraceWriter) -> None:
+    """Write what waits for the choice of an id, of a monitor that nobody closed."""
+    ready, undecided = choice.decide()
+    for seen in (*ready, *choice.release(undecided)):
+        # What a parent process waits with is its own to write.
+        if seen.process == os.getpid():
+            trace.write(seen.retrieval, seen.time)
