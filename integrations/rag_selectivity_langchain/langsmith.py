@@ -18,6 +18,7 @@ from rag_selectivity.single import (
     choose_identity,
     measure_with_depth,
     per_query_measure,
+    text_or_number,
 )
 from rag_selectivity_langchain.documents import candidates_of, identity_of
 
@@ -164,12 +165,16 @@ def _passages(outputs: Any, key: str) -> list[Any]:
         raise InputError(
             f"the target's outputs have no {key!r} (they have {', '.join(map(str, outputs))}): retrieved=…"
         )
-    return [each if isinstance(each, (str, int)) else _document(each) for each in passages or ()]
+    return [_passage(each, key) for each in passages or ()]
 
 
-def _document(passage: Any) -> Any:
-    if not isinstance(passage, Mapping):
+def _passage(passage: Any, key: str) -> str | Document:
+    if isinstance(passage, tuple) and len(passage) == 2 and isinstance(passage[0], Document):
+        passage = passage[0]  # beside its score
+    if isinstance(passage, Document):
         return passage
+    if not isinstance(passage, Mapping):
+        return text_or_number(passage, f"outputs[{key!r}]")
     # As LangSmith's own serialisation leaves a document.
     fields = passage.get("kwargs", passage)
     return Document(
@@ -178,8 +183,8 @@ def _document(passage: Any) -> Any:
 
 
 def _id(passage: Any, identity: str | None, chosen: ChosenIdentity | None = None) -> str:
-    if isinstance(passage, (str, int)):
-        return str(passage)
+    if isinstance(passage, str):
+        return passage
     if identity != "auto":
         return identity_of(passage, identity)
     try:

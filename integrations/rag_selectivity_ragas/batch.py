@@ -14,7 +14,16 @@ from rag_selectivity.single import Labels, Steps
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.dropped import as_asked, notes_on_dropped
 from rag_selectivity_ragas.identity import AUTO, identified
-from rag_selectivity_ragas.samples import Row, grades_of, levels_of, passage_key, rows_of, scale_of
+from rag_selectivity_ragas.samples import (
+    Row,
+    grades_of,
+    items_of,
+    levels_of,
+    passage_key,
+    pool_of,
+    rows_of,
+    scale_of,
+)
 
 
 def selectivity(
@@ -203,7 +212,7 @@ def _pool(rows: Sequence[Row], pool: Any) -> Run | dict[str, Run] | None:
 
 def _one_pool(rows: Sequence[Row], pool: Any) -> Run:
     if isinstance(pool, str):
-        lists = {row.key: row.fields.get(pool) for row in rows}
+        lists = {row.key: items_of(row.fields.get(pool), pool, f"sample {row.number}") for row in rows}
         absent = [row.number for row in rows if lists[row.key] is None]
         if absent:
             raise InputError(f"sample {absent[0]} has no column {pool!r}, which should hold the pool")
@@ -211,5 +220,5 @@ def _one_pool(rows: Sequence[Row], pool: Any) -> Run:
         given = Run.of(pool).to_dict()
         lists = {row.key: given.get(row.query, given.get(row.user_input, [])) for row in rows}
     return Run.from_dict(
-        {row.key: [passage_key(str(passage), row.by_text) for passage in lists[row.key] or ()] for row in rows}
+        {row.key: pool_of(row, lists[row.key] or (), pool if isinstance(pool, str) else "pool") for row in rows}
     )

@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from rag_selectivity import InputError, Measure
-from rag_selectivity.single import Labels, as_text_id, numbered_queries, text_id, whole_count, whole_grade
+from rag_selectivity.single import (
+    Labels,
+    as_text_id,
+    numbered_queries,
+    text_id,
+    text_or_number,
+    whole_count,
+    whole_grade,
+)
 
 #: What `utility_grades` hold.
 UTILITY_GRADES = (1, 2, 3, 4, 5)
@@ -18,6 +26,7 @@ UTILITY_GRADES = (1, 2, 3, 4, 5)
 IDS = "retrieved_context_ids"
 #: The identity of rows without ids: the hash of each text.
 TEXT = "text"
+_ONLY_TEXTS = frozenset([str])
 _NO_IDS_OF_PASSAGES = frozenset(
     ["user_input", IDS, "retrieved_contexts", "reference_context_ids", "reference_contexts", "multi_responses"]
 )
@@ -63,9 +72,9 @@ class Row:
         where = f"sample {self.number}"
         if self.by_text:
             texts = _list(self.fields, "reference_contexts", where)
-            return None if texts is None else tuple([text_id(str(text)) for text in texts])
+            return None if texts is None else tuple(map(text_id, texts))
         ids = _list(self.fields, "reference_context_ids", where)
-        return None if ids is None else tuple([str(value) for value in ids])
+        return None if ids is None else tuple(ids)
 
     def columns(self) -> dict[str, list[str]]:
         """The columns besides ids and texts that hold a text for each passage, such as the ids of documents."""
@@ -160,7 +169,7 @@ def _row(sample: Any, number: int, id_column: str | None) -> Row:
     if id_column is not None:
         if fields.get(id_column) in (None, ""):
             raise InputError(f"{where} ({question!r}) has no {id_column}, the column of ids that was asked for")
-        query = str(fields[id_column])
+        query = text_or_number(fields[id_column], f"{where}: {id_column}")
     ids, texts = _retrieved(fields, where, question)
     extras = _extras(fields)
     size = extras.get("corpus_size")
@@ -184,13 +193,13 @@ def _retrieved(
     fields: Mapping[str, Any], where: str, question: str
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     """The ids and the texts of what was retrieved; None for ids that are not there, or not for each text."""
-    ids, texts = _list(fields, IDS, where), _list(fields, "retrieved_contexts", where)
+    ids, texts = _list(fields, IDS, where, optional=True), _list(fields, "retrieved_contexts", where)
     if ids is None and texts is None:
         raise InputError(
             f"{where} ({question!r}) has neither retrieved_context_ids nor retrieved_contexts: give each sample one of "
             f"the columns, or an empty list if nothing was retrieved"
         )
-    if ids is not None and any(each is None or (isinstance(each, str) and not each) for each in ids):
+    if ids is not None and "" in ids:
         if texts is None:
             raise InputError(
                 f"{where} ({question!r}): retrieved_context_ids has an empty id: give each passage its id, or "
@@ -203,10 +212,7 @@ def _retrieved(
         raise InputError(
             f"{where} ({question!r}) has {len(ids)} retrieved_context_ids and {len(texts)} retrieved_contexts"
         )
-    return (
-        None if ids is None else tuple([str(value) for value in ids]),
-        None if texts is None else tuple([str(text) for text in texts]),
-    )
+    return None if ids is None else tuple(ids), None if texts is None else tuple(texts)
 
 
 def _fields(sample: Any) -> Mapping[str, Any]:
@@ -219,8 +225,16 @@ def _fields(sample: Any) -> Mapping[str, Any]:
     raise InputError(f"a sample is a dict or one of Ragas' samples, got {type(sample).__name__}")
 
 
-def _list(fields: Mapping[str, Any], name: str, where: str) -> list[Any] | None:
-    value = fields.get(name)
+def _list(fields: Mapping[str, Any], name: str, where: str, *, optional: bool = False) -> list[str] | None:
+    """The texts and whole numbers of a column; if they are optional, an empty text for None."""
+    given = items_of(fields.get(name), name, where)
+    if given is None or _ONLY_TEXTS.issuperset(map(type, given)):
+        return given
+    return ["" if each is None and optional else text_or_number(each, f"{where}: {name}") for each in given]
+
+
+def items_of(value: Any, name: str, where: str) -> list[Any] | None:
+    """What a column holds as a list; None for a column that is not there."""
     if value is None:
         return None
     if type(value) is list:
@@ -240,7 +254,7 @@ def _list(fields: Mapping[str, Any], name: str, where: str) -> list[Any] | None:
     items = value.tolist() if hasattr(value, "tolist") else None
     if not isinstance(items, list):
         raise InputError(f"{where}: {name} must be a list, got {value!r}")
-    return list(value)
+    return items
 
 
 def _extras(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,7 +286,9 @@ def _own_grades(value: Any, where: str) -> dict[str, int] | None:
     if not isinstance(value, Mapping):
         raise InputError(f"{where}: utility_grades must be {{passage: grade}}, got {value!r}")
     return {
-        str(passage): whole_grade(grade, f"{where}: utility_grades of {passage!r}")
+        text_or_number(passage, f"{where}: utility_grades"): whole_grade(
+            grade, f"{where}: utility_grades of {passage!r}"
+        )
         for passage, grade in value.items()
         if grade is not None
     }
@@ -281,6 +297,12 @@ def _own_grades(value: Any, where: str) -> dict[str, int] | None:
 def passage_key(passage: str, by_text: bool) -> str:
     """A label's passage in the identity of a row: as it is, or as the hash of its text."""
     return as_text_id(passage) if by_text else passage
+
+
+def pool_of(row: Row, passages: Iterable[Any], name: str) -> list[str]:
+    """The candidates of a row in its identity."""
+    where = f"sample {row.number}: {name}"
+    return [passage_key(text_or_number(passage, where), row.by_text) for passage in passages]
 
 
 def grades_of(row: Row, labels: Labels | None, scale: str) -> dict[str, int] | None:

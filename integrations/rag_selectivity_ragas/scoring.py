@@ -14,7 +14,7 @@ from rag_selectivity.errors import SelectivityError, SelectivityWarning, example
 from rag_selectivity.single import Labels, QueryFigure, QueryLists, evaluate_queries, plain_figures
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.identity import AUTO, identified_row
-from rag_selectivity_ragas.samples import IDS, Row, grades_of, has_columns, levels_of, passage_key, row_of, scale_of
+from rag_selectivity_ragas.samples import IDS, Row, grades_of, has_columns, levels_of, pool_of, row_of, scale_of
 
 Figures = tuple[QueryFigure, ...]
 _ONLY_STR = frozenset([str])
@@ -147,7 +147,7 @@ class RowScorer:
             return _Prepared(None, scale, ())
         pool = None
         if self._pool is not None:
-            pool = [passage_key(str(passage), row.by_text) for passage in self._pool.get(row.query, ())]
+            pool = pool_of(row, self._pool.get(row.query, ()), "pool")
         levels = levels_of((row,), self.labels) or tuple(sorted({*grades.values()}))
         return _Prepared(QueryLists(grades, row.passages, pool, self._size(row), checked=True), scale, levels)
 

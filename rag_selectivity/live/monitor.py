@@ -5,9 +5,9 @@ The monitor knows no framework: an adapter records each retrieval. Memory does n
 
 from __future__ import annotations
 
+import os
 import random
 import threading
-import os
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
