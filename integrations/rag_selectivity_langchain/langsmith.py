@@ -68,8 +68,8 @@ def summary_evaluator(
     -------
     function of `inputs`, `outputs` and `reference_outputs`
         Gives {"key", "score", "comment"}, or {"results": [...]} for several measures; a figure that is undefined or
-        infinite has score None and a comment that says why. The comment holds the interval, the counts
-        and the caveats.
+        infinite has score None and a comment that says why. The comment holds the interval, how many of all examples
+        have the figure (those without labels have none), and the caveats.
     """
     chosen = [measure_with_depth(measure) for measure in measures or ("BoR@10",)]
     source = labels if human is None else labels_to_calibrate(labels)[0]
@@ -105,7 +105,7 @@ def summary_evaluator(
         results = []
         for measure in chosen:
             estimate = report["experiment", measure]
-            comment = f"[{estimate.low:.4g}, {estimate.high:.4g}], {estimate.n} of {estimate.n_total} examples"
+            comment = f"[{estimate.low:.4g}, {estimate.high:.4g}], {estimate.n} of {len(lists)} examples"
             known_by = [] if chosen_id is None else [chosen_id.line]
             sentences = [
                 *known_by,
