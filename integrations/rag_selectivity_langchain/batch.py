@@ -15,7 +15,7 @@ from rag_selectivity.errors import examples
 from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import ChosenIdentity, Labels, Steps, choose_identity
-from rag_selectivity_langchain.documents import candidates_of, identity_of
+from rag_selectivity_langchain.documents import candidates_of, document_of, identity_of
 
 #: The value of `identity` that leaves the choice to the labels.
 AUTO = "auto"
@@ -55,14 +55,13 @@ class Asked:
                 ),
                 stacklevel=3,
             )
+        documents: dict[str, list[Document]] = {}
         for query, found in by_question.items():
-            odd = [] if query in errors else [each for each in found if not isinstance(each, Document)]
-            if odd:
-                raise InputError(
-                    f"{name}: the retrieval of query {query!r} gave {odd[0]!r}, a {type(odd[0]).__name__}: a retriever "
-                    f"must return Documents"
-                )
-        return cls({query: [] if query in errors else each for query, each in by_question.items()}, errors)
+            try:
+                documents[query] = [] if query in errors else list(map(document_of, found))
+            except InputError as error:
+                raise InputError(f"{name}: the retrieval of query {query!r}: {error}") from None
+        return cls(documents, errors)
 
     def by(self, identity: str | None) -> dict[str, list[str]]:
         """The lists by one id; a document without it is one that no label knows."""

@@ -20,7 +20,7 @@ from rag_selectivity.single import (
     per_query_measure,
     text_or_number,
 )
-from rag_selectivity_langchain.documents import candidates_of, identity_of
+from rag_selectivity_langchain.documents import candidates_of, document_of, identity_of
 
 #: In a run's outputs and an example's reference outputs, where nothing else is said.
 RETRIEVED, RELEVANT = "documents", "relevant"
@@ -169,16 +169,16 @@ def _passages(outputs: Any, key: str) -> list[Any]:
 
 
 def _passage(passage: Any, key: str) -> str | Document:
-    if isinstance(passage, tuple) and len(passage) == 2 and isinstance(passage[0], Document):
-        passage = passage[0]  # beside its score
-    if isinstance(passage, Document):
-        return passage
+    if isinstance(passage, (Document, tuple)):
+        return document_of(passage)
     if not isinstance(passage, Mapping):
         return text_or_number(passage, f"outputs[{key!r}]")
     # As LangSmith's own serialisation leaves a document.
     fields = passage.get("kwargs", passage)
     return Document(
-        id=fields.get("id"), page_content=fields.get("page_content") or "", metadata=fields.get("metadata") or {}
+        id=fields.get("id"),
+        page_content=fields.get("page_content") or fields.get("content") or "",
+        metadata=fields.get("metadata") or {},
     )
 
 

@@ -17,9 +17,9 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from rag_selectivity import InputError, Monitor, Report
-from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, approximate_tokens
+from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, Shared, approximate_tokens
 from rag_selectivity.live.retrieval import Traffic
-from rag_selectivity_langchain.documents import parts_of, plain_ids
+from rag_selectivity_langchain.documents import document_of, parts_of, plain_ids
 from rag_selectivity_langchain.steps import document_lists, documents_of_tool, documents_selected
 
 #: The calls of each monitor, so that two handlers of one monitor do not record a retrieval twice.
@@ -39,7 +39,7 @@ def _calls_of(monitor: Monitor, *, at_once: bool) -> CallTree:
     return _CALLS.setdefault((id(monitor), at_once), CallTree(monitor.record, pool_of_children=True, at_once=at_once))
 
 
-class _Watching:
+class _Watching(Shared):
     """What both handlers share: LangChain's runs as calls of a tree, and a monitor behind it."""
 
     def __init__(
@@ -129,6 +129,8 @@ class _Watching:
             return
         passages = None
         with self._faults:
+            if documents and isinstance(documents[0], tuple):
+                documents = list(map(document_of, documents))
             passages = self._passages(documents) if self._wants_ids(run_id) else self._lengths(documents)
         with self._faults:
             self._calls.end(run_id, passages)

@@ -13,11 +13,11 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from pydantic import PrivateAttr
 
 from rag_selectivity import Monitor, Report
-from rag_selectivity.live.calls import approximate_tokens
+from rag_selectivity.live.calls import Shared, approximate_tokens
 from rag_selectivity_llama_index.spans import Spans
 
 
-class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
+class LiveSelectivity(Shared, BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
     """Watches every retrieval of the application and what its postprocessors left of it.
 
     The nodes of the outermost retriever and of the retrievers inside it are the pool; the result of the last

@@ -141,5 +141,5 @@ def _traced(trace: Any) -> list[Any] | None:
     parents = {span.span_id: span.parent_id for span in trace.data.spans}
     lists = [spans[key].outputs for key in outermost(spans, parents) if isinstance(spans[key].outputs, list)]
     # An application that failed before it had documents has retrieved nothing.
-    has_failed = any(span.status.status_code == "ERROR" for span in trace.data.spans)
-    return [passage for each in lists for passage in each] if lists or has_failed else None
+    failed = any(span.status.status_code == "ERROR" for span in trace.data.spans)
+    return [passage for each in lists for passage in each] if lists or failed else None

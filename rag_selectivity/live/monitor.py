@@ -24,6 +24,7 @@ from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.arms import Arms
 from rag_selectivity.live.corpus import size_of
+from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.identity import FixedIdentity, Identity, IdentityChoice, Waiting
 from rag_selectivity.live.measuring import Measuring, warn
@@ -52,7 +53,7 @@ class Grader(Protocol):
     def drain(self) -> None: ...
 
 
-class Monitor:
+class Monitor(Shared):
     """Measures retrieval while it happens, in memory that does not grow.
 
     Parameters

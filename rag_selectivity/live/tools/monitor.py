@@ -15,6 +15,7 @@ from rag_selectivity.data.cells import shown as shown_value
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.io.log import LOG
+from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools.arguments import misfit
@@ -54,7 +55,7 @@ class _Names:
         self.counts[name if is_kept else tuple(_OTHERS for _ in name)] += 1
 
 
-class ToolMonitor:
+class ToolMonitor(Shared):
     """Watches which tools a model is shown and which it calls, in memory that does not grow with the calls.
 
     Parameters
