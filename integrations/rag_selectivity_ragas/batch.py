@@ -50,9 +50,9 @@ def selectivity(
 
     Parameters
     ----------
-    dataset : EvaluationDataset, EvaluationResult, Dataset, Experiment, HF Dataset, or list of samples or dicts
-        An experiment's rows need the question and what was retrieved. Passages go by `retrieved_context_ids`, in rows
-        without them by a hash of their texts.
+    dataset : EvaluationDataset, EvaluationResult, Dataset, Experiment, HF Dataset, DataFrame, or list
+        Of samples or dicts, also with the columns of Ragas 0.1. An experiment's rows need the question and what was
+        retrieved. Passages go by `retrieved_context_ids`, in rows without them by a hash of their texts.
     labels : qrels, label store or {query: {passage: grade}}, optional
         Queries by `id_column` or question. Without labels a row's own grades serve (a `utility_grades` column,
         or `rubrics["utility_grades"]` as JSON), else `reference_context_ids` / `reference_contexts`, which are

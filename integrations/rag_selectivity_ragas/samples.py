@@ -11,6 +11,7 @@ from rag_selectivity import InputError, Measure
 from rag_selectivity.single import (
     Labels,
     as_text_id,
+    is_missing,
     numbered_queries,
     text_id,
     text_or_number,
@@ -26,9 +27,17 @@ UTILITY_GRADES = (1, 2, 3, 4, 5)
 IDS = "retrieved_context_ids"
 #: The identity of rows without ids: the hash of each text.
 TEXT = "text"
+_FORMER_NAMES = {
+    "question": "user_input",
+    "contexts": "retrieved_contexts",
+    "answer": "response",
+    "ground_truth": "reference",
+    "ground_truths": "reference",
+}
 _ONLY_TEXTS = frozenset([str])
 _NO_IDS_OF_PASSAGES = frozenset(
     ["user_input", IDS, "retrieved_contexts", "reference_context_ids", "reference_contexts", "multi_responses"]
+    + ["contexts", "ground_truths"]
 )
 
 
@@ -119,7 +128,7 @@ def has_columns(fields: Mapping[str, Any]) -> bool:
 
 
 def rows_of(dataset: Any, *, id_column: str | None = None) -> list[Row]:
-    """Rows of an EvaluationDataset, EvaluationResult, Dataset, Experiment, HF Dataset, or list of samples or dicts.
+    """Rows of what `selectivity` takes as a dataset.
 
     Raises
     ------
@@ -134,6 +143,8 @@ def rows_of(dataset: Any, *, id_column: str | None = None) -> list[Row]:
 
 
 def _samples(dataset: Any) -> Iterable[Any]:
+    if hasattr(dataset, "columns") and callable(getattr(dataset, "to_dict", None)):
+        return _rows_of_frame(dataset)
     inner = getattr(dataset, "dataset", dataset)  # an EvaluationResult holds its dataset
     samples = getattr(inner, "samples", inner)
     if (
@@ -146,6 +157,12 @@ def _samples(dataset: Any) -> Iterable[Any]:
             f"EvaluationDataset.from_jsonl(path), or give a list of dicts"
         )
     return samples
+
+
+def _rows_of_frame(frame: Any) -> list[dict[str, Any]]:
+    """The rows of a DataFrame of pandas or Polars; a missing cell is None."""
+    rows = frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
+    return [{name: None if is_missing(value) else value for name, value in row.items()} for row in rows]
 
 
 def row_of(sample: Any) -> Row:
@@ -162,7 +179,7 @@ def asked_rows(dataset: Any, *, id_column: str | None = None) -> list[Row]:
 def _row(sample: Any, number: int, id_column: str | None) -> Row:
     fields = _fields(sample)
     where = f"sample {number}"
-    question = fields.get("user_input")
+    question = _question(fields.get("user_input"))
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"{where}: user_input (the question) is missing")
     query = question
@@ -193,6 +210,11 @@ def _retrieved(
     fields: Mapping[str, Any], where: str, question: str
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     """The ids and the texts of what was retrieved; None for ids that are not there, or not for each text."""
+    if "reference_tool_calls" in fields and IDS not in fields and "retrieved_contexts" not in fields:
+        raise InputError(
+            f"{where} ({question!r}) is a MultiTurnSample, which has no place for what was retrieved: give a "
+            f"SingleTurnSample, or a dict with retrieved_contexts, for each retrieval of the conversation"
+        )
     ids, texts = _list(fields, IDS, where, optional=True), _list(fields, "retrieved_contexts", where)
     if ids is None and texts is None:
         raise InputError(
@@ -215,14 +237,34 @@ def _retrieved(
     return None if ids is None else tuple(ids), None if texts is None else tuple(texts)
 
 
+def _question(asked: Any) -> Any:
+    """The last question of a person in a conversation; anything but a list of messages as it is."""
+    if not isinstance(asked, (list, tuple)):
+        return asked
+    fields = [each if isinstance(each, Mapping) else getattr(each, "__dict__", {}) for each in asked]
+    by_people = [each for each in fields if each.get("type", each.get("role")) in ("human", "user")]
+    return by_people[-1].get("content") if by_people else None
+
+
 def _fields(sample: Any) -> Mapping[str, Any]:
     if isinstance(sample, Mapping):
-        return sample
+        return sample if _FORMER_NAMES.keys().isdisjoint(sample) else _renamed(sample)
     if hasattr(sample, "model_dump"):
         # What `model_dump` gives, without its copies.
         extra = getattr(sample, "model_extra", None)
         return {**vars(sample), **extra} if extra else vars(sample)
     raise InputError(f"a sample is a dict or one of Ragas' samples, got {type(sample).__name__}")
+
+
+def _renamed(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of Ragas 0.1 by their names of today, where those are absent."""
+    renamed = dict(fields)
+    for former, name in _FORMER_NAMES.items():
+        if former in fields and renamed.get(name) is None:
+            value = fields[former]
+            several = former == "ground_truths" and isinstance(value, (list, tuple))
+            renamed[name] = next(iter(value), None) if several else value
+    return renamed
 
 
 def _list(fields: Mapping[str, Any], name: str, where: str, *, optional: bool = False) -> list[str] | None:
