@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 
 from rag_selectivity import Bootstrap, InputError, Measure, evaluate
 from rag_selectivity.calibrated import labels_to_calibrate, people_under
+from rag_selectivity.io.indexes import given_size
 from rag_selectivity.single import (
     ChosenIdentity,
     Labels,
@@ -28,7 +29,7 @@ RETRIEVED, RELEVANT = "documents", "relevant"
 
 def summary_evaluator(
     *measures: str | Measure,
-    corpus_size: int | None = None,
+    corpus_size: Any = None,
     retrieved: str = RETRIEVED,
     relevant: str = RELEVANT,
     identity: str | None = "auto",
@@ -45,7 +46,7 @@ def summary_evaluator(
     ----------
     measures : str or Measure
         With their depths, `"BoR@10"`.
-    corpus_size : int, optional
+    corpus_size : int, index, vector store or retriever, optional
     retrieved : str
         The key of the target's outputs that holds documents, dicts with an `id`, or ids, in rank order.
     relevant : str
@@ -72,6 +73,7 @@ def summary_evaluator(
         have the figure (those without labels have none), and the caveats.
     """
     chosen = [measure_with_depth(measure) for measure in measures or ("BoR@10",)]
+    corpus_size = given_size(corpus_size)
     source = labels if human is None else labels_to_calibrate(labels)[0]
     given = None if labels is None else Labels.of(source, grade_map=grade_map, scale=scale, controls=True)
 
@@ -121,7 +123,7 @@ def summary_evaluator(
 def run_evaluator(
     measure: str | Measure,
     *,
-    corpus_size: int | None = None,
+    corpus_size: Any = None,
     retrieved: str = RETRIEVED,
     relevant: str = RELEVANT,
     identity: str | None = None,

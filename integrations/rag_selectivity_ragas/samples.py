@@ -36,8 +36,15 @@ _FORMER_NAMES = {
 }
 _ONLY_TEXTS = frozenset([str])
 _NO_IDS_OF_PASSAGES = frozenset(
-    ["user_input", IDS, "retrieved_contexts", "reference_context_ids", "reference_contexts", "multi_responses"]
-    + ["contexts", "ground_truths"]
+    [
+        "user_input",
+        IDS,
+        "retrieved_contexts",
+        "reference_context_ids",
+        "reference_contexts",
+        "multi_responses",
+        "contexts",
+    ]
 )
 
 

@@ -20,10 +20,10 @@ from typing import Any, Protocol
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.indexes import given_size
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.arms import Arms
-from rag_selectivity.live.corpus import size_of
 from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.identity import FixedIdentity, Identity, IdentityChoice, Waiting
@@ -145,7 +145,7 @@ class Monitor(Shared):
     ) -> None:
         counts = None if passages_of is None else PassageCounts.of(passages_of)
         self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
-        corpus_size = size_with_counts(size_of(corpus_size), counts)
+        corpus_size = size_with_counts(given_size(corpus_size), counts)
         if isinstance(sample_size, bool) or not isinstance(sample_size, int) or sample_size < 0:
             raise InputError(f"sample_size must be a whole number ≥ 0, got {sample_size!r}")
         if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)) or not 0 < sample_rate <= 1:
