@@ -340,6 +340,13 @@ class LiveFigures:
             raise InputError(f"no retrieval could be measured so far: {next(iter(self._refused))}")
         if self._moments is None and not traffic.retrievals:
             raise InputError("no retrieval was recorded so far: if there were some, the log names what went wrong")
+        if self._moments is None and not self._labels.by_query:
+            raise InputError(
+                f"there are no labels, and figures need some: give labels=…, or let a judge grade a trace "
+                f"(Monitor(trace=…, trace_texts=True), then rag-selectivity grade --trace). What needs none is in "
+                f"`traffic`: {counted(traffic.retrievals, 'retrieval')}, {traffic.failed:,} failed, {traffic.empty:,} "
+                f"empty"
+            )
         if self._moments is None:
             raise InputError(
                 f"none of the {traffic.retrievals} retrievals so far had labels: are the labels' queries the "
