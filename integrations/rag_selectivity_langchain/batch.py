@@ -122,7 +122,7 @@ def selectivity(
     """
     if human is not None:
         labels, judges = labels_to_calibrate(labels, judges)
-    given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges, controls=True)
+    given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges, controls=True, measures=measures)
     asked = texts_of(given.by_query if questions is None else questions)
     names = {query: name for query, text in asked.items() if (name := given.name_of(query, text)) is not None}
     if not names:

@@ -75,7 +75,9 @@ def summary_evaluator(
     chosen = [measure_with_depth(measure) for measure in measures or ("BoR@10",)]
     corpus_size = given_size(corpus_size)
     source = labels if human is None else labels_to_calibrate(labels)[0]
-    given = None if labels is None else Labels.of(source, grade_map=grade_map, scale=scale, controls=True)
+    given = (
+        None if labels is None else Labels.of(source, grade_map=grade_map, scale=scale, controls=True, measures=chosen)
+    )
 
     def selectivity(
         outputs: Sequence[Any], reference_outputs: Sequence[Any] = (), inputs: Sequence[Any] = ()

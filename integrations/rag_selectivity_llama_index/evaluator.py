@@ -111,7 +111,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         with suppress(TypeError):
             depths = list(depths)
         given_depths(depths, ())
-        grading = {"grade_map": grade_map, "scale": scale}
+        grading = {"grade_map": grade_map, "scale": scale, "measures": measures}
         own_labels = Labels.of(labels, **grading, controls=True)
         super().__init__(
             metrics=list(metrics or []),

@@ -41,7 +41,7 @@ def report_from_results(
     if human is not None:
         labels, _ = labels_to_calibrate(labels)
     corpus_size = given_size(corpus_size)
-    given = Labels.of(labels, grade_map=grade_map, scale=scale, controls=True)
+    given = Labels.of(labels, grade_map=grade_map, scale=scale, controls=True, measures=measures)
     by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
     grades = {
         key: of_query

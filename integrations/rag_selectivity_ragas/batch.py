@@ -101,10 +101,10 @@ def selectivity(
         labels, judges = labels_to_calibrate(labels, judges)
     given = None
     if labels is not None:
-        given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges, controls=True)
+        given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges, controls=True, measures=measures)
     known = identified(rows, given, identity)
     rows, dropped = as_asked(known.rows, asked, id_column)
-    scale = scale or scale_of(rows, given)
+    scale = scale or scale_of(rows, given, measures or ())
     grades = {row.key: of_row for row in (*rows, *dropped) if (of_row := grades_of(row, given, scale)) is not None}
     labelled = [row for row in (*rows, *dropped) if row.key in grades]
     if not grades and given is not None and given.by_query:

@@ -366,13 +366,11 @@ def grades_of(row: Row, labels: Labels | None, scale: str) -> dict[str, int] | N
     return {as_text_id(passage): grade for passage, grade in grades.items()}
 
 
-def scale_of(rows: Iterable[Row], labels: Labels | None, measure: Measure | None = None) -> str:
+def scale_of(rows: Iterable[Row], labels: Labels | None, measures: Sequence[str | Measure] = ()) -> str:
     """`utility` where rows bring utility grades or a measure needs them, or the labels are 1–5; else `trec`."""
     if any(row.own_grades is not None for row in rows):
         return "utility"
-    if labels is not None:
-        return labels.scale
-    return (measure.required_scale if measure is not None else None) or "trec"
+    return (Labels.of(None, measures=measures) if labels is None else labels).scale
 
 
 def levels_of(rows: Iterable[Row], labels: Labels | None) -> tuple[int, ...]:

@@ -50,7 +50,9 @@ class RowScorer:
         identity: str = AUTO,
     ) -> None:
         self.measures = tuple(measures)
-        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale) if labels is not None else None
+        self.labels = None
+        if labels is not None:
+            self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=self.measures)
         if self.labels is not None:
             for measure in self.measures:
                 self.labels.require_for(measure)
@@ -141,7 +143,7 @@ class RowScorer:
     def _prepared(self, sample: Any) -> _Prepared:
         row = row_of(sample)
         row = identified_row(row, self.labels) if self._identity == AUTO else row.by(self._identity)
-        scale = self._scale or scale_of((row,), self.labels, self.measures[0])
+        scale = self._scale or scale_of((row,), self.labels, self.measures)
         grades = grades_of(row, self.labels, scale)
         if grades is None:
             return _Prepared(None, scale, ())

@@ -153,7 +153,8 @@ class Monitor(Shared):
         if ids not in (None, "exact"):
             raise InputError(f"ids must be 'exact' or None, got {ids!r}")
         # A judge grades from 1 to 5, and labels on another scale would not go together with its grades.
-        self.labels = Labels.of(labels, grade_map=grade_map, scale="utility" if grader and scale is None else scale)
+        scale = "utility" if grader and scale is None else scale
+        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
         self.corpus_size = corpus_size
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)

@@ -56,7 +56,7 @@ class QueryScorer:
         place: str = "the list of passages",
     ) -> None:
         self.measures = tuple(dict.fromkeys(map(measure_with_depth, measures)))
-        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale)
+        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=self.measures)
         self.corpus_size = given_size(corpus_size)
         self.passages_of = None if passages_of is None else PassageCounts.of(passages_of)
         self.identity, self.place = identity, place
