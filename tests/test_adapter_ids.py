@@ -114,3 +114,16 @@ def test_llama_index_metric(wrong) -> None:
     if not isinstance(wrong, dict):
         with pytest.raises(rs.InputError, match=r"document|passage"):
             metric.compute("who?", ["1", "8"], ["1", wrong])
+
+
+def test_mlflow_documents_with_content_in_place_of_page_content() -> None:
+    documents = [{"content": "Ada wrote it"}, {"page_content": "", "content": "Babbage"}, {"text": "Rome"}]
+    labels = {"who?": {rs.single.text_id("Ada wrote it"): 1, rs.single.text_id("Babbage"): 1}}
+    scorer = rs.single.QueryScorer("P@3", labels=labels)
+    assert scorer.figures(documents, "who?")[0].value == pytest.approx(2 / 3)
+    pytest.importorskip("mlflow")
+    import rag_selectivity_mlflow
+
+    made = rag_selectivity_mlflow.selectivity_scorer("P@3", labels=labels, scale="trec")
+    (feedback,) = made(inputs={"question": "who?"}, outputs={"documents": documents})
+    assert feedback.value == pytest.approx(2 / 3)
