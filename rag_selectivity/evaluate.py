@@ -210,6 +210,7 @@ def evaluate(
         tokens=tokens,
         budgets=budgets_of(measures),
         groups=groups,
+        measures=measures,
     )
     judged = weighted(joined.judged, weights, ids=ids)
     return evaluate_joined(

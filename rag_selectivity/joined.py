@@ -26,6 +26,7 @@ from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.list_tokens import with_fitting
 from rag_selectivity.join.pools import Pools
+from rag_selectivity.measures.plan import scale_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def join_runs(
     tokens: Any = None,
     budgets: Sequence[TokenBudget] = (),
     groups: Any = None,
+    measures: Any = None,
 ) -> Joined:
     """Join every run with the judgments: the first half of `evaluate`, with the same arguments.
 
@@ -83,7 +85,7 @@ def join_runs(
             "labels by people (human) cannot calibrate figures of documents with passages_of: label passages, as "
             "Qrels.inherit does, or leave one of the two out"
         )
-    labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy)
+    labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy, measures)
     labels = labels.in_form(form)
     of_controls: tuple[str, ...] = ()
     if controls is not None:
@@ -130,10 +132,15 @@ def join_runs(
 
 
 def settled_labels(
-    qrels: Any, scale: str | Scale | None, grade_map: str | Mapping[int, int] | None, policy: Policy | None = None
+    qrels: Any,
+    scale: str | Scale | None,
+    grade_map: str | Mapping[int, int] | None,
+    policy: Policy | None = None,
+    measures: Any = None,
 ) -> Qrels:
-    """The judgments with their grades mapped and their scale settled, as `evaluate` uses them."""
+    """The judgments with their grades mapped and their scale settled, as `evaluate` uses them for the measures."""
     labels = qrels_of(qrels).regraded(grade_map)
     if scale is not None and not isinstance(scale, str):
         scale = scale_named(scale)
-    return labels.on_scale(scale or labels.scale or (None if policy is None else policy.scale))
+    scale = scale or labels.scale or (None if policy is None else policy.scale)
+    return labels.on_scale(scale_for(labels, scale, measures))

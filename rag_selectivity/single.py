@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rag_selectivity.data.cells import iterated, shown, whole_grade
+from rag_selectivity.data.cells import is_missing, iterated, shown, text_or_number, whole_grade
 from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.documents import document_ids
 from rag_selectivity.data.identity import (
@@ -77,6 +77,7 @@ __all__ = [
     "document_ids",
     "evaluate_queries",
     "evaluate_query",
+    "is_missing",
     "join_query",
     "kept_measures",
     "load_on_first_use",
@@ -89,6 +90,7 @@ __all__ = [
     "query_figure",
     "query_figures",
     "text_id",
+    "text_or_number",
     "whole_count",
     "whole_grade",
 ]

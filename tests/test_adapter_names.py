@@ -133,7 +133,7 @@ def code_lines(source: str) -> int:
 @pytest.mark.parametrize("host", ["deepeval", "ir_measures", "mlflow", "pytest"])
 def test_the_package_of_a_host_is_thin(host) -> None:
     files = [path for path in SOURCES if path.parent.name == f"rag_selectivity_{host}"]
-    assert 0 < sum(code_lines(path.read_text(encoding="utf-8")) for path in files) <= 60
+    assert 0 < sum(code_lines(path.read_text(encoding="utf-8")) for path in files) <= 62
 
 
 def test_docstrings_comments_and_blank_lines_are_not_counted() -> None:

@@ -98,9 +98,9 @@ def test_documents_come_from_the_outermost_retriever_or_the_last_reranker() -> N
     done = mlflow.genai.evaluate(
         rows, [m.selectivity_scorer("BoR@2", "Judged@2", labels=LABELS, **OPTIONS)], predict_fn=app
     )
-    core = evaluated({"who?": ["d1", "d3"], "when?": ["d4"]}, "BoR@2", "Judged@2")
+    core = evaluated({"who?": ["d1", "d3"], "when?": ["d4"], "where?": []}, "BoR@2", "Judged@2")
     bor = m.log_bor(done.run_id)["BoR_at_2"]
-    assert (bor.value, bor.n, bor.n_total) == (pytest.approx(core["BoR@2"].value), 2, 3)
+    assert (bor.value, bor.n, bor.n_total) == (pytest.approx(core["BoR@2"].value), 3, 3)
     assert done.metrics["Judged_at_2/mean"] == pytest.approx(core["Judged@2"].value)
 
 

@@ -102,9 +102,9 @@ def test_without_a_depth_it_is_what_was_shown() -> None:
     monitor.record(Retrieval("a", ["x", "1", "2"], tokens=30, seconds=0.5))
     monitor.record(Retrieval("b", [str(i) for i in range(10)], tokens=100, seconds=1.5))
     monitor.record(Retrieval("c", []))
-    chance = (1 - Fraction(comb(48, 3), comb(50, 3)) + Fraction(10, 50) + 0) / 3
+    chance = (1 - Fraction(comb(48, 3), comb(50, 3)) + Fraction(10, 50) + Fraction(6, 50)) / 3
     assert monitor.report()["BoR"].value == pytest.approx(log2(Fraction(1, 3) / chance), rel=1e-13)
-    assert monitor.report()["lambda"].value == pytest.approx((3 * 2 + 10) / 50 / 3)
+    assert monitor.report()["lambda"].value == pytest.approx((3 * 2 + 10 + 6) / 50 / 3)
     traffic = monitor.traffic
     assert (traffic.retrievals, traffic.empty, traffic.longest, traffic.tokens, traffic.seconds) == (3, 1, 10, 65, 1)
     assert "BoR@20" not in monitor.report().runs["live"].estimates

@@ -310,7 +310,7 @@ def test_the_poisson_bootstrap_takes_measures_with_and_without_a_depth() -> None
 
 
 @pytest.mark.parametrize("method", ["bca", "percentile", "poisson"])
-def test_ceilings_that_are_infinite_have_no_runtime_warning(method) -> None:
+def test_ceilings_of_empty_lists_have_no_runtime_warning(method) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for depths in ([1, 3, 8], [8]):
@@ -326,7 +326,7 @@ def test_ceilings_that_are_infinite_have_no_runtime_warning(method) -> None:
                     short_lists="returned",
                 )
                 cell = report["BoR_max@8"]
-                assert cell.value == math.inf
+                assert cell.value == 0  # an empty list fails in K slots
                 # All queries have the same ceiling: of its spread nothing is known.
                 assert math.isnan(cell.low)
                 assert math.isnan(cell.high)

@@ -298,6 +298,8 @@ def test_documents_that_no_label_can_know_are_refused() -> None:
         with pytest.raises(rs.InputError, match=r"name passages by id \('d1'\).* give the ids in outputs"):
             document_ids(texts, {"d1"}, place="outputs")
     with pytest.raises(rs.InputError, match="has no id, no text and no metadata"):
+        document_ids([{}])
+    with pytest.raises(rs.InputError, match="passage 1, holds None: give a text or a whole number"):
         document_ids([None])
 
 

@@ -83,7 +83,7 @@ def test_without_labels_the_tools_used_for_such_queries_stand_for_those_that_app
     monitor = ToolMonitor(catalogue=58)
     monitor.call("weather in Rome", definitions(NAMES), [], kind="weather")
     assert isnan(monitor.report().lam)
-    assert "is not known" in str(monitor.report())
+    assert "there is no selection to measure" in str(monitor.report())
     for tool in ("tool_01", "tool_02", "tool_01"):
         monitor.call("weather", definitions(NAMES), [tool], kind="weather")
     monitor.call("mail", definitions(NAMES[:10]), ["tool_03"], kind="mail")

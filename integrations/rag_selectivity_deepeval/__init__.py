@@ -55,7 +55,7 @@ class SelectivityMetric(BaseMetric):  # type: ignore[misc,unused-ignore]
         labels: Any,
         *,
         threshold: float | None = None,
-        corpus_size: int | None = None,
+        corpus_size: Any = None,
         passages_of: Any = None,
         scale: str | None = None,
         grade_map: Any = None,
@@ -64,7 +64,7 @@ class SelectivityMetric(BaseMetric):  # type: ignore[misc,unused-ignore]
         self._scorer = QueryScorer(per_query_measure(name), labels=labels, place="metadata['retrieved_ids']", **options)
         # DeepEval copies a metric by calling its class with the attributes that are named like the parameters.
         self.name, self.threshold, self.labels = name, threshold, self._scorer.labels
-        self.corpus_size, self.passages_of = corpus_size, self._scorer.passages_of
+        self.corpus_size, self.passages_of = self._scorer.corpus_size, self._scorer.passages_of
 
     @property
     def __name__(self) -> str:

@@ -55,8 +55,10 @@ __getattr__ = load_on_first_use(
 )
 
 
-def run_from_documents(retrieved: Mapping[str, Sequence[Document]], *, identity: str = "id") -> Run:
-    """{query id: what `retriever.invoke` returned}, in the order given.
+def run_from_documents(
+    retrieved: Mapping[str, Sequence[Document | tuple[Document, float]]], *, identity: str = "id"
+) -> Run:
+    """{query id: what `retriever.invoke` or `store.similarity_search_with_score` returned}, in the order given.
 
     `identity` says how a document is known: `id`, `text` (a hash of its text) or a metadata key. One that has none is
     an InputError.

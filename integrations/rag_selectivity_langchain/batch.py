@@ -12,10 +12,10 @@ from langchain_core.documents import Document
 from rag_selectivity import Bootstrap, InputError, Measure, Report, SelectivityWarning, evaluate
 from rag_selectivity.calibrated import labels_to_calibrate, people_under
 from rag_selectivity.errors import examples
-from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index
+from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, given_size
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import ChosenIdentity, Labels, Steps, choose_identity
-from rag_selectivity_langchain.documents import candidates_of, identity_of
+from rag_selectivity_langchain.documents import candidates_of, document_of, identity_of
 
 #: The value of `identity` that leaves the choice to the labels.
 AUTO = "auto"
@@ -55,14 +55,13 @@ class Asked:
                 ),
                 stacklevel=3,
             )
+        documents: dict[str, list[Document]] = {}
         for query, found in by_question.items():
-            odd = [] if query in errors else [each for each in found if not isinstance(each, Document)]
-            if odd:
-                raise InputError(
-                    f"{name}: the retrieval of query {query!r} gave {odd[0]!r}, a {type(odd[0]).__name__}: a retriever "
-                    f"must return Documents"
-                )
-        return cls({query: [] if query in errors else each for query, each in by_question.items()}, errors)
+            try:
+                documents[query] = [] if query in errors else list(map(document_of, found))
+            except InputError as error:
+                raise InputError(f"{name}: the retrieval of query {query!r}: {error}") from None
+        return cls(documents, errors)
 
     def by(self, identity: str | None) -> dict[str, list[str]]:
         """The lists by one id; a document without it is one that no label knows."""
@@ -74,7 +73,7 @@ def selectivity(
     questions: Any = None,
     labels: Any = None,
     *,
-    corpus_size: int | None = None,
+    corpus_size: Any = None,
     passages_of: Any = None,
     identity: str | None = AUTO,
     depths: Sequence[int] | None = None,
@@ -96,7 +95,7 @@ def selectivity(
         Default: the queries of the labels, taken as texts.
     labels : qrels, label store, {query: {id: grade}}, or {query: [id, …]}
         Queries by their id or text.
-    corpus_size : int, optional
+    corpus_size : int, index, vector store or retriever, optional
         N; default: the number of passages that the store behind the retriever can return, after its filter.
     passages_of : {document: number of its chunks}, optional
         As in `rag_selectivity.evaluate`; default: counted in the store, if several chunks share the id.
@@ -123,7 +122,7 @@ def selectivity(
     """
     if human is not None:
         labels, judges = labels_to_calibrate(labels, judges)
-    given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges, controls=True)
+    given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges, controls=True, measures=measures)
     asked = texts_of(given.by_query if questions is None else questions)
     names = {query: name for query, text in asked.items() if (name := given.name_of(query, text)) is not None}
     if not names:
@@ -141,7 +140,7 @@ def selectivity(
     grades = {query: given.by_query[name] for query, name in names.items()}
     chosen = _chosen(grades, found) if identity == AUTO else None
     by = identity if chosen is None else chosen.name
-    size, counts = _counts(retrievers, by, corpus_size, passages_of)
+    size, counts = _counts(retrievers, by, given_size(corpus_size), passages_of)
     report = evaluate(
         given.judgments(grades, names),
         {name: each.by(by) for name, each in found.items()},

@@ -7,11 +7,27 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from rag_selectivity import InputError
 from rag_selectivity.single import candidates, passage_identity
 
 
-def parts_of(document: Document) -> dict[str, Any]:
+def document_of(passage: Any) -> Document:
+    """A document, also of a pair of a document and its score, as `similarity_search_with_score` gives it.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    first = passage[0] if isinstance(passage, tuple) and len(passage) == 2 else passage
+    if not isinstance(first, Document):
+        raise InputError(f"a Document or a pair of a Document and its score is needed, got {passage!r:.80}")
+    return first
+
+
+def parts_of(document: Any) -> dict[str, Any]:
     """What `passage_identity` and an `Identity` take of a document."""
+    document = document_of(document)
     return {
         "ids": {"id": document.id},
         "text": lambda: str(document.page_content),
@@ -20,7 +36,7 @@ def parts_of(document: Document) -> dict[str, Any]:
     }
 
 
-def identity_of(document: Document, identity: str | None = None) -> str:
+def identity_of(document: Document | tuple[Document, float], identity: str | None = None) -> str:
     """A document's id for the labels: `id`, `text` (a hash of the text), or a metadata key.
 
     None takes `Document.id` where there is one, and the hash of the text where there is none.
@@ -34,7 +50,9 @@ def candidates_of(document: Document) -> dict[str, str]:
     return candidates(parts["ids"], parts["text"], parts["metadata"])
 
 
-def identities_of(documents: Sequence[Document], identity: str | None = None) -> tuple[str, ...]:
+def identities_of(
+    documents: Sequence[Document | tuple[Document, float]], identity: str | None = None
+) -> tuple[str, ...]:
     """The ids of a list, in its order."""
     return tuple([identity_of(document, identity) for document in documents])
 

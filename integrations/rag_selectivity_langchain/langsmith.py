@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 
 from rag_selectivity import Bootstrap, InputError, Measure, evaluate
 from rag_selectivity.calibrated import labels_to_calibrate, people_under
+from rag_selectivity.io.indexes import given_size
 from rag_selectivity.single import (
     ChosenIdentity,
     Labels,
@@ -18,8 +19,9 @@ from rag_selectivity.single import (
     choose_identity,
     measure_with_depth,
     per_query_measure,
+    text_or_number,
 )
-from rag_selectivity_langchain.documents import candidates_of, identity_of
+from rag_selectivity_langchain.documents import candidates_of, document_of, identity_of
 
 #: In a run's outputs and an example's reference outputs, where nothing else is said.
 RETRIEVED, RELEVANT = "documents", "relevant"
@@ -27,7 +29,7 @@ RETRIEVED, RELEVANT = "documents", "relevant"
 
 def summary_evaluator(
     *measures: str | Measure,
-    corpus_size: int | None = None,
+    corpus_size: Any = None,
     retrieved: str = RETRIEVED,
     relevant: str = RELEVANT,
     identity: str | None = "auto",
@@ -44,7 +46,7 @@ def summary_evaluator(
     ----------
     measures : str or Measure
         With their depths, `"BoR@10"`.
-    corpus_size : int, optional
+    corpus_size : int, index, vector store or retriever, optional
     retrieved : str
         The key of the target's outputs that holds documents, dicts with an `id`, or ids, in rank order.
     relevant : str
@@ -67,12 +69,15 @@ def summary_evaluator(
     -------
     function of `inputs`, `outputs` and `reference_outputs`
         Gives {"key", "score", "comment"}, or {"results": [...]} for several measures; a figure that is undefined or
-        infinite has score None and a comment that says why. The comment holds the interval, the counts
-        and the caveats.
+        infinite has score None and a comment that says why. The comment holds the interval, how many of all examples
+        have the figure (those without labels have none), and the caveats.
     """
     chosen = [measure_with_depth(measure) for measure in measures or ("BoR@10",)]
+    corpus_size = given_size(corpus_size)
     source = labels if human is None else labels_to_calibrate(labels)[0]
-    given = None if labels is None else Labels.of(source, grade_map=grade_map, scale=scale, controls=True)
+    given = (
+        None if labels is None else Labels.of(source, grade_map=grade_map, scale=scale, controls=True, measures=chosen)
+    )
 
     def selectivity(
         outputs: Sequence[Any], reference_outputs: Sequence[Any] = (), inputs: Sequence[Any] = ()
@@ -104,7 +109,7 @@ def summary_evaluator(
         results = []
         for measure in chosen:
             estimate = report["experiment", measure]
-            comment = f"[{estimate.low:.4g}, {estimate.high:.4g}], {estimate.n} of {estimate.n_total} examples"
+            comment = f"[{estimate.low:.4g}, {estimate.high:.4g}], {estimate.n} of {len(lists)} examples"
             known_by = [] if chosen_id is None else [chosen_id.line]
             sentences = [
                 *known_by,
@@ -120,7 +125,7 @@ def summary_evaluator(
 def run_evaluator(
     measure: str | Measure,
     *,
-    corpus_size: int | None = None,
+    corpus_size: Any = None,
     retrieved: str = RETRIEVED,
     relevant: str = RELEVANT,
     identity: str | None = None,
@@ -164,22 +169,26 @@ def _passages(outputs: Any, key: str) -> list[Any]:
         raise InputError(
             f"the target's outputs have no {key!r} (they have {', '.join(map(str, outputs))}): retrieved=…"
         )
-    return [each if isinstance(each, (str, int)) else _document(each) for each in passages or ()]
+    return [_passage(each, key) for each in passages or ()]
 
 
-def _document(passage: Any) -> Any:
+def _passage(passage: Any, key: str) -> str | Document:
+    if isinstance(passage, (Document, tuple)):
+        return document_of(passage)
     if not isinstance(passage, Mapping):
-        return passage
+        return text_or_number(passage, f"outputs[{key!r}]")
     # As LangSmith's own serialisation leaves a document.
     fields = passage.get("kwargs", passage)
     return Document(
-        id=fields.get("id"), page_content=fields.get("page_content") or "", metadata=fields.get("metadata") or {}
+        id=fields.get("id"),
+        page_content=fields.get("page_content") or fields.get("content") or "",
+        metadata=fields.get("metadata") or {},
     )
 
 
 def _id(passage: Any, identity: str | None, chosen: ChosenIdentity | None = None) -> str:
-    if isinstance(passage, (str, int)):
-        return str(passage)
+    if isinstance(passage, str):
+        return passage
     if identity != "auto":
         return identity_of(passage, identity)
     try:

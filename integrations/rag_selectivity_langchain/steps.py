@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
 
 from rag_selectivity import InputError
+from rag_selectivity_langchain.documents import text_of
 
 
 def document_lists(value: Any) -> dict[str, list[Document]]:
@@ -63,6 +65,20 @@ def documents_of_tool(output: Any) -> list[Document] | None:
         return None
     documents = _only(given)
     return documents if len(documents) == len(given) else None
+
+
+def questions_in(inputs: Any, depth: int = 3) -> Iterator[str]:
+    """The texts of what a chain or graph is given: of a message, of a list of messages the last first, of a state."""
+    if isinstance(inputs, str):
+        yield inputs
+    elif isinstance(inputs, BaseMessage):
+        yield text_of(inputs)
+    elif depth and isinstance(inputs, (list, tuple)):
+        for each in reversed(inputs):
+            yield from questions_in(each, depth - 1)
+    elif depth and not isinstance(inputs, Document):
+        for each in _fields(inputs).values():
+            yield from questions_in(each, depth - 1)
 
 
 def _fields(value: Any) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from rag_selectivity.live.calls import Faults, approximate_tokens
+from rag_selectivity.live.calls import Faults, Shared, approximate_tokens
 from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor, ToolReport
 from rag_selectivity_langchain.documents import text_of
 
@@ -29,7 +29,7 @@ class _UnderWay:
     after_results: bool
 
 
-class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
+class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
     """Watches the tools bound to every chat model call: `agent.invoke(…, config={"callbacks": [callback]})`.
 
     Recorded are the tools that were bound, those that the model called with the arguments that it gave, and the runs of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -17,10 +17,10 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from rag_selectivity import InputError, Monitor, Report
-from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, approximate_tokens
+from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, Shared, approximate_tokens
 from rag_selectivity.live.retrieval import Traffic
-from rag_selectivity_langchain.documents import parts_of, plain_ids
-from rag_selectivity_langchain.steps import document_lists, documents_of_tool, documents_selected
+from rag_selectivity_langchain.documents import document_of, parts_of, plain_ids
+from rag_selectivity_langchain.steps import document_lists, documents_of_tool, documents_selected, questions_in
 
 #: The calls of each monitor, so that two handlers of one monitor do not record a retrieval twice.
 _CALLS: WeakValueDictionary[tuple[int, bool], CallTree] = WeakValueDictionary()
@@ -39,7 +39,7 @@ def _calls_of(monitor: Monitor, *, at_once: bool) -> CallTree:
     return _CALLS.setdefault((id(monitor), at_once), CallTree(monitor.record, pool_of_children=True, at_once=at_once))
 
 
-class _Watching:
+class _Watching(Shared):
     """What both handlers share: LangChain's runs as calls of a tree, and a monitor behind it."""
 
     def __init__(
@@ -57,6 +57,7 @@ class _Watching:
         super().__init__()
         self.monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
         self._faults = Faults("a retrieval was not recorded")
+        self._labelled = self.monitor.labels.by_query
         self._identity = self.monitor.identity(identity)
         self._query_id_key, self._rerank, self._count = query_id_key, rerank, count_tokens
         self._calls = _calls_of(self.monitor, at_once=rerank is None)
@@ -109,16 +110,20 @@ class _Watching:
             return told  # it was cancelled, and the task goes on
         return around[0]
 
-    def _query_id(self, metadata: Mapping[str, Any] | None) -> str | None:
+    def _query_id(self, metadata: Mapping[str, Any] | None, texts: Iterable[str] = ()) -> str | None:
+        """The id in the metadata, else the first of some texts that has labels."""
         query_id = metadata.get(self._query_id_key) if metadata else None
-        return None if query_id is None else str(query_id)
+        if query_id is None:
+            return next((text for text in texts if text in self._labelled), None) if self._labelled else None
+        return str(query_id)
 
     def _retriever_start(
         self, query: str, run_id: int, parent_run_id: int | None, metadata: Mapping[str, Any] | None
     ) -> None:
         with self._faults:
             parent = self._parent(run_id, parent_run_id, retrievers=2)
-            self._calls.begin(run_id, parent, Kind.RETRIEVE, query=str(query), query_id=self._query_id(metadata))
+            query_id = self._query_id(metadata, (str(query),))
+            self._calls.begin(run_id, parent, Kind.RETRIEVE, query=str(query), query_id=query_id)
             self._watch_task(run_id)
             _RETRIEVER.set((run_id, parent_run_id))
 
@@ -129,6 +134,8 @@ class _Watching:
             return
         passages = None
         with self._faults:
+            if documents and isinstance(documents[0], tuple):
+                documents = list(map(document_of, documents))
             passages = self._passages(documents) if self._wants_ids(run_id) else self._lengths(documents)
         with self._faults:
             self._calls.end(run_id, passages)
@@ -143,7 +150,7 @@ class _Watching:
     ) -> None:
         with self._faults:
             query, parent = _query_of_tool(text, inputs), self._parent(run_id, parent_run_id)
-            self._calls.begin(run_id, parent, Kind.TOOL, query=query, query_id=self._query_id(metadata))
+            self._calls.begin(run_id, parent, Kind.TOOL, query=query, query_id=self._query_id(metadata, (query,)))
 
     def _tool_end(self, output: Any, run_id: int) -> None:
         passages = None
@@ -158,7 +165,9 @@ class _Watching:
         with self._faults:
             parent = self._parent(run_id, parent_run_id)
             if self._rerank is None or name != self._rerank:
-                self._calls.begin(run_id, parent, Kind.OTHER)
+                # What the user asked is in the inputs of the outermost chain or graph.
+                asked = None if parent is not None else self._query_id(None, questions_in(inputs))
+                self._calls.begin(run_id, parent, Kind.OTHER, query_id=asked)
                 return
             self._has_reranked = True
             lists = document_lists(inputs)
@@ -275,7 +284,7 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
     query_id_key : str
         The key of `config["metadata"]` that has the id of the query in the labels, or its text. LangChain passes it on
         to the retrievers inside chains, graphs and agents' tools. Without it, the labels know a query by the text that
-        the retriever was asked, which an agent often rewrites.
+        the retriever was asked, or, if an agent has rewritten that, by what the outermost chain or graph was asked.
     rerank : str, optional
         The name of a step that selects documents outside of any retriever: a node of a graph, or the run name in
         `RunnableLambda(rerank).with_config(run_name="rerank")`. It takes and gives a list of documents, or a state (a

@@ -17,7 +17,7 @@ from pydantic import PrivateAttr
 from rag_selectivity import Bootstrap, InputError, Qrels, Report, SelectivityWarning, evaluate, parse_measure
 from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under
 from rag_selectivity.errors import examples
-from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, passages_of_index
+from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, given_size, passages_of_index
 from rag_selectivity.measures import default_measures, default_query_measures, given_depths
 from rag_selectivity.single import ChosenIdentity, Labels, PassageCounts, choose_identity
 from rag_selectivity_llama_index.metrics import SelectivityMetric
@@ -61,7 +61,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     node_postprocessors : list, optional
         Rerankers and filters, one after another.
     labels : qrels, label store, {query: {passage: grade}}, or a dataset with `.relevant_docs`, optional
-    corpus_size : int, optional
+    corpus_size : int, index, vector store or retriever, optional
         N, the number of nodes that could have been retrieved. Default: the number of nodes that the index behind the
         retriever can return, after its filters. Give N if the store cannot tell what a filter leaves.
     passages_of : {id: number of nodes}, optional
@@ -82,7 +82,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     _given: Any = PrivateAttr()
     _labels: Labels = PrivateAttr()
     _grading: dict[str, Any] = PrivateAttr()
-    _corpus_size: int | None = PrivateAttr()
+    _corpus_size: Any = PrivateAttr()
     _passages_of: Any = PrivateAttr()
     _identity: str = PrivateAttr()
     _taken: str | None = PrivateAttr(default=None)
@@ -96,7 +96,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         *,
         node_postprocessors: Sequence[Any] | None = None,
         labels: Any = None,
-        corpus_size: int | None = None,
+        corpus_size: Any = None,
         passages_of: Mapping[str, int] | None = None,
         identity: str = AUTO,
         measures: Sequence[str] | None = None,
@@ -111,7 +111,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         with suppress(TypeError):
             depths = list(depths)
         given_depths(depths, ())
-        grading = {"grade_map": grade_map, "scale": scale}
+        grading = {"grade_map": grade_map, "scale": scale, "measures": measures}
         own_labels = Labels.of(labels, **grading, controls=True)
         super().__init__(
             metrics=list(metrics or []),
@@ -288,7 +288,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     def _size(self) -> int | None:
         """N as given, or what the index can return."""
         if self._corpus_size is not None:
-            return self._corpus_size
+            return given_size(self._corpus_size)
         return corpus_size_of_index(self.retriever) or None
 
     def _corpus(self, size: int | None, identity: str) -> _Corpus:

@@ -13,11 +13,11 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from pydantic import PrivateAttr
 
 from rag_selectivity import Monitor, Report
-from rag_selectivity.live.calls import approximate_tokens
+from rag_selectivity.live.calls import Shared, approximate_tokens
 from rag_selectivity_llama_index.spans import Spans
 
 
-class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
+class LiveSelectivity(Shared, BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
     """Watches every retrieval of the application and what its postprocessors left of it.
 
     The nodes of the outermost retriever and of the retrievers inside it are the pool; the result of the last
@@ -99,10 +99,11 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         return self
 
     def detach(self) -> None:
-        """Stop watching; what is under way is recorded as it stands."""
+        """Stop watching; what is under way is recorded as it stands, and the trace has every retrieval."""
         dispatcher = get_dispatcher()
         dispatcher.span_handlers = [handler for handler in dispatcher.span_handlers if handler is not self]
         self._spans.calls.finish()
+        self._monitor.flush()
 
     def __enter__(self) -> Self:
         return self.attach()

@@ -21,7 +21,7 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
     measure : str or Measure
     labels : qrels, label store, {query: {passage: grade}}, or a dataset with `.relevant_docs`, optional
         Queries by their text. Where there are none, `expected_ids` are the relevant passages.
-    corpus_size : int, optional
+    corpus_size : int, index, vector store or retriever, optional
         N, for the chance-corrected measures.
     passages_of : {document: number of its nodes}, optional
         As in `rag_selectivity.evaluate`, if labels name documents and nodes are their chunks.
@@ -38,7 +38,7 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         measure: str | Measure,
         labels: Any = None,
         *,
-        corpus_size: int | None = None,
+        corpus_size: Any = None,
         passages_of: Any = None,
         scale: str | None = None,
         grade_map: Any = None,
@@ -72,7 +72,7 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
 _configured: dict[str, Any] = {}
 
 
-def configure(labels: Any = None, *, k: int = 10, corpus_size: int | None = None, **options: Any) -> None:
+def configure(labels: Any = None, *, k: int = 10, corpus_size: Any = None, **options: Any) -> None:
     """Say what metrics that LlamaIndex makes from names alone rest on; see `register`."""
     _configured.clear()
     _configured.update(labels=labels, k=k, corpus_size=corpus_size, **options)

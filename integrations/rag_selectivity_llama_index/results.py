@@ -10,6 +10,7 @@ from llama_index.core.evaluation.retrieval.base import RetrievalEvalResult
 
 from rag_selectivity import Bootstrap, InputError, Report, evaluate
 from rag_selectivity.calibrated import labels_to_calibrate, people_under
+from rag_selectivity.io.indexes import given_size
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import Labels, Steps, numbered_queries
 from rag_selectivity.single import defined_mean as mean_of_defined
@@ -22,7 +23,7 @@ def report_from_results(
     results: Sequence[RetrievalEvalResult],
     labels: Any = None,
     *,
-    corpus_size: int | None = None,
+    corpus_size: Any = None,
     measures: Sequence[str] | None = None,
     depths: Sequence[int] | None = None,
     scale: str | None = None,
@@ -39,7 +40,8 @@ def report_from_results(
     """
     if human is not None:
         labels, _ = labels_to_calibrate(labels)
-    given = Labels.of(labels, grade_map=grade_map, scale=scale, controls=True)
+    corpus_size = given_size(corpus_size)
+    given = Labels.of(labels, grade_map=grade_map, scale=scale, controls=True, measures=measures)
     by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
     grades = {
         key: of_query

@@ -14,7 +14,7 @@ from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from pydantic import PrivateAttr
 
-from rag_selectivity.live.calls import Faults, approximate_tokens
+from rag_selectivity.live.calls import Faults, Shared, approximate_tokens
 from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor, ToolReport
 
 #: Runs and steps that never end must not fill the memory.
@@ -39,7 +39,7 @@ class _Step:
     shown: Sequence[Any] | None = None
 
 
-class LiveToolSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
+class LiveToolSelectivity(Shared, BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
     """Watches the tools of every agent (`FunctionAgent`, `ReActAgent`, `AgentWorkflow`) of the application.
 
     Recorded are the tools that a model was given, those that it called with their arguments, and the runs of tools with

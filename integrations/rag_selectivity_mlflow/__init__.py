@@ -42,7 +42,7 @@ def selectivity_scorer(*measures: str, retrieved: str = "documents", relevant: s
         of means; `log_bor` makes it of them.
     retrieved : str
         The key of the outputs that holds ids or documents, in rank order. Without it, the trace counts: the documents
-        of its last RERANKER span, or of its outermost RETRIEVER spans.
+        of its last RERANKER span, or of its outermost RETRIEVER spans; none if the application failed before that.
     relevant : str
         The key of the expectations that holds {id: grade} or a list of relevant ids, for queries that the labels do not
         know. A row's query is the first of its input values that the labels know. Grades that are all 1 need a `scale`,
@@ -140,4 +140,6 @@ def _traced(trace: Any) -> list[Any] | None:
     spans = {span.span_id: span for span in rerankers[-1:] or trace.search_spans(span_type="RETRIEVER")}
     parents = {span.span_id: span.parent_id for span in trace.data.spans}
     lists = [spans[key].outputs for key in outermost(spans, parents) if isinstance(spans[key].outputs, list)]
-    return [passage for each in lists for passage in each] if lists else None
+    # An application that failed before it had documents has retrieved nothing.
+    failed = any(span.status.status_code == "ERROR" for span in trace.data.spans)
+    return [passage for each in lists for passage in each] if lists or failed else None

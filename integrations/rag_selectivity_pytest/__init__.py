@@ -90,11 +90,12 @@ class Retrievals:
         InputError
             If they are no list, such as the text of one id.
         """
-        if isinstance(passages, (str, bytes, Mapping)) or not isinstance(passages, Iterable):
-            from rag_selectivity import InputError
+        from rag_selectivity import InputError
+        from rag_selectivity.single import text_or_number
 
+        if isinstance(passages, (str, bytes, Mapping)) or not isinstance(passages, Iterable):
             raise InputError(f"record({query!r}, …) takes a list of ids in rank order, got {passages!r}")
-        self.recorded.append((query, [str(passage) for passage in passages]))
+        self.recorded.append((query, [text_or_number(passage, f"record({query!r}, …)") for passage in passages]))
 
     def report(self, labels: Any, *, grade_map: Any = None, scale: str | None = None, **options: Any) -> Report:
         """The report on the recorded retrievals; a query that was recorded twice counts twice.

@@ -14,7 +14,16 @@ from rag_selectivity.single import Labels, Steps
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.dropped import as_asked, notes_on_dropped
 from rag_selectivity_ragas.identity import AUTO, identified
-from rag_selectivity_ragas.samples import Row, grades_of, levels_of, passage_key, rows_of, scale_of
+from rag_selectivity_ragas.samples import (
+    Row,
+    grades_of,
+    items_of,
+    levels_of,
+    passage_key,
+    pool_of,
+    rows_of,
+    scale_of,
+)
 
 
 def selectivity(
@@ -41,9 +50,9 @@ def selectivity(
 
     Parameters
     ----------
-    dataset : EvaluationDataset, EvaluationResult, Dataset, Experiment, HF Dataset, or list of samples or dicts
-        An experiment's rows need the question and what was retrieved. Passages go by `retrieved_context_ids`, in rows
-        without them by a hash of their texts.
+    dataset : EvaluationDataset, EvaluationResult, Dataset, Experiment, HF Dataset, DataFrame, or list
+        Of samples or dicts, also with the columns of Ragas 0.1. An experiment's rows need the question and what was
+        retrieved. Passages go by `retrieved_context_ids`, in rows without them by a hash of their texts.
     labels : qrels, label store or {query: {passage: grade}}, optional
         Queries by `id_column` or question. Without labels a row's own grades serve (a `utility_grades` column,
         or `rubrics["utility_grades"]` as JSON), else `reference_context_ids` / `reference_contexts`, which are
@@ -92,10 +101,10 @@ def selectivity(
         labels, judges = labels_to_calibrate(labels, judges)
     given = None
     if labels is not None:
-        given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges, controls=True)
+        given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges, controls=True, measures=measures)
     known = identified(rows, given, identity)
     rows, dropped = as_asked(known.rows, asked, id_column)
-    scale = scale or scale_of(rows, given)
+    scale = scale or scale_of(rows, given, measures or ())
     grades = {row.key: of_row for row in (*rows, *dropped) if (of_row := grades_of(row, given, scale)) is not None}
     labelled = [row for row in (*rows, *dropped) if row.key in grades]
     if not grades and given is not None and given.by_query:
@@ -203,7 +212,7 @@ def _pool(rows: Sequence[Row], pool: Any) -> Run | dict[str, Run] | None:
 
 def _one_pool(rows: Sequence[Row], pool: Any) -> Run:
     if isinstance(pool, str):
-        lists = {row.key: row.fields.get(pool) for row in rows}
+        lists = {row.key: items_of(row.fields.get(pool), pool, f"sample {row.number}") for row in rows}
         absent = [row.number for row in rows if lists[row.key] is None]
         if absent:
             raise InputError(f"sample {absent[0]} has no column {pool!r}, which should hold the pool")
@@ -211,5 +220,5 @@ def _one_pool(rows: Sequence[Row], pool: Any) -> Run:
         given = Run.of(pool).to_dict()
         lists = {row.key: given.get(row.query, given.get(row.user_input, [])) for row in rows}
     return Run.from_dict(
-        {row.key: [passage_key(str(passage), row.by_text) for passage in lists[row.key] or ()] for row in rows}
+        {row.key: pool_of(row, lists[row.key] or (), pool if isinstance(pool, str) else "pool") for row in rows}
     )

@@ -9,7 +9,7 @@ from typing import Any
 from rag_selectivity import InputError, Qrels
 from rag_selectivity.grading.single import label_lists, run_blocking
 from rag_selectivity_ragas.judge import judge_from
-from rag_selectivity_ragas.samples import passage_key, rows_of
+from rag_selectivity_ragas.samples import pool_of, rows_of
 
 
 def grade_dataset(dataset: Any, llm: Any, store: str | Path, **options: Any) -> Qrels:
@@ -77,7 +77,7 @@ async def agrade_dataset(
         below = (pool or {}).get(row.query, {})
         candidates: dict[str, str | None] = dict(zip(row.passages, row.texts, strict=True))
         for passage in below:
-            known = passage_key(str(passage), row.by_text)
+            (known,) = pool_of(row, [passage], "pool")
             # In place of an id, a row without ids has a text.
             text = below[passage] if isinstance(below, Mapping) else passage if known != passage else None
             candidates.setdefault(known, text)

@@ -57,7 +57,7 @@ class RowFigures:
         grade_map: Any = None,
         identity: str = AUTO,
     ) -> None:
-        given = None if labels is None else Labels.of(labels, grade_map=grade_map, scale=scale)
+        given = None if labels is None else Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
         if measures is None:
             known = (scale or "trec") if given is None else given.scale
             measures = default_query_measures(known, sized=corpus_size is not None or passages_of is not None)

@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from rag_selectivity import InputError, Measure
-from rag_selectivity.single import Labels, as_text_id, numbered_queries, text_id, whole_count, whole_grade
+from rag_selectivity.single import (
+    Labels,
+    as_text_id,
+    is_missing,
+    numbered_queries,
+    text_id,
+    text_or_number,
+    whole_count,
+    whole_grade,
+)
 
 #: What `utility_grades` hold.
 UTILITY_GRADES = (1, 2, 3, 4, 5)
@@ -18,8 +27,24 @@ UTILITY_GRADES = (1, 2, 3, 4, 5)
 IDS = "retrieved_context_ids"
 #: The identity of rows without ids: the hash of each text.
 TEXT = "text"
+_FORMER_NAMES = {
+    "question": "user_input",
+    "contexts": "retrieved_contexts",
+    "answer": "response",
+    "ground_truth": "reference",
+    "ground_truths": "reference",
+}
+_ONLY_TEXTS = frozenset([str])
 _NO_IDS_OF_PASSAGES = frozenset(
-    ["user_input", IDS, "retrieved_contexts", "reference_context_ids", "reference_contexts", "multi_responses"]
+    [
+        "user_input",
+        IDS,
+        "retrieved_contexts",
+        "reference_context_ids",
+        "reference_contexts",
+        "multi_responses",
+        "contexts",
+    ]
 )
 
 
@@ -63,9 +88,9 @@ class Row:
         where = f"sample {self.number}"
         if self.by_text:
             texts = _list(self.fields, "reference_contexts", where)
-            return None if texts is None else tuple([text_id(str(text)) for text in texts])
+            return None if texts is None else tuple(map(text_id, texts))
         ids = _list(self.fields, "reference_context_ids", where)
-        return None if ids is None else tuple([str(value) for value in ids])
+        return None if ids is None else tuple(ids)
 
     def columns(self) -> dict[str, list[str]]:
         """The columns besides ids and texts that hold a text for each passage, such as the ids of documents."""
@@ -110,7 +135,7 @@ def has_columns(fields: Mapping[str, Any]) -> bool:
 
 
 def rows_of(dataset: Any, *, id_column: str | None = None) -> list[Row]:
-    """Rows of an EvaluationDataset, EvaluationResult, Dataset, Experiment, HF Dataset, or list of samples or dicts.
+    """Rows of what `selectivity` takes as a dataset.
 
     Raises
     ------
@@ -125,6 +150,8 @@ def rows_of(dataset: Any, *, id_column: str | None = None) -> list[Row]:
 
 
 def _samples(dataset: Any) -> Iterable[Any]:
+    if hasattr(dataset, "columns") and callable(getattr(dataset, "to_dict", None)):
+        return _rows_of_frame(dataset)
     inner = getattr(dataset, "dataset", dataset)  # an EvaluationResult holds its dataset
     samples = getattr(inner, "samples", inner)
     if (
@@ -137,6 +164,12 @@ def _samples(dataset: Any) -> Iterable[Any]:
             f"EvaluationDataset.from_jsonl(path), or give a list of dicts"
         )
     return samples
+
+
+def _rows_of_frame(frame: Any) -> list[dict[str, Any]]:
+    """The rows of a DataFrame of pandas or Polars; a missing cell is None."""
+    rows = frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
+    return [{name: None if is_missing(value) else value for name, value in row.items()} for row in rows]
 
 
 def row_of(sample: Any) -> Row:
@@ -153,14 +186,14 @@ def asked_rows(dataset: Any, *, id_column: str | None = None) -> list[Row]:
 def _row(sample: Any, number: int, id_column: str | None) -> Row:
     fields = _fields(sample)
     where = f"sample {number}"
-    question = fields.get("user_input")
+    question = _question(fields.get("user_input"))
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"{where}: user_input (the question) is missing")
     query = question
     if id_column is not None:
         if fields.get(id_column) in (None, ""):
             raise InputError(f"{where} ({question!r}) has no {id_column}, the column of ids that was asked for")
-        query = str(fields[id_column])
+        query = text_or_number(fields[id_column], f"{where}: {id_column}")
     ids, texts = _retrieved(fields, where, question)
     extras = _extras(fields)
     size = extras.get("corpus_size")
@@ -184,13 +217,18 @@ def _retrieved(
     fields: Mapping[str, Any], where: str, question: str
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     """The ids and the texts of what was retrieved; None for ids that are not there, or not for each text."""
-    ids, texts = _list(fields, IDS, where), _list(fields, "retrieved_contexts", where)
+    if "reference_tool_calls" in fields and IDS not in fields and "retrieved_contexts" not in fields:
+        raise InputError(
+            f"{where} ({question!r}) is a MultiTurnSample, which has no place for what was retrieved: give a "
+            f"SingleTurnSample, or a dict with retrieved_contexts, for each retrieval of the conversation"
+        )
+    ids, texts = _list(fields, IDS, where, optional=True), _list(fields, "retrieved_contexts", where)
     if ids is None and texts is None:
         raise InputError(
             f"{where} ({question!r}) has neither retrieved_context_ids nor retrieved_contexts: give each sample one of "
             f"the columns, or an empty list if nothing was retrieved"
         )
-    if ids is not None and any(each is None or (isinstance(each, str) and not each) for each in ids):
+    if ids is not None and "" in ids:
         if texts is None:
             raise InputError(
                 f"{where} ({question!r}): retrieved_context_ids has an empty id: give each passage its id, or "
@@ -203,15 +241,21 @@ def _retrieved(
         raise InputError(
             f"{where} ({question!r}) has {len(ids)} retrieved_context_ids and {len(texts)} retrieved_contexts"
         )
-    return (
-        None if ids is None else tuple([str(value) for value in ids]),
-        None if texts is None else tuple([str(text) for text in texts]),
-    )
+    return None if ids is None else tuple(ids), None if texts is None else tuple(texts)
+
+
+def _question(asked: Any) -> Any:
+    """The last question of a person in a conversation; anything but a list of messages as it is."""
+    if not isinstance(asked, (list, tuple)):
+        return asked
+    fields = [each if isinstance(each, Mapping) else getattr(each, "__dict__", {}) for each in asked]
+    by_people = [each for each in fields if each.get("type", each.get("role")) in ("human", "user")]
+    return by_people[-1].get("content") if by_people else None
 
 
 def _fields(sample: Any) -> Mapping[str, Any]:
     if isinstance(sample, Mapping):
-        return sample
+        return sample if _FORMER_NAMES.keys().isdisjoint(sample) else _renamed(sample)
     if hasattr(sample, "model_dump"):
         # What `model_dump` gives, without its copies.
         extra = getattr(sample, "model_extra", None)
@@ -219,8 +263,27 @@ def _fields(sample: Any) -> Mapping[str, Any]:
     raise InputError(f"a sample is a dict or one of Ragas' samples, got {type(sample).__name__}")
 
 
-def _list(fields: Mapping[str, Any], name: str, where: str) -> list[Any] | None:
-    value = fields.get(name)
+def _renamed(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of Ragas 0.1 by their names of today, where those are absent."""
+    renamed = dict(fields)
+    for former, name in _FORMER_NAMES.items():
+        if former in fields and renamed.get(name) is None:
+            value = fields[former]
+            several = former == "ground_truths" and isinstance(value, (list, tuple))
+            renamed[name] = next(iter(value), None) if several else value
+    return renamed
+
+
+def _list(fields: Mapping[str, Any], name: str, where: str, *, optional: bool = False) -> list[str] | None:
+    """The texts and whole numbers of a column; if they are optional, an empty text for None."""
+    given = items_of(fields.get(name), name, where)
+    if given is None or _ONLY_TEXTS.issuperset(map(type, given)):
+        return given
+    return ["" if each is None and optional else text_or_number(each, f"{where}: {name}") for each in given]
+
+
+def items_of(value: Any, name: str, where: str) -> list[Any] | None:
+    """What a column holds as a list; None for a column that is not there."""
     if value is None:
         return None
     if type(value) is list:
@@ -240,7 +303,7 @@ def _list(fields: Mapping[str, Any], name: str, where: str) -> list[Any] | None:
     items = value.tolist() if hasattr(value, "tolist") else None
     if not isinstance(items, list):
         raise InputError(f"{where}: {name} must be a list, got {value!r}")
-    return list(value)
+    return items
 
 
 def _extras(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,7 +335,9 @@ def _own_grades(value: Any, where: str) -> dict[str, int] | None:
     if not isinstance(value, Mapping):
         raise InputError(f"{where}: utility_grades must be {{passage: grade}}, got {value!r}")
     return {
-        str(passage): whole_grade(grade, f"{where}: utility_grades of {passage!r}")
+        text_or_number(passage, f"{where}: utility_grades"): whole_grade(
+            grade, f"{where}: utility_grades of {passage!r}"
+        )
         for passage, grade in value.items()
         if grade is not None
     }
@@ -281,6 +346,12 @@ def _own_grades(value: Any, where: str) -> dict[str, int] | None:
 def passage_key(passage: str, by_text: bool) -> str:
     """A label's passage in the identity of a row: as it is, or as the hash of its text."""
     return as_text_id(passage) if by_text else passage
+
+
+def pool_of(row: Row, passages: Iterable[Any], name: str) -> list[str]:
+    """The candidates of a row in its identity."""
+    where = f"sample {row.number}: {name}"
+    return [passage_key(text_or_number(passage, where), row.by_text) for passage in passages]
 
 
 def grades_of(row: Row, labels: Labels | None, scale: str) -> dict[str, int] | None:
@@ -295,13 +366,11 @@ def grades_of(row: Row, labels: Labels | None, scale: str) -> dict[str, int] | N
     return {as_text_id(passage): grade for passage, grade in grades.items()}
 
 
-def scale_of(rows: Iterable[Row], labels: Labels | None, measure: Measure | None = None) -> str:
+def scale_of(rows: Iterable[Row], labels: Labels | None, measures: Sequence[str | Measure] = ()) -> str:
     """`utility` where rows bring utility grades or a measure needs them, or the labels are 1–5; else `trec`."""
     if any(row.own_grades is not None for row in rows):
         return "utility"
-    if labels is not None:
-        return labels.scale
-    return (measure.required_scale if measure is not None else None) or "trec"
+    return (Labels.of(None, measures=measures) if labels is None else labels).scale
 
 
 def levels_of(rows: Iterable[Row], labels: Labels | None) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from rag_selectivity.errors import SelectivityError, SelectivityWarning, example
 from rag_selectivity.single import Labels, QueryFigure, QueryLists, evaluate_queries, plain_figures
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.identity import AUTO, identified_row
-from rag_selectivity_ragas.samples import IDS, Row, grades_of, has_columns, levels_of, passage_key, row_of, scale_of
+from rag_selectivity_ragas.samples import IDS, Row, grades_of, has_columns, levels_of, pool_of, row_of, scale_of
 
 Figures = tuple[QueryFigure, ...]
 _ONLY_STR = frozenset([str])
@@ -50,7 +50,9 @@ class RowScorer:
         identity: str = AUTO,
     ) -> None:
         self.measures = tuple(measures)
-        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale) if labels is not None else None
+        self.labels = None
+        if labels is not None:
+            self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=self.measures)
         if self.labels is not None:
             for measure in self.measures:
                 self.labels.require_for(measure)
@@ -141,13 +143,13 @@ class RowScorer:
     def _prepared(self, sample: Any) -> _Prepared:
         row = row_of(sample)
         row = identified_row(row, self.labels) if self._identity == AUTO else row.by(self._identity)
-        scale = self._scale or scale_of((row,), self.labels, self.measures[0])
+        scale = self._scale or scale_of((row,), self.labels, self.measures)
         grades = grades_of(row, self.labels, scale)
         if grades is None:
             return _Prepared(None, scale, ())
         pool = None
         if self._pool is not None:
-            pool = [passage_key(str(passage), row.by_text) for passage in self._pool.get(row.query, ())]
+            pool = pool_of(row, self._pool.get(row.query, ()), "pool")
         levels = levels_of((row,), self.labels) or tuple(sorted({*grades.values()}))
         return _Prepared(QueryLists(grades, row.passages, pool, self._size(row), checked=True), scale, levels)
 

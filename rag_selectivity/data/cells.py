@@ -87,6 +87,26 @@ def checked_id(text: str, where: str, what: str) -> str:
     return text
 
 
+def text_or_number(value: Any, where: str) -> str:
+    """An id or a text that a framework holds, as a text; a whole number may come as a float.
+
+    >>> text_or_number("d1", "here"), text_or_number(7, "here"), text_or_number(7.0, "here")
+    ('d1', '7', '7')
+
+    Raises
+    ------
+    InputError
+        For anything else, beginning with `where`.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, (float, np.floating)) and math.isfinite(value) and value == int(value):
+        return str(int(value))
+    raise InputError(f"{where} holds {shown(value)}: give a text or a whole number")
+
+
 def query_text(query: Any, where: str) -> str:
     """A query id as a non-empty string."""
     if isinstance(query, (int, np.integer)) and not isinstance(query, bool):

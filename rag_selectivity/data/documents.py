@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from rag_selectivity.data.cells import shown
+from rag_selectivity.data.cells import shown, text_or_number
 from rag_selectivity.data.identity import candidates, choose_identity, passage_identity
 from rag_selectivity.data.ids import TEXT_PREFIX
 from rag_selectivity.errors import InputError, examples
@@ -23,8 +23,8 @@ def document_ids(
     Parameters
     ----------
     passages : sequence
-        A string or whole number is an id, and stays as it is. Everything else is a document: a mapping, or an object
-        with attributes, that has an `id`, a text as `page_content` or `text`, and `metadata`; each may be absent.
+        A text or whole number is an id. A document is a mapping, or an object with attributes, that has an `id`, a text
+        as `page_content`, `content` or `text`, and `metadata`; each may be absent.
     labels : collection of str, optional
         The passages that the labels of this query name. With them and without an `identity`, ids are checked.
     identity : str, optional
@@ -35,8 +35,8 @@ def document_ids(
     Raises
     ------
     InputError
-        If a document has no such id; or if the labels name the documents by another id than the one taken, or have no
-        hash of a text where passages go by theirs.
+        If a passage is neither; if a document has no such id; or if the labels name the documents by another id than
+        the one taken, or have no hash of a text where passages go by theirs.
 
     Examples
     --------
@@ -45,10 +45,12 @@ def document_ids(
     >>> document_ids([{"id": "a uuid", "metadata": {"source": "d1"}}], identity="source")
     ['d1']
     """
-    documents = {place: _parts(each) for place, each in enumerate(passages) if not isinstance(each, (str, int))}
+    documents = {rank: _parts(each) for rank, each in enumerate(passages) if _is_document(each)}
     ids = [
-        passage_identity(identity, name="document", **documents[place]) if place in documents else str(each)
-        for place, each in enumerate(passages)
+        passage_identity(identity, name="document", **documents[rank])
+        if rank in documents
+        else text_or_number(each, f"{place}, passage {rank + 1},")
+        for rank, each in enumerate(passages)
     ]
     if identity is None and labels:
         _check(ids, list(documents.values()), labels, place)
@@ -78,10 +80,14 @@ def _other_identity(documents: Sequence[Mapping[str, Any]], labels: Collection[s
         return None  # no id finds a label: nothing relevant was retrieved
 
 
+def _is_document(passage: Any) -> bool:
+    return isinstance(passage, Mapping) or bool(getattr(passage, "__dict__", None))
+
+
 def _parts(document: Any) -> dict[str, Any]:
     """What `passage_identity` and `candidates` take of a document."""
     fields = document if isinstance(document, Mapping) else getattr(document, "__dict__", {})
-    texts = (fields.get("page_content"), fields.get("text"))
+    texts = (fields.get("page_content"), fields.get("content"), fields.get("text"))
     text = next((each for each in texts if each is not None and str(each)), "")
     metadata = fields.get("metadata")
     if metadata is None or (isinstance(metadata, (str, list, tuple)) and not metadata):

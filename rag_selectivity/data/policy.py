@@ -63,7 +63,7 @@ class Policy:
         grade, taken out of the list (what follows moves up), or refused.
     short_lists : {"requested", "returned"}
         A list shorter than K: the random draw, the divisors and the best set still get K (the budget is
-        the same), or what was really returned.
+        the same), or what was really returned; an empty list is a failure of K slots in both cases.
     """
 
     order: Literal["score", "rank"] = "score"

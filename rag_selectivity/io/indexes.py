@@ -7,8 +7,11 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, ClassVar, TypeVar
 
+from rag_selectivity.data.cells import shown
+from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.identity import passage_identity
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.registry import Registry
@@ -21,6 +24,7 @@ __all__ = [
     "corpus_size_of_index",
     "documents_in_index",
     "filter_not_counted",
+    "given_size",
     "identity_of_stored",
     "index_reader_of",
     "made_by",
@@ -178,6 +182,28 @@ def passages_of_index(index: Any, identity: str, *, filter: Any = None) -> dict[
     except Exception as error:
         _warn_of(error, index, "which passages it can return", "passages_of= if they are chunks of documents")
         return None
+
+
+def given_size(corpus_size: Any) -> int | None:
+    """N as a number, counted if an index was given.
+
+    Raises
+    ------
+    InputError
+        If it is no whole number from 1 on, or something that does not tell how many passages it can return.
+    """
+    if corpus_size is None:
+        return None
+    if isinstance(corpus_size, (str, Real)):
+        number: Any = corpus_size
+        if isinstance(number, (bool, str)) or not number >= 1:
+            raise InputError(f"corpus_size must be a whole number ≥ 1, got {shown(corpus_size)}")
+        return whole_count(corpus_size, "corpus_size")
+    size = corpus_size_of_index(corpus_size)
+    if not size:
+        kind = type(corpus_size).__name__
+        raise InputError(f"corpus_size: {kind} does not tell how many passages it can return; give the number")
+    return size
 
 
 def documents_in_index(index: Any, identity: str) -> PassageCounts | None:

@@ -22,6 +22,9 @@ from rag_selectivity.join.counts import count_column
 from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.facts import JoinFacts
 
+#: The depth of a measure that takes the whole list.
+WHOLE_LIST = 1 << 62
+
 N = TypeVar("N", bound=np.generic)
 
 
@@ -122,6 +125,8 @@ class JudgedRun:
         Of lists of groups: the slots whose group stands above them too, judged or not; their grades mean nothing.
     weights : QueryWeights or None
         How much each query counts in figures over all of them; None where all count alike.
+    empty_slots : int
+        How many slots an empty list has with `short_lists="returned"`, where whole lists are measured.
     """
 
     queries: tuple[str, ...]
@@ -147,6 +152,7 @@ class JudgedRun:
     grouped: JudgedRun | None = None
     copies: Hits | None = None
     weights: QueryWeights | None = None
+    empty_slots: int = 1
 
     @classmethod
     def from_counts(
@@ -410,9 +416,17 @@ class JudgedRun:
         return self.hits.chosen(~self.hits.repeated & ~np.isin(self.hits.judgment, self.pool.judgment))
 
     def slots_at(self, depths: IntArray) -> IntArray:
-        """How many slots count at each depth: K, or with `short_lists="returned"` at most the length of the list."""
+        """How many slots count at each depth: K, or with `short_lists="returned"` at most the length of the list.
+
+        An empty list is a failure of K slots in both cases; as a whole list, of `empty_slots`.
+        """
         requested = np.broadcast_to(depths, (len(self.queries), len(depths)))
-        return np.minimum(requested, self.returned[:, None]) if self.policy.short_lists == "returned" else requested
+        if self.policy.short_lists != "returned":
+            return requested
+        of_empty = np.where(depths == WHOLE_LIST, self.empty_slots, depths)
+        returned = self.returned[:, None]
+        slots: IntArray = np.where(returned == 0, of_empty, np.minimum(requested, returned))
+        return slots
 
     def drawn_at(self, depths: IntArray) -> IntArray:
         """The size of the random draw at each depth: the slots, but at most the corpus size."""

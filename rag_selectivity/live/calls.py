@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from rag_selectivity.live.faults import Faults
+from rag_selectivity.live.faults import Faults, Shared
 from rag_selectivity.live.held import Held, Place, Retrieved
 from rag_selectivity.live.identity import Identity
 from rag_selectivity.live.passages import Passages, union
 from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
 from rag_selectivity.wording import counted
 
-__all__ = ["CallTree", "Faults", "Identity", "Kind", "Passages", "Retrieval", "approximate_tokens"]
+__all__ = ["CallTree", "Faults", "Identity", "Kind", "Passages", "Retrieval", "Shared", "approximate_tokens"]
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000

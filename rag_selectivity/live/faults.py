@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from types import TracebackType
+from typing import Any, Self
 
 from rag_selectivity.io.log import LOG
 
-__all__ = ["Faults"]
+__all__ = ["Faults", "Shared"]
+
+
+class Shared:
+    """What has no copies: it holds the locks, files and figures of a process. A copy of what uses it shares it."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
 
 
 class Faults:

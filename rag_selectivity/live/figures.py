@@ -39,6 +39,9 @@ from rag_selectivity.wording import counted
 #: Reasons name values of the application; these bound what a faulty one can fill.
 _MOST_REASONS, _OTHER_REASONS = 100, "other reasons, which are not named"
 
+#: The slots of an empty list if nothing was shown so far.
+_SLOTS_IF_UNKNOWN = 10
+
 #: Gives the outcome of a measure and the column of its depth; None where the labels lack what the measure needs.
 OutcomeOf = Callable[[Measure], tuple[Outcome, int] | None]
 
@@ -137,6 +140,8 @@ class LiveFigures:
         self._coverage = Coverage()
         self._refused: dict[str, int] = {}
         self._clipped = self._lost_labels = 0
+        #: The measured lists that hold something, and the passages in them.
+        self._lists = self._passages = 0
         self._ids_are_right = ids_are_right
         self.passages_of: PassageCounts | None = None
         self._met = _Met()
@@ -207,6 +212,8 @@ class LiveFigures:
         with_grades: dict[bool, list[Retrieval]] = {False: [], True: []}
         for retrieval in batch:
             with_grades[retrieval.grades is not None].append(retrieval)
+            self._lists += bool(retrieval.shown)
+            self._passages += len(retrieval.shown)
         for part in with_grades.values():
             if part:
                 self._add_part(part, when_measured)
@@ -267,6 +274,10 @@ class LiveFigures:
             return None
         return outcomes[place], self._plan[place][1].tolist().index(at)
 
+    def _empty_slots(self) -> int:
+        """The slots of an empty list where no depth is given: as many as the other lists have on average."""
+        return round(self._passages / self._lists) if self._lists else _SLOTS_IF_UNKNOWN
+
     def _judged(self, part: list[Retrieval]) -> JudgedRun:
         by_name = {str(i): retrieval for i, retrieval in enumerate(part)}
         if part[0].grades is not None:
@@ -278,7 +289,7 @@ class LiveFigures:
         if sizes is not None and (self.passages_of is not None or any(size is not None for size in own.values())):
             sizes = {name: self._corpus_size if size is None else size for name, size in own.items()}
         pools = {name: each.pool for name, each in by_name.items() if each.pool is not None}
-        return join(
+        judged = join(
             qrels,
             Run.from_dict({name: each.shown for name, each in by_name.items()}),
             pool=Run.from_dict(pools) if pools else None,
@@ -291,6 +302,7 @@ class LiveFigures:
             # Whether any ids match can be said only of all retrievals: see `_notes`.
             part_of_whole=True,
         )
+        return replace(judged, empty_slots=self._empty_slots())
 
     def _draw(self, part: list[Retrieval], outcomes: list[Outcome]) -> None:
         """Update the random sample, in which each retrieval has the same chance to be (Vitter's algorithm R)."""
@@ -328,6 +340,13 @@ class LiveFigures:
             raise InputError(f"no retrieval could be measured so far: {next(iter(self._refused))}")
         if self._moments is None and not traffic.retrievals:
             raise InputError("no retrieval was recorded so far: if there were some, the log names what went wrong")
+        if self._moments is None and not self._labels.by_query:
+            raise InputError(
+                f"there are no labels, and figures need some: give labels=…, or let a judge grade a trace "
+                f"(Monitor(trace=…, trace_texts=True), then rag-selectivity grade --trace). What needs none is in "
+                f"`traffic`: {counted(traffic.retrievals, 'retrieval')}, {traffic.failed:,} failed, {traffic.empty:,} "
+                f"empty"
+            )
         if self._moments is None:
             raise InputError(
                 f"none of the {traffic.retrievals} retrievals so far had labels: are the labels' queries the "

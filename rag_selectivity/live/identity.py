@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -73,11 +74,12 @@ class CandidateId(str):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A retrieval, whether its query has labels, and when it happened."""
+    """A retrieval, whether its query has labels, and when and in which process it happened."""
 
     retrieval: Retrieval
     labelled: bool
     time: float = field(default_factory=time.time)
+    process: int = field(default_factory=os.getpid)
 
     @property
     def passages(self) -> list[Mapping[str, str]]:

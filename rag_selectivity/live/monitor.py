@@ -5,9 +5,11 @@ The monitor knows no framework: an adapter records each retrieval. Memory does n
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -18,10 +20,11 @@ from typing import Any, Protocol
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.indexes import given_size
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.arms import Arms
-from rag_selectivity.live.corpus import size_of
+from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.identity import FixedIdentity, Identity, IdentityChoice, Waiting
 from rag_selectivity.live.measuring import Measuring, warn
@@ -50,7 +53,7 @@ class Grader(Protocol):
     def drain(self) -> None: ...
 
 
-class Monitor:
+class Monitor(Shared):
     """Measures retrieval while it happens, in memory that does not grow.
 
     Parameters
@@ -142,7 +145,7 @@ class Monitor:
     ) -> None:
         counts = None if passages_of is None else PassageCounts.of(passages_of)
         self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
-        corpus_size = size_with_counts(size_of(corpus_size), counts)
+        corpus_size = size_with_counts(given_size(corpus_size), counts)
         if isinstance(sample_size, bool) or not isinstance(sample_size, int) or sample_size < 0:
             raise InputError(f"sample_size must be a whole number ≥ 0, got {sample_size!r}")
         if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)) or not 0 < sample_rate <= 1:
@@ -150,7 +153,8 @@ class Monitor:
         if ids not in (None, "exact"):
             raise InputError(f"ids must be 'exact' or None, got {ids!r}")
         # A judge grades from 1 to 5, and labels on another scale would not go together with its grades.
-        self.labels = Labels.of(labels, grade_map=grade_map, scale="utility" if grader and scale is None else scale)
+        scale = "utility" if grader and scale is None else scale
+        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
         self.corpus_size = corpus_size
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
@@ -226,7 +230,10 @@ class Monitor:
             return FixedIdentity(None)
         with self._lock:
             if self._choice is None:
-                self._choice = IdentityChoice(self._labels_of, keep_unlabelled=self._hands_on)
+                self._choice = IdentityChoice(_labels_by(self._figures, self.labels), keep_unlabelled=self._hands_on)
+                if self._trace is not None:
+                    # Also at the exit of the interpreter.
+                    weakref.finalize(self, _write_waiting, self._choice, self._trace)
             return self._choice
 
     def record(self, retrieval: Retrieval) -> None:
@@ -386,10 +393,6 @@ class Monitor:
     def _has_given_up(self) -> bool:
         return self._choice is not None and self._choice.failure is not None
 
-    def _labels_of(self, retrieval: Retrieval) -> Collection[str]:
-        name = self._figures.query_in_labels(retrieval)
-        return () if name is None else self.labels.by_query[name]
-
     def _decide(self) -> InputError | None:
         """Choose the id of the passages now, if that is still to be done; why it cannot be done."""
         if self._choice is None:
@@ -484,3 +487,22 @@ class Monitor:
         self.flush()
         with self._measuring.paused():
             return self._figures.sample
+
+
+def _labels_by(figures: LiveFigures, labels: Labels) -> Callable[[Retrieval], Collection[str]]:
+    """A function that gives the labels of a retrieval's query, and does not hold the monitor."""
+
+    def labels_of(retrieval: Retrieval) -> Collection[str]:
+        name = figures.query_in_labels(retrieval)
+        return () if name is None else labels.by_query[name]
+
+    return labels_of
+
+
+def _write_waiting(choice: IdentityChoice, trace: TraceWriter) -> None:
+    """Write what waits for the choice of an id, of a monitor that nobody closed."""
+    ready, undecided = choice.decide()
+    for seen in (*ready, *choice.release(undecided)):
+        # What a parent process waits with is its own to write.
+        if seen.process == os.getpid():
+            trace.write(seen.retrieval, seen.time)

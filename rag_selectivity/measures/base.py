@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rag_selectivity.data.registry import Registry
 from rag_selectivity.data.token_budget import TokenBudget, are_budgets
 from rag_selectivity.errors import InputError
+from rag_selectivity.join.judged_run import WHOLE_LIST as WHOLE_LIST
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.by_cutoff import by_cutoff
 from rag_selectivity.measures.refusal import Refusal, joint_refusal
@@ -339,10 +340,6 @@ def distinct_parameter() -> Any:
 def rel_parameter() -> Any:
     """Declare `rel`, whose default follows the scale of the qrels."""
     return parameter(None, Whole(0), "lowest grade that counts as relevant (default 1 on trec, 4 on utility)")
-
-
-#: The depth of a measure that takes the whole list.
-WHOLE_LIST = 1 << 62
 
 
 M = TypeVar("M", bound="Measure")

@@ -77,7 +77,7 @@ class P(Measure):
 
     Formula: n_p / K
     Range: 0–1; higher is better.
-    NaN: never; with `short_lists="returned"` for an empty list.
+    NaN: never.
     Edge cases: An empty slot and an unjudged passage count as misses. `short_lists="returned"` divides by the number of
     returned passages, at most K.
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.token_budget import TokenBudget, budgets_among, is_budget
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
@@ -122,6 +123,19 @@ def wanted_measures(
                 f"{measure}: evaluate, compare and report measure at budgets of tokens, in memory; here give a depth K"
             )
     return with_companions(parsed)
+
+
+def scale_for(qrels: Qrels | None, scale: Any, measures: Any) -> Any:
+    """The scale of the labels: for expected ids without grades `utility` if a measure needs it, else what was given."""
+    if scale is not None or (qrels is not None and (qrels.scale is not None or not _has_no_grades(qrels))):
+        return scale
+    asked = [measures] if isinstance(measures, (str, Measure)) else measures if isinstance(measures, Sequence) else ()
+    needs = any(each != DEFAULT_MEASURES and parse_measure(each).required_scale == "utility" for each in asked)
+    return "utility" if needs else None
+
+
+def _has_no_grades(qrels: Qrels) -> bool:
+    return qrels.expected is not None and bool(qrels.expected.all())
 
 
 def with_companions(measures: Iterable[Measure]) -> list[Measure]:

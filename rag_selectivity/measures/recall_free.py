@@ -35,7 +35,7 @@ class T(Measure):
 
     Formula: ((1−α)·n_p − α·n_n)/K; with form=code (1−α)·n_p − α·n_n/(n_p+n_n)
     Range: −α to 1−α (`form=code`: −α to (1−α)·K); higher is better.
-    NaN: never; with `short_lists="returned"` for an empty list.
+    NaN: never.
     Edge cases: Unjudged passages count as others. 0 for an empty list.
     Source: arXiv 2512.20854.
     """

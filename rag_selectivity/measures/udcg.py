@@ -84,7 +84,7 @@ class UDCGGrades(Measure):
 
     Formula: 1 / (1 + e^−x), x = (n_p − weight·n_n)/K
     Range: 0–1, without its ends; higher is better.
-    NaN: never; with `short_lists="returned"` for an empty list.
+    NaN: never.
     Edge cases: .5 for an empty list.
     Source: Trappolini et al. 2025, arXiv 2510.21440.
     """

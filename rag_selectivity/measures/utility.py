@@ -67,11 +67,6 @@ def _level_counts(judged: JudgedRun) -> IntArray:
     return counts
 
 
-def _evidence_slots(judged: JudgedRun, depths: IntArray) -> IntArray:
-    """The slots of the best set: at least one, so that an empty list has the value 0 and not NaN."""
-    return np.maximum(judged.slots_at(depths), 1)
-
-
 def _counts_by_level(hits: Hits, queries: int) -> IntArray:
     distinct = hits.chosen(~hits.repeated)
     cells = np.bincount(distinct.query * len(LEVELS) + distinct.grade - 1, minlength=queries * len(LEVELS))
@@ -108,7 +103,7 @@ class _WeightedMeasure(Measure):
         return result
 
     def _oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
-        best = best_of(_level_counts(judged), weights, _evidence_slots(judged, depths))
+        best = best_of(_level_counts(judged), weights, judged.slots_at(depths))
         return np.where(best > 0, best, np.nan)
 
     def _pool(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
@@ -118,7 +113,7 @@ class _WeightedMeasure(Measure):
         if len(outside.query):
             added = [count_at(outside.chosen(outside.grade == grade), len(judged), depths) for grade in LEVELS.tolist()]
             counts = counts[:, None, :] + np.stack(added, axis=2)
-        return best_of(counts, weights, _evidence_slots(judged, depths))
+        return best_of(counts, weights, judged.slots_at(depths))
 
     _undefined: ClassVar[str] = "no judged passage of any query has weight"
 
@@ -167,7 +162,7 @@ class RANWG(_WeightedMeasure):
             **{f"w{grade}": weights[:, grade - 1] for grade in (5, 4, 3)},
             "G_obs": self._observed(judged, weights, depths),
             "G_pool": self._pool(judged, weights, depths),
-            "G_oracle": best_of(_level_counts(judged), weights, _evidence_slots(judged, depths)),
+            "G_oracle": best_of(_level_counts(judged), weights, judged.slots_at(depths)),
         }
 
 
@@ -202,7 +197,7 @@ class PROC(_WeightedMeasure):
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         weights, counts = self._weights(judged), _level_counts(judged)
         depths = universe.depths
-        slots, size, drawn = _evidence_slots(judged, depths), universe.size, self._candidates_in(judged, universe)
+        slots, size, drawn = judged.slots_at(depths), universe.size, self._candidates_in(judged, universe)
         ordered = -np.sort(-weights, axis=1)
         best = np.zeros(slots.shape)
         for place in range(weights.shape[1]):
@@ -284,7 +279,7 @@ class _NormalisedRecall(Measure):
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         _require_utility(judged, self)
         available = judged.relevant(self._lowest)
-        reachable = np.minimum(available[:, None], _evidence_slots(judged, depths))
+        reachable = np.minimum(available[:, None], judged.slots_at(depths))
         recall = judged.hits_at(depths, self._lowest) / np.maximum(reachable, 1)
         return Outcome(
             (np.where(available[:, None] > 0, recall, np.nan),),
@@ -293,7 +288,7 @@ class _NormalisedRecall(Measure):
 
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         available = judged.relevant(self._lowest)[:, None]
-        reachable = np.minimum(available, _evidence_slots(judged, universe.depths))
+        reachable = np.minimum(available, judged.slots_at(universe.depths))
         expected = universe.share() * available / np.maximum(reachable, 1)
         return Placebo.of_mean(figures, expected)
 
@@ -347,7 +342,7 @@ class Precision4(Measure):
 
     Formula: n_4+(top K) / K
     Range: 0–1; higher is better.
-    NaN: never; with `short_lists="returned"` for an empty list.
+    NaN: never.
     Edge cases: An empty slot counts as a miss. `short_lists="returned"` divides by the number of returned passages, at
     most K.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
@@ -445,7 +440,6 @@ class Judged(Measure):
 
 
 def over_slots(count: IntArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
-    """A count divided by K; with `short_lists="returned"` by the number of returned passages, NaN if there are none."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        result: FloatArray = count / judged.slots_at(depths)
+    """A count divided by K; with `short_lists="returned"` by the number of returned passages, if there are any."""
+    result: FloatArray = count / judged.slots_at(depths)
     return result

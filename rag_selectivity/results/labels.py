@@ -15,6 +15,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.join.controls import set_controls_aside, without_controls
 from rag_selectivity.measures import Measure
+from rag_selectivity.measures.plan import scale_for
 from rag_selectivity.results.provenance import Provenance
 
 
@@ -41,6 +42,7 @@ class Labels:
         scale: str | None = None,
         judges: Sequence[str] | None = None,
         controls: bool = False,
+        measures: Sequence[str | Measure] | None = None,
     ) -> Labels:
         """Labels in any form that a user has.
 
@@ -58,6 +60,8 @@ class Labels:
         controls : bool
             Whether the random controls among the labels are kept for `judgments`, which give figures of all queries.
             A figure of one query cannot use them: without `controls` they are left out, with a warning.
+        measures : sequence of str or Measure, optional
+            Expected ids without grades are on the utility scale if one of these needs it.
 
         Raises
         ------
@@ -72,7 +76,7 @@ class Labels:
         ('trec', {'d1': 4})
         """
         if source is None:
-            return cls(scale=scale or "trec")
+            return cls(scale=scale_for(None, scale, measures) or "trec")
         if isinstance(source, Labels):
             return source
         if is_path(source):
@@ -80,7 +84,7 @@ class Labels:
         else:
             qrels = qrels_of(getattr(source, "relevant_docs", source))
         mapped = (qrels if controls else set_controls_aside(qrels)).regraded(grade_map)
-        settled = mapped.on_scale(mapped.scale if scale is None else scale)
+        settled = mapped.on_scale(scale_for(mapped, mapped.scale if scale is None else scale, measures))
         if settled.expected is not None and not settled.expected.all():
             warnings.warn(
                 SelectivityWarning(

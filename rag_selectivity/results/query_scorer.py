@@ -9,6 +9,7 @@ from rag_selectivity.data.documents import document_ids
 from rag_selectivity.data.grades import unknown_scale
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.indexes import given_size
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.one_query import QueryFigure, measure_query, measure_with_depth, per_query_measure
 from rag_selectivity.results.labels import Labels
@@ -47,7 +48,7 @@ class QueryScorer:
         self,
         *measures: str | Measure,
         labels: Any = None,
-        corpus_size: int | None = None,
+        corpus_size: Any = None,
         passages_of: Any = None,
         scale: str | None = None,
         grade_map: Any = None,
@@ -55,8 +56,8 @@ class QueryScorer:
         place: str = "the list of passages",
     ) -> None:
         self.measures = tuple(dict.fromkeys(map(measure_with_depth, measures)))
-        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale)
-        self.corpus_size = corpus_size
+        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=self.measures)
+        self.corpus_size = given_size(corpus_size)
         self.passages_of = None if passages_of is None else PassageCounts.of(passages_of)
         self.identity, self.place = identity, place
         self._of_row = {"grade_map": grade_map, "scale": scale if labels is None else self.labels.scale}

@@ -30,12 +30,22 @@ def healthy_depth(size: int, relevant: float) -> int:
     return int(plan(size, max(1, round(relevant)), depths=[1])["max_K_for_random_success"])
 
 
-def warning(size: int, shown: int, relevant: int, warn_from: float) -> str | None:
-    """What to say of a call in which so many tools at random would serve too often; None if they would not."""
-    planned = plan(size, relevant, depths=[min(shown, size)])
+def warning(size: int, shown: int, relevant: int | None, warn_from: float) -> str | None:
+    """What to say of a call in which so many tools at random would serve too often; None if they would not.
+
+    `relevant` is None if it is not known how many apply.
+    """
+    planned = plan(size, relevant or 1, depths=[min(shown, size)])
     row = planned["rows"][0]
     if row["random_success"] < warn_from:
         return None
+    if relevant is None and shown >= size:
+        return f"All {size} tools are shown, so there is no selection to measure"
+    if relevant is None:
+        return (
+            f"{shown} of {size} tools shown, and as many at random would serve in {percent(row['random_success'])} of "
+            f"such calls, even if only one tool applies"
+        )
     return (
         f"{shown} of {size} tools shown, and as many at random would serve in {percent(row['random_success'])} of "
         f"such calls: a perfect selector could show {bits(row['BoR_max'])} bits. "

@@ -15,6 +15,7 @@ from rag_selectivity.data.cells import shown as shown_value
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.io.log import LOG
+from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools.arguments import misfit
@@ -54,7 +55,7 @@ class _Names:
         self.counts[name if is_kept else tuple(_OTHERS for _ in name)] += 1
 
 
-class ToolMonitor:
+class ToolMonitor(Shared):
     """Watches which tools a model is shown and which it calls, in memory that does not grow with the calls.
 
     Parameters
@@ -67,10 +68,11 @@ class ToolMonitor:
         some of them.
     relevant : int, optional
         R where there are no labels, as a stated assumption. Without it: the tools that were ever called for queries
-        of the same kind, at least 1.
+        of the same kind, at least 1; not known of queries without a kind.
     warn_from : float
         Warn of a call in which as many tools at random would serve with this probability or a larger one; once for each
-        N, K and R. Default: from the collapse zone on.
+        N, K and R (or kind). Where R is not known, a warning says what is so even if one tool applies. Default: from
+        the collapse zone on.
     on_warning : callable, optional
         Takes the text of each warning, which is logged in any case (`rag_selectivity`).
     **options
@@ -148,7 +150,7 @@ class ToolMonitor:
         self._of_kind: Counter[tuple[int, str]] = Counter()
         self._other_kinds = 0
         self._tokens = self._shown = self._count = 0
-        self._looked_at: set[tuple[int, int, int]] = set()
+        self._looked_at: set[tuple[int, int, int | str | None]] = set()
         self._choice = ChoiceCounts()
         self._checked = self._unfit = 0
         self._misfits, self._not_offered = _Names(), _Names()
@@ -179,7 +181,8 @@ class ToolMonitor:
         query_id : str, optional
             Comes before the text when labels are looked up.
         kind : str
-            The kind of the query; without labels, the tools called for a kind stand for those that apply.
+            The kind of the query; without labels, the tools called for a kind stand for those that apply. Without a
+            kind, nothing does: over all queries, nearly every tool is called at some time.
         after_results : bool
             Whether the model had the results of tools for this query already. If it then calls no tool, that is the
             answer, and no choice of a tool.
@@ -211,9 +214,10 @@ class ToolMonitor:
             for name in self._take_definitions(definitions):
                 self._tools[name].shown += 1
             self._take_called(calls, problems, offered)
-            if kind in self._used or len(self._used) < _MOST_KINDS:
+            if kind and (kind in self._used or len(self._used) < _MOST_KINDS):
                 self._used.setdefault(kind, set()).update(each.name for each in calls if each.name in self._tools)
-            size, applicable = self._catalogue(), 1
+            size = self._catalogue()
+            applicable: int | None = None
             if labelled is not None:
                 expected = frozenset(name for name, grade in labelled.items() if grade >= self._relevant_from)
                 applicable = len(expected)
@@ -226,7 +230,7 @@ class ToolMonitor:
             elif self._relevant is not None:
                 applicable = self._relevant
                 self._assumed[len(definitions)] += 1
-            else:
+            elif kind:
                 applicable = max(1, len(self._used.get(kind, ())))
                 if kind in self._used:
                     self._of_kind[len(definitions), kind] += 1
@@ -235,8 +239,9 @@ class ToolMonitor:
                 self._other_kinds += kind not in self._used
         names = [tool.name for tool in definitions]
         self.monitor.record(Retrieval(query, names, query_id=query_id, corpus_size=size, tokens=tokens))
-        if applicable:
-            self._warn(size, len(definitions), min(applicable, size))
+        if applicable is None or applicable:
+            of_kind = kind if labelled is None and self._relevant is None else None
+            self._warn(size, len(definitions), None if applicable is None else min(applicable, size), of_kind)
 
     def add(self, tools: Iterable[ToolDefinition | str]) -> None:
         """Add tools to the catalogue, whether they are ever shown or not."""
@@ -401,9 +406,10 @@ class ToolMonitor:
                 LOG.warning("%s", warning)
                 warnings.warn(warning, stacklevel=3)
 
-    def _warn(self, size: int, shown: int, relevant: int) -> None:
-        shape = (size, shown, relevant)
-        if shape in self._looked_at or not shown:
+    def _warn(self, size: int, shown: int, relevant: int | None, kind: str | None) -> None:
+        # What was called for a kind grows with the calls: of a kind, one warning is enough.
+        shape, of_kind = (size, shown, relevant), (size, shown, kind)
+        if shape in self._looked_at or (kind is not None and of_kind in self._looked_at) or not shown:
             return
         if len(self._looked_at) >= _MOST_KINDS:
             self._looked_at.clear()
@@ -411,6 +417,8 @@ class ToolMonitor:
         advice = warning(size, shown, relevant, self._warn_from)
         if advice is None:
             return
+        if kind is not None:
+            self._looked_at.add(of_kind)
         text = f"{advice} [too-many-tools]"
         LOG.warning("%s", text)
         if self._on_warning is not None:

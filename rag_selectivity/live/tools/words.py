@@ -66,7 +66,9 @@ def _lines(report: ToolReport) -> Iterable[str]:
         f"{report.calls:,} model calls, {report.shown:.3g} of {report.catalogue} tools shown on average: "
         f"{report.tokens:,.0f} tokens of definitions a call"
     )
-    if report.regime is None:
+    if report.regime is None and report.shown >= report.catalogue:
+        yield f"All {report.catalogue} tools are always shown, so there is no selection to measure"
+    elif report.regime is None:
         yield "How many tools apply to a query is not known: give labels, or relevant=… as an assumption"
     else:
         known = {"labels": "from labels", "assumed": "assumed", "used": "those ever called for such queries"}

@@ -1,0 +1,75 @@
+"""An index, a store or a retriever is taken wherever an adapter takes the corpus size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rag_selectivity as rs
+
+pytestmark = pytest.mark.contract
+
+LABELS = {"who?": {"n1": 1}}
+
+
+def test_llama_index() -> None:
+    pytest.importorskip("llama_index.core")
+    from llama_index.core import MockEmbedding, VectorStoreIndex
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.schema import NodeWithScore, TextNode
+    from rag_selectivity_llama_index import (
+        LiveSelectivity,
+        SelectivityEvaluator,
+        SelectivityMetric,
+        configure,
+        report_from_results,
+    )
+
+    nodes = [TextNode(id_=f"n{i}", text=f"text {i}") for i in range(64)]
+    index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=3))
+
+    class Retriever(BaseRetriever):
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            return [NodeWithScore(node=nodes[1], score=1.0)]
+
+    options = {"labels": LABELS, "depths": [1], "identity": "node_id"}
+    for size in (index, index.as_retriever(), 64):
+        evaluator = SelectivityEvaluator(Retriever(), corpus_size=size, **options)
+        evaluation = evaluator.evaluate_dataset(bootstrap=None)
+        assert evaluation.report["BoR@1"].value == 6
+        assert evaluation.results[0].metric_vals_dict["RandomSuccess@1"] == pytest.approx(1 / 64)
+        assert SelectivityMetric("RandomSuccess@1", LABELS, corpus_size=size).compute(
+            "who?", [], ["n1"]
+        ).score == pytest.approx(1 / 64)
+        assert report_from_results(evaluation.results, corpus_size=size, depths=[1])["BoR@1"].value == 6
+        with LiveSelectivity(LABELS, corpus_size=size, depths=[1]) as live:
+            Retriever().retrieve("who?")
+        assert live.report()["BoR@1"].value == 6
+    configure(LABELS, corpus_size=index)
+    configure()
+    with pytest.raises(rs.InputError, match="dict does not tell how many passages"):
+        SelectivityEvaluator(Retriever(), corpus_size={"q": 3}, **options)
+
+
+def test_langchain() -> None:
+    pytest.importorskip("langchain_core")
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.vectorstores import InMemoryVectorStore
+    from rag_selectivity_langchain import run_evaluator, selectivity, summary_evaluator
+
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=3))
+    store.add_documents([Document(id=f"n{i}", page_content=f"text {i}") for i in range(64)])
+
+    class Retriever(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            return [Document(id="n1", page_content="text 1")]
+
+    report = selectivity(Retriever(), ["who?"], LABELS, corpus_size=store, depths=[1], bootstrap=None)
+    assert report["BoR@1"].value == 6
+    summary = summary_evaluator("BoR@1", corpus_size=store)([{"documents": ["n1"]}], [{"relevant": ["n1"]}])
+    assert summary["score"] == 6
+    of_run = run_evaluator("RandomSuccess@1", corpus_size=store, scale="trec")
+    assert of_run({"documents": ["n1"]}, {"relevant": ["n1"]})["score"] == pytest.approx(1 / 64)

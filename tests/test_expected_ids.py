@@ -1,0 +1,100 @@
+"""PROC, %PROC and RA-nWG for lists of expected ids, which have no grades: every expected id is decisive."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+import rag_selectivity as rs
+
+pytestmark = pytest.mark.contract
+os.environ["RAGAS_DO_NOT_TRACK"] = "true"
+
+EXPECTED = {"who?": ["a", "b"]}
+POOL = {"who?": ["a", "x", "c", "b"]}
+SHOWN = {"who?": ["a", "x"]}
+MEASURES = ["PROC", "%PROC", "RA-nWG"]
+OPTIONS: dict[str, Any] = {"measures": MEASURES, "depths": [2], "bootstrap": None}
+RIGHT = {"PROC@2": 1.0, "%PROC@2": 0.5, "RA-nWG@2": 0.5}
+
+
+def check(report: rs.Report) -> None:
+    assert {key: report[key].value for key in RIGHT} == RIGHT
+
+
+def test_evaluate() -> None:
+    check(rs.evaluate(EXPECTED, {"r": SHOWN}, pool=POOL, **OPTIONS))
+    # Grades that are given are no expected ids: they have a scale of their own.
+    with pytest.raises(rs.InputError, match="PROC needs grades 1 to 5"):
+        rs.evaluate({"who?": {"a": 1, "b": 1}}, {"r": SHOWN}, pool=POOL, **OPTIONS)
+
+
+def test_monitor() -> None:
+    monitor = rs.Monitor(EXPECTED, measures=MEASURES, depths=[2])
+    monitor.record(rs.Retrieval("who?", SHOWN["who?"], pool=POOL["who?"]))
+    check(monitor.report())
+
+
+def test_a_scorer_of_one_query() -> None:
+    for labels, relevant in ((EXPECTED, None), (None, EXPECTED["who?"])):
+        scorer = rs.single.QueryScorer("RA-nWG@2", labels=labels)
+        assert scorer.figures(SHOWN["who?"], "who?", relevant=relevant)[0].value == 0.5
+
+
+def test_ragas() -> None:
+    pytest.importorskip("ragas")
+    from rag_selectivity_ragas import PROC, RowFigures, selectivity
+
+    row = {"user_input": "who?", "retrieved_context_ids": SHOWN["who?"]}
+    own = {**row, "reference_context_ids": EXPECTED["who?"]}
+    check(selectivity([row], EXPECTED, pool=POOL, **OPTIONS))
+    check(selectivity([own], pool=POOL, **OPTIONS))
+    assert asyncio.run(PROC(k=2, pool=POOL).ascore(**own)).value == 1
+    assert asyncio.run(PROC(EXPECTED, k=2, pool=POOL).ascore(**row)).value == 1
+    for labels, each in ((EXPECTED, row), (None, own)):
+        figures = RowFigures(labels, measures=["Success", "RA-nWG"], depths=[2]).score(**each)
+        assert figures == {"Success@2": 1.0, "RA-nWG@2": 0.5}
+
+
+def test_llama_index() -> None:
+    pytest.importorskip("llama_index.core")
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.schema import NodeWithScore, TextNode
+    from rag_selectivity_llama_index import SelectivityEvaluator, SelectivityMetric, report_from_results
+
+    class Retriever(BaseRetriever):
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            return [NodeWithScore(node=TextNode(id_=id_, text=id_), score=1.0) for id_ in POOL["who?"]]
+
+    class FirstTwo(BaseNodePostprocessor):
+        def _postprocess_nodes(self, nodes: list[NodeWithScore], query_bundle: Any = None) -> list[NodeWithScore]:
+            return nodes[:2]
+
+    evaluator = SelectivityEvaluator(
+        Retriever(), node_postprocessors=[FirstTwo()], labels=EXPECTED, measures=MEASURES, depths=[2]
+    )
+    evaluation = evaluator.evaluate_dataset(bootstrap=None)
+    check(evaluation.report)
+    options = {**OPTIONS, "measures": ["RA-nWG"]}
+    assert report_from_results(evaluation.results, **options)["RA-nWG@2"].value == 0.5
+    assert SelectivityMetric("RA-nWG@2").compute("who?", EXPECTED["who?"], SHOWN["who?"]).score == 0.5
+
+
+def test_langchain() -> None:
+    pytest.importorskip("langchain_core")
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+    from rag_selectivity_langchain import selectivity, summary_evaluator
+
+    class Retriever(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            return [Document(id=id_, page_content=id_) for id_ in SHOWN[query]]
+
+    report = selectivity(Retriever(), None, EXPECTED, **{**OPTIONS, "measures": ["RA-nWG"]})
+    assert report["RA-nWG@2"].value == 0.5
+    rows = [{"documents": SHOWN["who?"]}], [{"relevant": EXPECTED["who?"]}]
+    assert summary_evaluator("RA-nWG@2")(*rows)["score"] == 0.5

@@ -1,0 +1,93 @@
+"""A copy of an application that is watched is watched by the same; and a store's pairs count as documents."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+import rag_selectivity as rs
+
+pytestmark = pytest.mark.contract
+
+LABELS = {"who?": {"d1": 1}}
+
+
+@pytest.fixture
+def documents() -> list[Any]:
+    pytest.importorskip("langchain_core")
+    from langchain_core.documents import Document
+
+    return [Document(id=id_, page_content=f"text {id_}") for id_ in ("d1", "d2")]
+
+
+@pytest.fixture
+def retriever(documents) -> Any:
+    from langchain_core.retrievers import BaseRetriever
+
+    class Retriever(BaseRetriever):
+        found: Any
+
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:
+            return list(self.found)
+
+    return Retriever
+
+
+@pytest.mark.parametrize("name", ["SelectivityCallback", "AsyncSelectivityCallback"])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_langchain_callbacks(name, copied, documents, retriever) -> None:
+    import rag_selectivity_langchain
+
+    callback = getattr(rag_selectivity_langchain, name)(LABELS, corpus_size=64, depths=[1])
+    chain = retriever(found=documents).with_config(callbacks=[callback])
+    copied(chain).invoke("who?")
+    chain.invoke("who?", config=copied({"callbacks": [callback]}))
+    assert callback.traffic.retrievals == 2
+    assert callback.report()["BoR@1"].value == 6
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_other_watchers(copied) -> None:
+    from rag_selectivity.live.tools import ToolMonitor
+
+    watchers: list[Any] = [rs.Monitor(LABELS), ToolMonitor(LABELS)]
+    try:
+        from rag_selectivity_langchain import ToolSelectivityCallback
+
+        watchers.append(ToolSelectivityCallback(LABELS))
+    except rs.MissingExtraError:
+        pass
+    try:
+        from rag_selectivity_llama_index import LiveSelectivity, LiveToolSelectivity
+
+        watchers += [LiveSelectivity(LABELS), LiveToolSelectivity(LABELS)]
+    except rs.MissingExtraError:
+        pass
+    for watcher in watchers:
+        assert copied({"watcher": watcher})["watcher"] is watcher
+
+
+def test_pairs_of_a_document_and_its_score(documents, retriever) -> None:
+    from rag_selectivity_langchain import SelectivityCallback, identity_of, run_from_documents, selectivity
+
+    pairs = [(document, 0.5) for document in documents]
+    assert run_from_documents({"who?": pairs}).to_dict() == {"who?": ["d1", "d2"]}
+    assert identity_of(pairs[0]) == "d1"
+    options = {"corpus_size": 64, "depths": [1]}
+    report = selectivity(retriever(found=pairs), ["who?"], LABELS, bootstrap=None, **options)
+    assert report["BoR@1"].value == 6
+    callback = SelectivityCallback(LABELS, **options)
+    retriever(found=pairs).invoke("who?", config={"callbacks": [callback]})
+    assert callback.report()["BoR@1"].value == 6
+    assert callback.faults == 0
+
+
+def test_what_is_no_document_is_an_error_that_names_it(documents, retriever) -> None:
+    from rag_selectivity_langchain import run_from_documents, selectivity
+
+    with pytest.raises(rs.InputError, match=r"query 'who\?'.*Document.*got 'd1'"):
+        run_from_documents({"who?": ["d1"]})  # type: ignore[list-item]
+    with pytest.raises(rs.InputError, match=r"query 'who\?'.*Document.*got 'd1'"):
+        selectivity(retriever(found=["d1"]), ["who?"], LABELS, corpus_size=64)
