@@ -100,7 +100,7 @@ def join_runs(
     lengths = passage_tokens(tokens, form) if budgets and tokens is not None else None
     alike = None if groups is None else groups_of(groups, form)
     if budgets or alike is not None:
-        named = {name: run_of(run).in_form(form) for name, run in named.items()}
+        named = {name: run_of(run, policy).in_form(form) for name, run in named.items()}
     for name, run in named.items():
         unfit: list[str] = []
         candidates = pools.of(name, held=alike is not None)
@@ -108,7 +108,7 @@ def join_runs(
             warnings.simplefilter("always", SelectivityWarning)
             judged[name] = join(
                 labels,
-                DictRun.of(run) or run_parts(run),
+                DictRun.of(run) or run_parts(run, policy),
                 pool=candidates.lists,
                 pool_sources=candidates.sources,
                 corpus_size=corpus_size,

@@ -97,7 +97,7 @@ def exact_losses(
             f"passages out: give another policy"
         )
     form = IdForm.of(ids)
-    lists = {name: EvaluatedLists.of(run_of(runs[name]).in_form(form), run) for name, run in judged.items()}
+    lists = {name: EvaluatedLists.of(run_of(runs[name], policy).in_form(form), run) for name, run in judged.items()}
     _check_queries(judged, exact, all_queries)
     names, codes = IdColumn.concatenate([of.passages for of in lists.values()]).factorized()
     ends = np.cumsum([len(of.passages) for of in lists.values()])[:-1]

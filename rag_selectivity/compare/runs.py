@@ -133,7 +133,7 @@ def compare(
     bootstrap, chosen = Bootstrap.required(bootstrap), resolve_policy(policy, **choices)
     if exact is not None:
         runs, baseline = with_exact(named_runs(runs), exact, baseline)
-        runs = {name: run_of(run) for name, run in runs.items()}
+        runs = {name: run_of(run, chosen) for name, run in runs.items()}
         if not paired:
             raise InputError("the loss against an exact index is over the same queries: leave out paired=False")
     joined = join_runs(

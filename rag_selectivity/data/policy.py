@@ -80,6 +80,11 @@ class Policy:
         """The scale of the grades if nobody names one: trec_eval knows only its own."""
         return "trec" if self.scores == "float32" else None
 
+    @property
+    def long_tags(self) -> bool:
+        """Whether all that follows the fifth field of a TREC run belongs to the tag, as trec_eval reads it."""
+        return self.scores == "float32"
+
     def __post_init__(self) -> None:
         for name, choices in _choices().items():
             value = getattr(self, name)

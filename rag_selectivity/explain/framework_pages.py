@@ -263,19 +263,6 @@ evaluator = SelectivityEvaluator(Grows(), labels={"q1": {"a": 1}}, depths=[1])
         levels=(REMARK,),
     ),
     Code(
-        "further-fields",
-        "Lines of a TREC file have more fields than the format; the rest was left out.",
-        "Nothing, if the fields are a comment or a name with blanks.",
-        "Lines of a run with more than six fields, or of labels with five.",
-        "Look at the lines if you did not expect this.",
-        noted(
-            'labels, run = {"q1": {"a": 1}}, "run.trec"\n'
-            'with open("run.trec", "w") as file:\n    file.write("q1 Q0 a 1 0.9 my run\\n")',
-            "further-fields",
-        ),
-        levels=(REMARK,),
-    ),
-    Code(
         "comment-lines",
         "Lines of a TREC file begin with # and were left out.",
         "Nothing, if they are comments. A row whose first id begins with # is left out too.",
