@@ -181,6 +181,7 @@ def join(
         facts=facts,
         qrels=qrels,
         unjudged=joined.unjudged,
+        first_repeat=joined.first_repeat,
     )
     if judged.own_pool is not None:
         own, not_in_pool = int((judged.own_pool & present).sum()), len(judged.hits_outside_pool().query)

@@ -189,7 +189,8 @@ def query_figures(measure: str | Measure, joined: JudgedRun) -> dict[str, QueryF
     if isinstance(measure.at, int):
         joined.check_depths(depths)
     outcome = measure.outcome(joined, depths)
-    figures = (_figure(measure, _part(outcome, row, outcome.refused), {}) for row in range(len(joined.queries)))
+    repeats = joined.repeats_at(depths)
+    figures = (_figure(measure, _part(outcome, row, repeats), {}) for row in range(len(joined.queries)))
     return dict(zip(joined.queries, figures, strict=True))
 
 
@@ -451,21 +452,19 @@ def _figures_of_all(measure: Measure, joined: JudgedRun, queries: Sequence[Query
     if joined.corpus_size is not None and isinstance(measure.at, int) and (joined.corpus_size < measure.at).any():
         return None
     outcome = measure.outcome(joined, _depths_of(measure))
-    refusals: list[Refusal | None] = [None] * len(queries)
-    if outcome.refused is not None:
-        repeats = [len(each.passages) - len(set(each.passages)) for each in queries]
-        if outcome.refused.count != sum(repeats):
-            return None
-        refusals = [Refusal(count, outcome.refused.what) if count else None for count in repeats]
-    parts = [_part(outcome, i, refusal) for i, refusal in enumerate(refusals)]
-    if outcome.refused is not None or not outcome.premise or not measure.per_query:
+    repeats = joined.repeats_at(_depths_of(measure))
+    parts = [_part(outcome, i, repeats) for i in range(len(queries))]
+    if not outcome.premise or not measure.per_query:
         return [_figure(measure, part, {}) for part in parts]
     reasons = [outcome.undefined if undefined else None for undefined in np.isnan(outcome.parts[0][:, 0]).tolist()]
     rows = zip(outcome.parts[0][:, 0].tolist(), reasons, parts, strict=True)
     return [QueryFigure(measure, value, reason, part) for value, reason, part in rows]
 
 
-def _part(outcome: Outcome, query: int, refused: Refusal | None) -> Outcome:
+def _part(outcome: Outcome, query: int, repeats: NDArray[np.bool_] | None) -> Outcome:
+    refused = None
+    if outcome.refused is not None and repeats is not None:
+        refused = Refusal(tuple(repeats[query].astype(int).tolist()), 1)
     return Outcome(
         tuple([part[query : query + 1] for part in outcome.parts]),
         outcome.undefined,

@@ -101,7 +101,7 @@ def plain_outcome(measure: Measure, parts: Parts, scale: Scale) -> Outcome:
     """The outcome of one query with these parts."""
     like = _outcome_of(measure, scale.name)
     columns = tuple([np.array([[part]]) for part in parts])
-    return Outcome(columns, like.undefined, like.aggregate, like.bounds, like.premise, like.baseline)
+    return Outcome(columns, like.undefined, like.aggregate, like.bounds, like.premise, like.baseline, like.refused)
 
 
 @cache
