@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.cells import shown
-from rag_selectivity.data.ids import check_ids
+from rag_selectivity.data.ids import check_ids, refuse_set
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
@@ -279,6 +279,7 @@ def measure_query(
     if not isinstance(grades, Mapping):
         raise InputError(f"the grades of a query must be {{passage: grade}}, got {shown(grades)}")
     check_ids(passages, "the retrieved passages")
+    refuse_set(options.get("pool"), "pool")
     options["levels"] = tuple(options.get("levels", ()))
     listed = _listed(grades, passages, **options)
     figures, joined = [], None
@@ -411,6 +412,9 @@ def evaluate_queries(
     """
     chosen = [measure_with_depth(measure) for measure in measures]
     levels = tuple(levels)
+    for each in queries:
+        if not each.checked:
+            check_ids(each.passages, "the retrieved passages")
     counts = passage_counts_of(passages_of)
     plain = [plain_figures(chosen, each, scale=scale, levels=levels) if counts is None else None for each in queries]
     rest = [each for each, figures in zip(queries, plain, strict=True) if figures is None]
