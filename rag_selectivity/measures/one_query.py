@@ -25,6 +25,7 @@ from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.plain import PlainList, plain_details, plain_list, plain_outcome, plain_parts
+from rag_selectivity.measures.plan import LARGEST_DEPTH
 from rag_selectivity.measures.refusal import Refusal
 
 NO_LABELS = "nobody judged this query"
@@ -47,6 +48,8 @@ def measure_with_depth(measure: str | Measure) -> Measure:
     parsed = parse_measure(measure)
     if parsed.at is None and not parsed.takes_whole_lists:
         raise InputError(f"{parsed}: name the depth, as in {parsed}@10")
+    if isinstance(parsed.at, int) and parsed.at > LARGEST_DEPTH:
+        raise InputError(f"depth {shown(parsed.at)} is larger than any list: give one up to {LARGEST_DEPTH:,}")
     return parsed
 
 
