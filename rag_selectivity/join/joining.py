@@ -27,7 +27,7 @@ from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.dicts import judge_dicts
 from rag_selectivity.join.facts import JoinFacts, first_ids
 from rag_selectivity.join.judged_lists import JudgedLists
-from rag_selectivity.join.judged_run import Documents, Hits, JudgedRun
+from rag_selectivity.join.judged_run import Documents, JudgedRun
 from rag_selectivity.join.lists import judge_lists
 from rag_selectivity.join.sampled_ids import SampledIds, unshared
 
@@ -279,6 +279,5 @@ def _pool(candidates: JudgedLists | None, run: JudgedLists) -> dict[str, Any]:
     hits, returned = candidates.hits, np.where(own, np.maximum(run.returned, 0), candidates.returned)
     if own.any():
         added = run.hits.chosen(own[run.hits.query])
-        hits = Hits(*(np.concatenate([getattr(part, name) for part in (hits, added)]) for name in Hits.__slots__))
-        hits = hits.chosen(np.argsort(hits.query, kind="stable"))
+        hits = hits.beside(added)
     return {"pool": hits, "pool_returned": returned, "own_pool": own}

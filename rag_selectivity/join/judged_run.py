@@ -45,6 +45,11 @@ class Hits:
             rows = np.flatnonzero(rows)
         return Hits(*(getattr(self, column)[rows] for column in Hits.__slots__))
 
+    def beside(self, others: Hits) -> Hits:
+        """These hits and others, by query."""
+        both = Hits(*(np.concatenate([getattr(self, name), getattr(others, name)]) for name in Hits.__slots__))
+        return both.chosen(np.argsort(both.query, kind="stable"))
+
     def of_queries(self, chosen: NDArray[np.bool_]) -> Hits:
         """The hits of some queries; the queries are renumbered."""
         part = self.chosen(chosen[self.query])
@@ -324,7 +329,7 @@ class JudgedRun:
             unjudged=None if self.unjudged is None else _cut(self.unjudged, cutoffs),
             hits=_cut(self.hits, cutoffs),
             returned=np.minimum(self.returned, cutoffs),
-            pool=self.candidates,
+            pool=self.candidates.beside(self.hits_outside_pool()),
             pool_returned=self.candidates_returned,
         )
 
