@@ -95,6 +95,7 @@ def join_runs(
         labels, lost = within_corpus(labels, corpus_ids)
         for doubt in lost:
             warnings.warn(doubt, stacklevel=3)
+    labels = labels.in_order(by_passage=human is not None or labels.origins is not None)
     # Hits name rows of these labels, and so do people's grades.
     ground, remarks = (None, []) if human is None else calibration_ground(labels, human, grade_map=grade_map, ids=form)
     caught: dict[str, list[str]] = {}

@@ -48,7 +48,7 @@ def measure_with_depth(measure: str | Measure) -> Measure:
     parsed = parse_measure(measure)
     if parsed.at is None and not parsed.takes_whole_lists:
         raise InputError(f"{parsed}: name the depth, as in {parsed}@10")
-    if isinstance(parsed.at, int) and parsed.at > LARGEST_DEPTH:
+    if type(parsed.at) is int and parsed.at > LARGEST_DEPTH:
         raise InputError(f"depth {shown(parsed.at)} is larger than any list: give one up to {LARGEST_DEPTH:,}")
     return parsed
 

@@ -217,7 +217,8 @@ class PROC(_WeightedMeasure):
         everything = np.full(len(universe.depths), WHOLE_LIST)
         drawn = universe.found(candidates, judged.candidates_returned, everything)
         outside = np.bincount(judged.hits_outside_pool().query, minlength=len(judged))
-        return np.minimum(drawn + outside[:, None], universe.size)
+        both: IntArray = np.minimum(drawn + outside[:, None], universe.size)
+        return both
 
 
 def _share_of_means(observed: FloatArray, ceiling: FloatArray) -> FloatArray:
