@@ -33,7 +33,7 @@ _JUDGED = Judged()
 CONCENTRATED, PARTLY_JUDGED = "concentrated-chance", "partly-judged"
 CONCENTRATED_CONTROLS = "concentrated-controls"
 #: Below these, an interval that divides by a random baseline covers the true value too rarely (simulations.md in docs).
-LEAST_QUERIES, LEAST_SHARE, LEAST_EFFECTIVE = 30, 2 / 3, 100.0
+LEAST_QUERIES, LEAST_SHARE, LEAST_SHARE_OF_FEW, LEAST_EFFECTIVE = 30, 2 / 3, 0.9, 100.0
 #: Of how many queries a comparison says that they differ most.
 _SHOWN_QUERIES = 5
 
@@ -43,12 +43,13 @@ def concentration(effective: float, n: int) -> tuple[Caveat, ...]:
 
     The interval is then too narrow. `effective` is the effective number of the `n` queries.
 
-    >>> [caveat.code for caveat in concentration(3.2, 200)], concentration(150.0, 200), concentration(math.inf, 10)
+    >>> [caveat.code for caveat in concentration(3.2, 200)], concentration(150.0, 200), concentration(28.6, 29)
     (['concentrated-chance'], (), ())
     """
     if math.isinf(effective) or n < 2:
         return ()
-    if n >= LEAST_QUERIES and effective >= min(LEAST_EFFECTIVE, LEAST_SHARE * n):
+    share = LEAST_SHARE if n >= LEAST_QUERIES else LEAST_SHARE_OF_FEW
+    if effective >= min(LEAST_EFFECTIVE, share * n):
         return ()
     return (
         Caveat(
@@ -284,13 +285,14 @@ def estimates_of(
         elif value == -math.inf:
             reason = "no query succeeded: log2 of 0"
         elif not math.isfinite(value):
-            reason = "a random draw of this size can never succeed"
+            value, reason = math.nan, "a random draw of this size can never succeed"
         elif n == 1:
             reason = "one query has no interval"
         elif same[i]:
             reason = "all queries have the same figure: there is no interval"
         caveats = concentration(float(spread[i]), n) if math.isfinite(value) else ()
-        estimates.append(Estimate(value, float(low[i]), float(high[i]), n, total, reason, caveats=caveats))
+        ends = (math.nan, math.nan) if math.isnan(value) else (float(low[i]), float(high[i]))
+        estimates.append(Estimate(value, *ends, n, total, reason, caveats=caveats))
     return estimates
 
 

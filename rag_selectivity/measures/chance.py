@@ -73,9 +73,9 @@ _ENRICHMENT = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ra
 
 
 def _ceiling(chance: FloatArray, miss: FloatArray) -> FloatArray:
-    """−log2(chance), computed so that it stays accurate for probabilities near 1."""
+    """−log2(chance), computed so that it stays accurate for probabilities near 1; NaN where no draw can succeed."""
     bits: FloatArray = 0.0 - log2_of(chance, miss)
-    return bits + 0.0
+    return np.where(np.isinf(bits), np.nan, bits + 0.0)
 
 
 def _ceiling_of_share(share: FloatArray) -> FloatArray:
