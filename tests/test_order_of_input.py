@@ -69,5 +69,5 @@ def test_shuffled_lines_of_files_and_comparisons(tmp_path) -> None:
 
 def test_queries_stand_in_their_natural_order() -> None:
     labels, runs = world(queries=12)
-    report = rs.evaluate(shuffled(labels, random.Random(1)), runs, depths=[5], measures=["P"])
+    report = rs.evaluate(shuffled(labels, random.Random(1)), runs, depths=[5], measures=["P"], scale="utility")
     assert list(report.runs["one"].queries) == list(labels)
