@@ -191,10 +191,11 @@ class _Advice:
         self, max_tokens: float | None, min_success: float | None, tokens: FloatArray | None
     ) -> Recommendation:
         advised = self._recommendation(max_tokens, min_success, tokens)
-        refusal = None if self.judged.corpus_size is None else refusal_of(self.judged)
-        if refusal is None:
+        refusal = None if self.judged.corpus_size is None else refusal_of(self.judged, self.depths)
+        if refusal is None or not refusal.refused.any():
             return advised
-        return replace(advised, warnings=(*advised.warnings, f"no comparison with a random draw, since {refusal}"))
+        reason = refusal.reason(-1)
+        return replace(advised, warnings=(*advised.warnings, f"no comparison with a random draw, since {reason}"))
 
     def _recommendation(
         self, max_tokens: float | None, min_success: float | None, tokens: FloatArray | None

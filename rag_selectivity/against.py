@@ -273,7 +273,7 @@ def _over(outcome: Outcome, chosen: Any) -> Estimate:
     """A measure's estimate over some of the queries."""
     some = replace(outcome, parts=tuple(np.where(chosen[:, None], part, np.nan) for part in outcome.parts))
     none = np.full(1, np.nan)
-    return estimates_of(some.value(), none, none, some.defined.sum(axis=0), int(chosen.sum()), outcome.undefined)[0]
+    return estimates_of(some.value(), none, none, some.defined.sum(axis=0), int(chosen.sum()), outcome.reasons)[0]
 
 
 # -- whether two reports can be compared ------------------------------------------------------------------

@@ -33,7 +33,7 @@ _JUDGED = Judged()
 CONCENTRATED, PARTLY_JUDGED = "concentrated-chance", "partly-judged"
 CONCENTRATED_CONTROLS = "concentrated-controls"
 #: Below these, an interval that divides by a random baseline covers the true value too rarely (simulations.md in docs).
-LEAST_QUERIES, LEAST_SHARE, LEAST_EFFECTIVE = 30, 2 / 3, 100.0
+LEAST_QUERIES, LEAST_SHARE, LEAST_SHARE_OF_FEW, LEAST_EFFECTIVE = 30, 2 / 3, 0.9, 100.0
 #: Of how many queries a comparison says that they differ most.
 _SHOWN_QUERIES = 5
 
@@ -43,12 +43,13 @@ def concentration(effective: float, n: int) -> tuple[Caveat, ...]:
 
     The interval is then too narrow. `effective` is the effective number of the `n` queries.
 
-    >>> [caveat.code for caveat in concentration(3.2, 200)], concentration(150.0, 200), concentration(math.inf, 10)
+    >>> [caveat.code for caveat in concentration(3.2, 200)], concentration(150.0, 200), concentration(28.6, 29)
     (['concentrated-chance'], (), ())
     """
     if math.isinf(effective) or n < 2:
         return ()
-    if n >= LEAST_QUERIES and effective >= min(LEAST_EFFECTIVE, LEAST_SHARE * n):
+    share = LEAST_SHARE if n >= LEAST_QUERIES else LEAST_SHARE_OF_FEW
+    if effective >= min(LEAST_EFFECTIVE, share * n):
         return ()
     return (
         Caveat(
@@ -162,13 +163,13 @@ def _with_controls(estimate: Estimate, figure: Controlled, queries: int) -> Esti
     )
 
 
-def notes_of_refusals(measured: Iterable[tuple[Measure, Refusal | None]]) -> list[str]:
-    """A note for each reason why measures have no figure for a whole run."""
-    names: dict[str, dict[str, None]] = {}
-    for measure, refused in measured:
-        if refused is not None:
-            names.setdefault(str(refused), {})[str(replace(measure, at=None))] = None
-    return [f"no figure for {', '.join(refused)}, since {reason}" for reason, refused in names.items()]
+def notes_of_refusals(measured: Iterable[tuple[Measure, IntArray, Refusal | None]]) -> list[str]:
+    """A note for each reason why measures at some of their depths have no figure for a whole run."""
+    names: dict[str, list[str]] = {}
+    for measure, depths, refused in measured:
+        for column in [] if refused is None else np.flatnonzero(refused.refused).tolist():
+            names.setdefault(refused.reason(column) if refused else "", []).append(str(measure @ depths[column]))
+    return [f"no figure for {', '.join(keys)}, since {reason}" for reason, keys in names.items()]
 
 
 def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: int | None = None) -> list[Estimate]:
@@ -183,7 +184,7 @@ def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: i
         high,
         counts,
         len(outcome.parts[0]) if total is None else total,
-        outcome.undefined,
+        outcome.reasons,
         outcome.effective_queries(),
         outcome.without_spread(),
     )
@@ -252,7 +253,7 @@ def estimates_of_moments(moments: Moments, low: FloatArray, high: FloatArray) ->
         high,
         moments.defined,
         moments.total,
-        moments.reason,
+        moments.reasons,
         moments.effective_queries(),
         moments.without_spread(),
     )
@@ -264,7 +265,7 @@ def estimates_of(
     high: FloatArray,
     counts: IntArray,
     total: int,
-    undefined: str,
+    undefined: Sequence[str],
     effective: FloatArray | None = None,
     constant: NDArray[np.bool_] | None = None,
 ) -> list[Estimate]:
@@ -280,17 +281,18 @@ def estimates_of(
     for i, (value, n) in enumerate(zip(values.tolist(), counts.tolist(), strict=True)):
         reason = None
         if n == 0:
-            value, reason = math.nan, undefined
+            value, reason = math.nan, undefined[i]
         elif value == -math.inf:
             reason = "no query succeeded: log2 of 0"
         elif not math.isfinite(value):
-            reason = "a random draw of this size can never succeed"
+            value, reason = math.nan, "a random draw of this size can never succeed"
         elif n == 1:
             reason = "one query has no interval"
         elif same[i]:
             reason = "all queries have the same figure: there is no interval"
         caveats = concentration(float(spread[i]), n) if math.isfinite(value) else ()
-        estimates.append(Estimate(value, float(low[i]), float(high[i]), n, total, reason, caveats=caveats))
+        ends = (math.nan, math.nan) if math.isnan(value) else (float(low[i]), float(high[i]))
+        estimates.append(Estimate(value, *ends, n, total, reason, caveats=caveats))
     return estimates
 
 
@@ -318,8 +320,9 @@ def difference_row(
     values = [_value(outcome, some, column, weights) for outcome, some in zip(pair, known, strict=True)]
     reason = None
     if not all(some.any() for some in known):
-        refused = [outcome for outcome in pair if outcome.refused is not None]
-        reason = [*refused, *pair][0].undefined
+        reasons = [outcome.reasons[column] for outcome in pair]
+        refused = [reason for reason, outcome in zip(reasons, pair, strict=True) if reason != outcome.undefined]
+        reason = [*refused, *reasons][0]
     elif not all(map(math.isfinite, values)):
         reason = "no query succeeded: log2 of 0" if -math.inf in values else "undefined for one of the runs"
     gaps = _gaps(*(outcome.parts[0][:, column] for outcome in pair)) if paired else np.full(0, np.nan)

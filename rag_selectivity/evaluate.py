@@ -102,7 +102,8 @@ def evaluate(
     corpus_size : int, {query: int} or DataFrame with a query and a corpus_size column, optional
         N, the number of passages that could have been retrieved. Chance-corrected measures need it.
     corpus : iterable of passage ids, optional
-        Gives N, and shows which judgments belong to another corpus.
+        Gives N. Judgments of passages that it lacks are left out, with a warning: neither a run nor a random draw can
+        find them.
     passages_of : {document: number of its passages}, DataFrame or path of a table, optional
         For judged documents and retrieved passages (chunks): qrels and runs name documents, and each slot of a list
         is a passage. N and the random draw then count passages; without a corpus size N is the sum of all numbers.
@@ -386,7 +387,7 @@ def _report_on(
             of_column[part.value] = Slice(part.column, part.value, part.queries, of_part)
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
-        refused = notes_of_refusals((each, o.refused) for (each, _), o in zip(plan, outcomes[name], strict=True))
+        refused = notes_of_refusals((*planned, o.refused) for planned, o in zip(plan, outcomes[name], strict=True))
         run_notes = [
             *notes.get(name, ()),
             *run.facts.notes(name),

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from rag_selectivity.against import ON, SAME, Against, Change
 from rag_selectivity.compare.claims import ClaimsAgainst
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.measures import Measure, parse_measure
+from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import ClaimReport
-from rag_selectivity.results.estimate import LEVELS, Estimate
+from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate
 from rag_selectivity.results.report import Report
+from rag_selectivity.statistics.betting import highest_rate
 from rag_selectivity.wording import counted, visible
 
 __all__ = ["FailIf", "MaxDrop", "distrusted", "failures", "on_lines", "parse_fail_if", "parse_max_drop"]
@@ -51,6 +56,21 @@ def figure(estimate: Estimate, bound: str = "value") -> float:
     return chosen
 
 
+def _exact_end(estimate: Estimate, bound: str, settings: Mapping[str, Any]) -> float:
+    """An end of the interval of a success rate that errs in at most half of 1 − level of all cases, not on average.
+
+    Clopper and Pearson 1934. The interval that is shown (mid-P) is nearer to its level, and errs more often for some
+    rates. Rates of weighted or clustered queries, and completed ones, have their own interval.
+    """
+    as_drawn = estimate.basis == AS_JUDGED and estimate.effective is None and "clusters" not in settings
+    if bound not in ("low", "high") or not as_drawn:
+        return figure(estimate, bound)
+    successes, tail = round(estimate.value * estimate.n), (1 - settings["level"]) / 2
+    events = successes if bound == "high" else estimate.n - successes
+    highest = float(highest_rate(np.array([events]), np.array([estimate.n]), tail)[0])
+    return highest if bound == "high" else 1 - highest
+
+
 def _undefined(estimate: Estimate, bound: str) -> str:
     """Why the figure of a gate is undefined."""
     if bound == "shown" and estimate.shown is None:
@@ -77,6 +97,8 @@ class FailIf:
         for run in report:
             estimate = report[run, str(self.measure)]
             value = figure(estimate, self.bound)
+            if isinstance(report, Report) and isinstance(self.measure, Success) and not math.isnan(value):
+                value = _exact_end(estimate, self.bound, report.settings)
             what = str(self.measure) if self.bound == "value" else f"{self.bound}({self.measure})"
             if estimate.possible is not None and self.bound != "low":
                 lines += self._of_range(f"{run}: {what}", estimate.possible)

@@ -20,7 +20,7 @@ from rag_selectivity.io.groups import groups_of
 from rag_selectivity.io.lengths import passage_tokens
 from rag_selectivity.io.reading import named_runs, passage_counts_of, qrels_of, run_of, run_parts
 from rag_selectivity.join.controls import with_controls
-from rag_selectivity.join.corpus import CorpusIds
+from rag_selectivity.join.corpus import CorpusIds, within_corpus
 from rag_selectivity.join.grouped import with_groups
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
@@ -91,18 +91,24 @@ def join_runs(
     if controls is not None:
         drawn = qrels_of(controls).regraded(grade_map).on_scale(labels.scale).in_form(form)
         labels, of_controls = with_controls(labels, drawn)
+    corpus_ids = None if corpus is None else CorpusIds.of(corpus, form)
+    lost: list[SelectivityWarning] = []
+    if corpus_ids is not None:
+        labels, lost = within_corpus(labels, corpus_ids)
+        for doubt in lost:
+            warnings.warn(doubt, stacklevel=3)
+    labels = labels.in_order(by_passage=human is not None or labels.origins is not None)
     # Hits name rows of these labels, and so do people's grades.
     ground, remarks = (None, []) if human is None else calibration_ground(labels, human, grade_map=grade_map, ids=form)
     caught: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
-    corpus_ids = None if corpus is None else CorpusIds.of(corpus, form)
     counts = passage_counts_of(passages_of)
     named = named_runs(runs)
     pools = Pools(pool, named, pool_depth, policy, form)
     lengths = passage_tokens(tokens, form) if budgets and tokens is not None else None
     alike = None if groups is None else groups_of(groups, form)
     if budgets or alike is not None:
-        named = {name: run_of(run).in_form(form) for name, run in named.items()}
+        named = {name: run_of(run, policy).in_form(form) for name, run in named.items()}
     for name, run in named.items():
         unfit: list[str] = []
         candidates = pools.of(name, held=alike is not None)
@@ -110,7 +116,7 @@ def join_runs(
             warnings.simplefilter("always", SelectivityWarning)
             judged[name] = join(
                 labels,
-                DictRun.of(run) or run_parts(run),
+                DictRun.of(run) or run_parts(run, policy),
                 pool=candidates.lists,
                 pool_sources=candidates.sources,
                 corpus_size=corpus_size,
@@ -125,7 +131,12 @@ def join_runs(
                 judged[name], unfit = with_fitting(judged[name], run, lengths, budgets, name)
             if alike is not None:
                 judged[name] = with_groups(judged[name], run, alike, candidates.lists, name)
-        caught[name] = [*(str(warning.message) for warning in heard), *unfit, *of_controls, *remarks]
+        caught[name] = [
+            *(str(warning) for warning in [*lost, *(each.message for each in heard)]),
+            *unfit,
+            *of_controls,
+            *remarks,
+        ]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return Joined(judged, caught, ground)

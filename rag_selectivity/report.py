@@ -123,7 +123,7 @@ def report_from_files(
     if rel is None and m is None:
         rel, m = parameters_of(parsed)
     people = None if human is None else people_of(human, grade_map)
-    runs = _read_once(runs)
+    runs = _read_once(runs, chosen_policy)
     budgets = budgets_of(parsed)
     joined = join_runs(
         labels,
@@ -241,12 +241,12 @@ def _filters(by: Sequence[str] | None, slicings: Sequence[Slicing]) -> Any:
     return list(rows.values()) or None
 
 
-def _read_once(runs: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_once(runs: Mapping[str, Any], policy: Policy) -> Mapping[str, Any]:
     """The runs of small files, which figures, costs and passages need; of large files the paths, as they are."""
     files = [Path(run) for run in runs.values() if is_path(run)]
     if sum(file.stat().st_size for file in files if file.is_file()) > _HELD:
         return runs
-    return {name: run_of(run) for name, run in runs.items()}
+    return {name: run_of(run, policy) for name, run in runs.items()}
 
 
 def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) -> list[Measure]:

@@ -51,7 +51,7 @@ from rag_selectivity.measures.one_query import (
     query_figure,
     query_figures,
 )
-from rag_selectivity.measures.refusal import joint_refusal
+from rag_selectivity.measures.refusal import Refusal, joint_refusal
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.labels import Labels
 from rag_selectivity.results.query_scorer import QueryScorer, kept_measures
@@ -150,6 +150,7 @@ def bits_over_random(
     *,
     total: int | None = None,
     bootstrap: Bootstrap | str | None = Bootstrap(),
+    repeating: int = 0,
 ) -> Estimate:
     """BoR from the figures that a host kept as plain numbers: log2(mean Success / mean RandomSuccess).
 
@@ -159,11 +160,14 @@ def bits_over_random(
         `Success@K` and `RandomSuccess@K` of the same queries in the same order; NaN if undefined.
     total, bootstrap
         As in `aggregate`.
+    repeating : int
+        How many of the lists repeat a passage within their top K, where no rule says what that means.
 
     Returns
     -------
     Estimate
-        In bits. A query counts if both figures are defined. NaN if no query counts, −inf without a success.
+        In bits. A query counts if both figures are defined. NaN if no query counts, or if more than a tenth of the
+        lists repeat a passage; −inf without a success.
 
     Raises
     ------
@@ -183,8 +187,9 @@ def bits_over_random(
         )
     known = ~np.isnan(hits) & ~np.isnan(chances)
     parts = tuple(np.where(known, column, np.nan) for column in (hits, chances, 1 - chances))
-    outcome = Outcome(parts, "no query has both figures", BoR.aggregate, baseline=1)
-    return _estimate_of(outcome, _meant(total, len(hits)), bootstrap)
+    refused = Refusal((repeating,), int(known.sum()))
+    outcome = Outcome(parts, "no query has both figures", BoR.aggregate, baseline=1, refused=refused)
+    return _estimate_of(outcome.settled(), _meant(total, len(hits)), bootstrap)
 
 
 def bits_over_random_of_rows(

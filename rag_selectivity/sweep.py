@@ -119,7 +119,7 @@ def sweep(
         raise InputError("score_column and score_range are about scores of answers: give scores, or leave them out")
     if scores is not None and min_success is not None:
         raise InputError("min_success is about success, and scores take its place: leave one of the two out")
-    opened = {name: run_of(run).in_form(form) for name, run in named_runs(runs).items()}
+    opened = {name: run_of(run, chosen_policy).in_form(form) for name, run in named_runs(runs).items()}
     lengths = None if tokens is None else passage_tokens(tokens, form)
     joined = join_runs(
         qrels,

@@ -96,7 +96,7 @@ def utility(judged: dict[str, int], ranked: list[str], pool: list[str] | None, K
         return weights[judged[passage]] if passage in judged else Fraction(0)
 
     top = ranked[:K]
-    candidates = set(ranked) if pool is None else set(pool) | set(top)
+    candidates = set(ranked) if pool is None else set(pool) | set(ranked)
     observed = sum((weight(p) for p in set(top)), Fraction(0))
     ceiling, oracle = best_subset(candidates, weight, K), best_subset(judged, weight, K)
     good = {g: {p for p, grade in judged.items() if grade >= g} for g in (4, 5)}

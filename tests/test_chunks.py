@@ -436,11 +436,13 @@ def test_parts_with_other_counts_are_not_merged() -> None:
 
 # -- repeats without counts ------------------------------------------------------------------------
 
-REASON = (
-    "3 passages repeat an earlier passage of their list: if these are chunks of documents, give passages_of=… "
-    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out "
-    "(how-to: chunks-and-documents) [repeated-passages]"
+WHY = (
+    "of 3 lists repeat a passage within their top K: if these are chunks of documents, give passages_of=… "
+    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out, and "
+    "duplicates='count_once' lets them fill their slots (how-to: chunks-and-documents) [repeated-passages]"
 )
+REASON, REASON_OF_ALL = f"1 {WHY}", f"2 {WHY}"
+OF_LISTS = [name for name in CHANCE if name in ("BoR", "EF", "BoR_recall")]
 TWICE = {"q1": ["a", "b", "a"], "q2": ["a", "a", "d", "d"], "q3": ["b", "e"]}
 
 
@@ -448,16 +450,15 @@ def test_repeats_without_counts_leave_chance_undefined_for_the_whole_run() -> No
     measures = [*CHANCE, "Success", "BoR_opt", "Harm"]
     report = evaluate(run={"twice": TWICE, "once": {q: ids[:1] for q, ids in TWICE.items()}}, corpus_size=99,
                       measures=measures)  # fmt: skip
-    for name in CHANCE:
-        estimate = report["twice", f"{name}@1"]
+    for name in OF_LISTS:
+        estimate = report["twice", f"{name}@2"]
         assert math.isnan(estimate.value)
         assert (estimate.n, estimate.reason) == (0, REASON)
-        assert report["once", f"{name}@1"].n > 0
-    assert np.isnan(report.runs["twice"].per_query["RandomSuccess@1"]).all()
-    for name in ("Success", "BoR_opt", "Harm"):
+        assert report["once", f"{name}@2"].n > 0
+    for name in {*CHANCE, "Success", "BoR_opt", "Harm"} - {*OF_LISTS}:
         assert report["twice", f"{name}@2"].n > 0
-    assert f"no figure for {', '.join(CHANCE)}, since {REASON}" in report.runs["twice"].notes
-    written = json.loads(report.to_json())["runs"]["twice"]["measures"]["BoR@1"]
+    assert f"no figure for {', '.join(f'{name}@2' for name in OF_LISTS)}, since {REASON}" in report.runs["twice"].notes
+    written = json.loads(report.to_json())["runs"]["twice"]["measures"]["BoR@2"]
     assert (written["value"], written["reason"]) == (None, REASON)
 
 
@@ -471,22 +472,22 @@ def test_repeats_are_copies_if_they_are_to_be_dropped() -> None:
 def test_parts_count_the_repeats_of_the_whole() -> None:
     poisson = rs.Bootstrap(method="poisson", resamples=50)
     whole = evaluate(run=TWICE, corpus_size=99, bootstrap=poisson)
-    assert whole["BoR@1"].reason == REASON
+    assert whole["BoR@2"].reason == REASON
     parted = in_parts(QRELS, TWICE, corpus_size=99)
     assert without_origin(parted) == without_origin(whole)
     assert parted.trust.facts[0] == "Where the labels come from is not known."
     tally = Tally(scale="utility", sized=True, resamples=0)
     tally.add_part(rs.Qrels.from_dict(QRELS), rs.Run.from_dict(TWICE), corpus_size=99)
-    assert report_of_tallies({"run": tally})["BoR@1"].reason == REASON
+    assert report_of_tallies({"run": tally})["BoR@2"].reason == REASON
 
 
 def test_many_queries_count_their_repeats_once() -> None:
     # More than one batch of the sums over resamples.
     qrels = {f"q{i}": {"a": 1} for i in range(17_000)}
-    run = {query: ["a", "a"] if query == "q5" else ["a"] for query in qrels}
-    options = {"corpus_size": 9, "measures": ["BoR"], "depths": [1]}
+    run = {query: ["a", "a"] if i < 1_701 else ["a"] for i, query in enumerate(qrels)}
+    options = {"corpus_size": 9, "measures": ["BoR"], "depths": [2]}
     report = rs.evaluate(qrels, run, **options, bootstrap=rs.Bootstrap(method="poisson", resamples=2))
-    assert report["BoR@1"].reason == "1" + REASON[1:]
+    assert report["BoR@2"].reason == REASON.replace("1 of 3", "1701 of 17000")
 
 
 def test_a_query_s_repeats_refuse_the_aggregate_of_all() -> None:
@@ -494,10 +495,9 @@ def test_a_query_s_repeats_refuse_the_aggregate_of_all() -> None:
     each = [evaluate_query("BoR@2", QRELS[query], TWICE.get(query, []), **options) for query in QRELS]
     estimate = aggregate(each)
     assert math.isnan(estimate.value)
-    assert (estimate.n, estimate.reason) == (0, REASON)
-    figure = evaluate_query("RandomSuccess@2", QRELS["q1"], TWICE["q1"], **options)
-    assert math.isnan(figure.value)
-    assert figure.reason == "1" + REASON[1:]
+    # Without a list the last query has an empty one.
+    assert (estimate.n, estimate.reason) == (0, REASON.replace("of 3", "of 4"))
+    assert evaluate_query("RandomSuccess@2", QRELS["q2"], TWICE["q2"], **options).value > 0
     assert evaluate_query("RandomSuccess@2", QRELS["q3"], TWICE["q3"], **options).value > 0
 
 
@@ -508,9 +508,9 @@ def test_a_monitor_gives_the_reason_too() -> None:
     report = monitor.report()
     monitor.close()
     assert math.isnan(report["live", "BoR"].value)
-    assert report["live", "BoR"].reason == REASON
+    assert report["live", "BoR"].reason == REASON_OF_ALL
     assert report["live", "Success"].value == 1
-    assert any(REASON in note for note in report.runs["live"].notes)
+    assert any(REASON_OF_ALL in note for note in report.runs["live"].notes)
 
 
 def test_comparisons_sweeps_and_pages_go_without_chance() -> None:
@@ -522,10 +522,10 @@ def test_comparisons_sweeps_and_pages_go_without_chance() -> None:
         assert compared["other", "Success@2"].test
     part = rs.sweep(QRELS, TWICE, corpus_size=99, scale="utility")["run"]
     assert part.next_passages == ()
-    assert {row["BoR"] for row in part.rows} == {None}
-    assert part.recommendation.warnings == (f"no comparison with a random draw, since {REASON}",)
+    assert [row["BoR"] is None for row in part.rows] == [row["K"] > 1 for row in part.rows]
+    assert part.recommendation.warnings == (f"no comparison with a random draw, since {REASON_OF_ALL}",)
     pytest.importorskip("matplotlib")
-    assert "passages repeat an earlier passage of their list: if these" in evaluate(run=TWICE, corpus_size=99).to_html()
+    assert "lists repeat a passage within their top K: if these" in evaluate(run=TWICE, corpus_size=99).to_html()
 
 
 # -- inherited labels ------------------------------------------------------------------------------

@@ -206,7 +206,7 @@ def test_blocks_and_scattered_queries_give_what_one_block_gives(tmp_path, data, 
 )
 def test_the_fast_parser_equals_the_slow_one(rows, separator) -> None:
     text = "".join(separator.join((q, "Q0", d, "1", repr(s), "t")) + "\n" for q, d, s in rows).encode()
-    fast, slow = trec._parse_fast(PaddedText.of(text)), trec._parse_slowly(Path("run"), 0, text)
+    fast, slow = trec._parse_fast(PaddedText.of(text), 6), trec._parse_slowly(Path("run"), 0, text, 6)
     assert fast is not None
     assert list(fast.queries) == list(slow.queries)
     assert list(fast.passages) == list(slow.passages)

@@ -107,8 +107,7 @@ def test_a_question_asked_twice_is_measured_twice(m) -> None:
     rows = [*ROWS, {**ROWS[0], "retrieved_context_ids": ["a", "d", "x"]}]
     report = m.selectivity(rows, LABELS, scale="utility", depths=[2], measures=["RA-nWG"])
     assert report["RA-nWG@2"].n == 9
-    assert report.per_query()[-1]["query"] == "q0? (2)"
-    assert report.per_query()[-1]["RA-nWG@2"] == 1
+    assert {row["query"]: row["RA-nWG@2"] for row in report.per_query()}["q0? (2)"] == 1
 
 
 def test_queries_by_an_id_column_and_a_pool_before_reranking(m) -> None:

@@ -363,7 +363,7 @@ def test_a_calibrated_slice_follows_the_labels_of_its_own_queries() -> None:
 def test_few_labels_of_a_slice_leave_a_wide_interval_and_none_leave_no_figure() -> None:
     options = {"scale": "utility", "depths": [3], "measures": ["Harm"], "by": {"kind": HARD}}
     half_widths = []
-    for people in (of_people(2, 12), of_people(2, 2)):
+    for people in (of_people(2, 12), of_people(2, 1)):
         report = rs.evaluate(judged_by_noise(), {"one": RUNS["one"]}, human=people, **options)
         part = report.runs["one"].slices["kind"]["hard"]["Harm@3"]
         half_widths.append(part.high - part.low)

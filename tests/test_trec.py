@@ -49,15 +49,15 @@ ENDS = st.sampled_from([" t", " t u", "", "\tt", "  t ", " t\r"])
 @given(st.lists(st.tuples(LINES, ENDS), min_size=1, max_size=8), st.sampled_from([" ", "\t", "  "]), st.booleans())
 def test_a_block_is_read_as_line_by_line_or_left_to_it(lines, separator, blank) -> None:
     text = "".join(separator.join(fields) + end + ("\n\n" if blank else "\n") for fields, end in lines).encode()
-    fast = trec._parse_fast(PaddedText.of(text))
+    fast = trec._parse_fast(PaddedText.of(text), 6)
     try:
-        slow = trec._parse_slowly(Path("run"), 0, text)
+        slow = trec._parse_slowly(Path("run"), 0, text, 6)
     except InputError:
         assert fast is None
         return
     if fast is None:
         assert any("\x00" in "".join(fields) for fields, _ in lines) or any(
-            not _number(fields[4]) for fields, _ in lines
+            not _number(fields[4]) or not trec._WHOLE.fullmatch(fields[3].encode()) for fields, _ in lines
         )
         return
     assert list(fast.queries) == list(slow.queries)
@@ -73,7 +73,7 @@ def test_a_block_is_read_as_line_by_line_or_left_to_it(lines, separator, blank) 
     st.lists(
         st.tuples(
             st.text("12a", min_size=1, max_size=12),
-            st.sampled_from(["0", "7", "12", "999", "1000", "12345", "99999999", "-1", "x1", "1x"]),
+            st.sampled_from(["0", "7", "12", "999", "1000", "12345", "99999999", "-1"]),
             st.floats(-200, 200000, allow_nan=False) | st.integers(0, 9),
             st.sampled_from([0, 1, 2, 6, 6, 7]),
             st.sampled_from(["t", "#", "é"]),
@@ -88,7 +88,7 @@ def test_ranks_and_scores_of_one_form_are_read_as_line_by_line(lines, decimals_o
         f"q Q0 {passage} {rank} {score:.{given if decimals_of_all is None else decimals_of_all}f} {tag}\n"
         for passage, rank, score, given, tag in lines
     ).encode()
-    fast, slow = trec._parse_fast(PaddedText.of(text)), trec._parse_slowly(Path("run"), 0, text)
+    fast, slow = trec._parse_fast(PaddedText.of(text), 6), trec._parse_slowly(Path("run"), 0, text, 6)
     assert fast is not None
     assert list(fast.passages) == list(slow.passages)
     assert list(map(repr, fast.scores.tolist())) == list(map(repr, slow.scores.tolist()))
@@ -249,9 +249,8 @@ FILES: dict[str, bytes] = {
     "comments": with_lines(rows(), "# a comment\n"),
     "comments of six words": with_lines(rows(), "# b c d 5 f\n"),
     "comments of six words without a space": with_lines(rows(), "#a b c d 5 f\n"),
-    "seven fields": plain(rows(), further=" more"),
     "form feeds": plain(rows(), "\f"),
-    "ranks that are words": plain(rows()).replace(b" 1 ", b" first "),
+    "ranks with a point": plain(rows()).replace(b" 1 ", b" 1.0 "),
     "gzip": gzip.compress(plain(rows())),
     "gzip of two members": gzip.compress(plain(rows())[:1000]) + gzip.compress(plain(rows())[1000:]),
     "gzip, shuffled": gzip.compress(plain(shuffled(rows()))),

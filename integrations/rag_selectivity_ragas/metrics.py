@@ -16,7 +16,7 @@ from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.single import bits_over_random, per_query_measure
 from rag_selectivity_ragas.hybrid import HybridMetric
 from rag_selectivity_ragas.identity import AUTO
-from rag_selectivity_ragas.scoring import RowScorer, Together, figures_or_raise
+from rag_selectivity_ragas.scoring import OfRepeats, RowScorer, Together, figures_or_raise
 
 _OPTIONAL_COLUMNS = (
     "retrieved_contexts",
@@ -157,8 +157,9 @@ def bor_from_result(
     Returns
     -------
     Estimate
-        `n` of `n_total` rows had both figures. A warning says how many lack one because of an exception, which
-        Ragas' `evaluate` turns into NaN.
+        `n` of `n_total` rows had both figures. Undefined where more than a tenth of the rows repeat a passage within
+        their top K, as in `selectivity`; a DataFrame and a file no longer know that. A warning says how many rows lack
+        a figure because of an exception, which Ragas' `evaluate` turns into NaN.
 
     Raises
     ------
@@ -184,7 +185,8 @@ def bor_from_result(
             stacklevel=2,
         )
     success, random_success = ([_number(row.get(name)) for row in rows] for name in pair)
-    return bits_over_random(success, random_success, total=_length(total), bootstrap=bootstrap)
+    repeating = sum(isinstance(value, OfRepeats) for value in random_success)
+    return bits_over_random(success, random_success, total=_length(total), bootstrap=bootstrap, repeating=repeating)
 
 
 def _length(total: Any) -> int | None:
@@ -232,6 +234,8 @@ def _pairs(rows: Sequence[Mapping[str, Any]]) -> dict[int, tuple[str, str]]:
 
 def _number(value: Any) -> float:
     value = getattr(value, "value", value)  # a MetricResult
+    if isinstance(value, OfRepeats):
+        return value
     return float(value) if isinstance(value, Real) else math.nan
 
 

@@ -6,7 +6,7 @@ import asyncio
 import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from rag_selectivity import Measure
@@ -23,6 +23,10 @@ NO_LABELS = "nobody judged this query"
 NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
 #: Rows that all lack a labelled passage before ids are doubted.
 ROWS_BEFORE_DOUBT = 10
+
+
+class OfRepeats(float):
+    """RandomSuccess of a list that repeats a passage within its top K, where no rule says what that means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,8 @@ class RowScorer:
         self._look_for_hits([prepared for _, group in alike.values() for prepared in group])
         for places, group in alike.values():
             for i, prepared, outcome in zip(places, group, self._figures_of_group(group), strict=True):
-                results[i] = outcome if prepared.lists is None else self._doubted(prepared.lists, outcome)
+                lists = prepared.lists
+                results[i] = outcome if lists is None else self._of_repeats(lists, self._doubted(lists, outcome))
         return [each for each in results if each is not None]
 
     def figures_at_once(self, sample: Any) -> Figures | None:
@@ -188,6 +193,14 @@ class RowScorer:
     def _undefined(self, reason: str) -> Figures:
         return tuple([QueryFigure(measure, math.nan, reason) for measure in self.measures])
 
+    def _of_repeats(self, lists: QueryLists, outcome: Figures | SelectivityError) -> Figures | SelectivityError:
+        """The figures, those of RandomSuccess marked where the list repeats a passage."""
+        if isinstance(outcome, SelectivityError) or self._corpus.passages_of is not None:
+            return outcome
+        if len(set(lists.passages)) == len(lists.passages):
+            return outcome
+        return tuple([_marked(figure, lists.passages) for figure in outcome])
+
     # -- ids that meet no label --------------------------------------------------------------------
 
     def _look_for_hits(self, rows: Sequence[_Prepared]) -> None:
@@ -221,6 +234,12 @@ class RowScorer:
             f"no labelled passage was retrieved in {ROWS_BEFORE_DOUBT} labelled samples, so ids may differ: the labels "
             f"name {examples(lists.grades)}, and retrieved were {examples(lists.passages)}"
         )
+
+
+def _marked(figure: QueryFigure, passages: Sequence[str]) -> QueryFigure:
+    top = passages[: figure.measure.at] if isinstance(figure.measure.at, int) else passages
+    repeats = figure.measure.name == "RandomSuccess" and len(set(top)) < len(top)
+    return replace(figure, value=OfRepeats(figure.value)) if repeats else figure
 
 
 def figures_or_raise(outcome: Figures | SelectivityError) -> Figures:

@@ -141,7 +141,7 @@ class _Collected:
         self.pairs.append(values[:, 0])
         with np.errstate(invalid="ignore"):
             self.resampled.append(values[0, 1:] - values[1, 1:])
-        self.undefined = one.undefined
+        self.undefined = one.reasons[0]
 
     def difference(self, sampling: Sampling) -> CalibratedDifference:
         """The medians, the intervals and p."""

@@ -263,7 +263,7 @@ class _Collected:
         self.values.append(float(values[0]))
         self.resampled.append(values[1:])
         self.defined.append(int(outcome.defined[:, 0].sum()))
-        self.undefined = outcome.undefined
+        self.undefined = outcome.reasons[0]
         self.form = outcome.aggregate.form
         self.bounds = outcome.ends_at(0) if self.form == "mean" else None
 

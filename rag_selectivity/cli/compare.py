@@ -121,7 +121,7 @@ def compare(
     if asked_for_costs and costs is None and lengths is None:
         raise InputError("there are no costs to compare: give --costs FILE, or --tokens FILE")
     # Costs are read from the lists too; standard input can be read once.
-    runs = {name: rs.read_run(path) for name, path in named.items()} if asked_for_costs else named
+    runs = {name: rs.read_run(path, policy=policy) for name, path in named.items()} if asked_for_costs else named
     comparison = rs.compare(
         labels_of(qrels, qrels_format, judge, judge_rule, human),
         runs,

@@ -212,9 +212,7 @@ MissingQueryOption = Annotated[
 NoRelevantOption = Annotated[
     str | None, option(EDGES, "RULE", "Query with too few relevant passages: skip (default) or error.")
 ]
-DuplicatesOption = Annotated[
-    str | None, option(EDGES, "RULE", "Passage twice in a list: count_once (default), drop or error.")
-]
+DuplicatesOption = Annotated[str | None, option(EDGES, "RULE", "Passage twice in a list: count_once, drop or error.")]
 UnjudgedOption = Annotated[
     str | None, option(EDGES, "RULE", "Passage without a label: ignore (default), worst, condense or error.")
 ]

@@ -208,6 +208,17 @@ class ClassQrels(Qrels):
         result.form, result.scale, result._settled = form, self.scale, self._settled
         return result
 
+    def in_order(self, *, by_passage: bool = False) -> Qrels:
+        order = self._natural_order()
+        if order is None:
+            return self
+        queries, passages = [self.queries[i] for i in order], self._all_passages
+        result = ClassQrels(
+            queries, self._of_query[order], passages, self._of_passage, self._grade, exclude_self=self._exclude_self
+        )
+        result.form, result.scale, result._settled = self.form, self.scale, self._settled
+        return result
+
     def _with_grade(self, grade: int) -> ClassQrels:
         result = copy(self)
         for name in ("query", "grade", "_passages"):

@@ -153,8 +153,26 @@ def column_values(frame: Any, name: str) -> list[Any]:
     column = frame[name]
     for method in ("to_list", "to_pylist"):
         if hasattr(column, method):
-            return list(getattr(column, method)())
+            try:
+                return list(getattr(column, method)())
+            except OverflowError:
+                place = first_beyond_python(column)
+                raise InputError(f"row {1 + (place or 0)}: {name} {BEYOND_PYTHON}") from None
     return list(column)
+
+
+#: What is wrong with a time or a duration that Arrow has and Python has not.
+BEYOND_PYTHON = "is a time out of range; write the column as numbers or texts"
+
+
+def first_beyond_python(column: Any) -> int | None:
+    """The first place in a column of Arrow whose value Python cannot hold; None without one."""
+    for place, cell in enumerate(column):
+        try:
+            cell.as_py()
+        except OverflowError:
+            return place
+    return None
 
 
 def token_count(value: Any, where: str) -> float:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.wording import enumeration
 
+#: The largest grade that a map may give: all larger ones are no whole numbers as floats.
+MOST_GRADE = 1 << 53
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -153,6 +156,8 @@ def parse_grade_map(text: str | Mapping[int, int] | None) -> dict[int, int] | No
     for old, new in pairs:
         if not isinstance(old, int) or not isinstance(new, int):
             raise InputError(f"grade map {text!r}: {old!r}:{new!r}: grades must be whole numbers")
+        if abs(new) > MOST_GRADE:
+            raise InputError(f"grade map {text!r}: the new grade {new} is too large: give one up to {MOST_GRADE:,}")
         if result.setdefault(old, new) != new:
             raise InputError(f"grade map {text!r}: grade {old} is given twice, with different new grades; remove one")
     return result

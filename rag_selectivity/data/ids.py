@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -21,6 +22,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SECOND_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
 _NO_ROWS = np.empty(0, np.int64)
+_NUMBERS = re.compile("([0-9]+)")
 #: The numbers of so few rows take two bytes each.
 _FEW_ROWS = 1 << 16
 
@@ -35,9 +37,16 @@ def check_ids(ids: object, what: str) -> None:
     """
     if isinstance(ids, (list, tuple)):
         return
+    refuse_set(ids, what)
     if isinstance(ids, (str, bytes, Mapping)) or not _has_length(ids):
         mend = f"; give [{ids!r}]" if isinstance(ids, str) and len(ids) < 80 else ""
         raise InputError(f"{what} must be a list of ids in rank order, got {repr(ids)[:80]}{mend}")
+
+
+def refuse_set(ranking: object, what: str) -> None:
+    """An InputError for a set in the place of a ranking: its order changes from one process to the next."""
+    if isinstance(ranking, (set, frozenset)):
+        raise InputError(f"{what}: a set has no order; give a list, the best first")
 
 
 def _has_length(ids: Any) -> bool:
@@ -46,6 +55,16 @@ def _has_length(ids: Any) -> bool:
         return len(ids) >= 0
     except TypeError:
         return False
+
+
+def natural_key(name: str) -> tuple[Any, ...]:
+    """A sort key by which numbers in ids count as numbers.
+
+    >>> sorted(["q10", "q2", "q02"], key=natural_key)
+    ['q02', 'q2', 'q10']
+    """
+    pieces = enumerate(_NUMBERS.split(name))
+    return (*((len(each.lstrip("0")), each.lstrip("0")) if i % 2 else each for i, each in pieces), name)
 
 
 class IdColumn:

@@ -54,10 +54,11 @@ class Policy:
     no_relevant : {"skip", "error"}
         A query with fewer relevant passages than a success needs (R < m): left out on both sides of
         a chance-corrected ratio, or refused.
-    duplicates : {"count_once", "drop", "error"}
+    duplicates : {"count_once", "drop", "error"}, optional
         The second copy of a passage in a list: keeps its slot and earns nothing, is taken out of the
-        list (what follows moves up), or is refused. Where it keeps its slot, comparisons with a random draw
-        are undefined, unless `passages_of` is given.
+        list (what follows moves up), or is refused. Without a rule it keeps its slot, and comparisons with a random
+        draw are undefined where more than a tenth of the lists repeat a passage within their top K, unless
+        `passages_of` is given.
     unjudged : {"ignore", "worst", "condense", "error"}
         A retrieved passage without a label: neither relevant nor harmful, given the scale's lowest
         grade, taken out of the list (what follows moves up), or refused.
@@ -71,7 +72,7 @@ class Policy:
     scores: Literal["float64", "float32"] = "float64"
     missing_query: Literal["fail", "skip", "error"] = "fail"
     no_relevant: Literal["skip", "error"] = "skip"
-    duplicates: Literal["count_once", "drop", "error"] = "count_once"
+    duplicates: Literal["count_once", "drop", "error"] | None = None
     unjudged: Literal["ignore", "worst", "condense", "error"] = "ignore"
     short_lists: Literal["requested", "returned"] = "requested"
 
@@ -80,18 +81,28 @@ class Policy:
         """The scale of the grades if nobody names one: trec_eval knows only its own."""
         return "trec" if self.scores == "float32" else None
 
+    @property
+    def long_tags(self) -> bool:
+        """Whether all that follows the fifth field of a TREC run belongs to the tag, as trec_eval reads it."""
+        return self.scores == "float32"
+
     def __post_init__(self) -> None:
         for name, choices in _choices().items():
             value = getattr(self, name)
+            if value is None and None in choices:
+                continue
             if not isinstance(value, str) or value not in choices:
-                raise InputError(f"policy `{name}` must be one of {', '.join(choices)}, got {value!r}")
+                raise InputError(f"policy `{name}` must be one of {', '.join(filter(None, choices))}, got {value!r}")
         if not isinstance(self.ties, str) or (self.ties not in _TIES_OF_RUNS and self.ties not in TIES):
             known = ", ".join([*_TIES_OF_RUNS, *TIES])
             raise InputError(f"policy `ties` must be one of {known}, got {self.ties!r}")
 
 
-def _choices() -> dict[str, tuple[str, ...]]:
-    return {name: get_args(hint) for name, hint in get_type_hints(Policy).items() if hint is not str}
+def _choices() -> dict[str, tuple[str | None, ...]]:
+    """The choices of each rule; None where it need not be given."""
+    hints = {name: hint for name, hint in get_type_hints(Policy).items() if hint is not str}
+    optional = {name: get_args(get_args(hint)[0]) for name, hint in hints.items() if type(None) in get_args(hint)}
+    return {name: (*optional[name], None) if name in optional else get_args(hint) for name, hint in hints.items()}
 
 
 #: Policies by their names, as `policy="trec_eval"` and `--policy` have them.

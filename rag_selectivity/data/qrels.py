@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import chain, islice, repeat
+from operator import le
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from rag_selectivity.data.dicts import labels_of_dicts, records_of_dicts
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.frames import label_blocks
 from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
-from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.ids import IdColumn, IntArray, natural_key
 from rag_selectivity.data.label_source import LabelSource, distinct_grades
 from rag_selectivity.data.origins import NO_GRADE, LabelOrigins
 from rag_selectivity.data.pair_index import PairIndex
@@ -330,6 +331,38 @@ class Qrels(LabelSource):
         result = self._derived(self.queries, self.query[kept], kept, self.passages.take(kept))
         result.repeated, result.negative, result.unjudged = self.repeated, self.negative, self.unjudged
         return result
+
+    def in_order(self, *, by_passage: bool = False) -> Qrels:
+        """The judgments in the natural order of their queries (q2 before q10), and `by_passage` of their passages.
+
+        Resamples are drawn by position, so that the order of a file must not decide what they hold.
+
+        >>> Qrels.from_dict({"q10": ["b"], "q2": ["c", "a"]}).in_order(by_passage=True).to_dict()
+        {'q2': {'a': 1, 'c': 1}, 'q10': {'b': 1}}
+        """
+        order = self._natural_order()
+        if order is None and not by_passage:
+            return self
+        order = list(range(len(self))) if order is None else order
+        place = np.argsort(np.array(order, np.int64))
+        query = place[self.query]
+        if by_passage:
+            texts = list(self.passages)
+            rows = np.array(sorted(range(len(texts)), key=lambda row: (query[row], texts[row])), np.int64)
+        else:
+            rows = np.argsort(query, kind="stable")
+        passages = self.passages.take(rows) if self.texts is None else [self.texts[row] for row in rows.tolist()]
+        result = self._derived([self.queries[i] for i in order], query[rows], rows, passages)
+        result.repeated, result.negative = self.repeated, self.negative
+        result.unjudged = None if self.unjudged is None else self.unjudged.in_order()
+        return result
+
+    def _natural_order(self) -> list[int] | None:
+        """The queries in their natural order; None if they are in it."""
+        keys = list(map(natural_key, self.queries))
+        if all(map(le, keys, keys[1:])):
+            return None
+        return sorted(range(len(keys)), key=keys.__getitem__)
 
     def _derived(
         self,

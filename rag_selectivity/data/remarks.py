@@ -19,15 +19,7 @@ DOUBTS = {
 }
 #: Remarks that are no reason to doubt the input: what they say, and the codes of the notes.
 NOTES = {
-    "run_lines_with_more_fields": (
-        "{count} lines of {name} have more than six fields: the rest was left out",
-        "further-fields",
-    ),
     "run_comment_lines": ("{count} lines of {name} begin with # and were left out", "comment-lines"),
-    "label_lines_with_five_fields": (
-        "{count} lines of the labels have five fields: the fifth was left out",
-        "further-fields",
-    ),
     "label_comment_lines": ("{count} lines of the labels begin with # and were left out", "comment-lines"),
 }
 

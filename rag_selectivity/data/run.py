@@ -26,7 +26,7 @@ from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.frames import run_blocks
 from rag_selectivity.data.fusing import Lists, fuse
 from rag_selectivity.data.held import Held
-from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.ids import IdColumn, IntArray, refuse_set
 from rag_selectivity.data.policy import TIES, Policy, TieKey
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
 from rag_selectivity.data.rows import RankCheck, RunRows, rows_ordered_against_ranks
@@ -118,6 +118,7 @@ class Run(Held):
         for query, ranked in lists.items():
             queries.append(query_text(query, "run"))
             is_plain = isinstance(ranked, (list, tuple))
+            refuse_set(ranked, f"run: query {query!r}")
             if not is_plain and (isinstance(ranked, str) or not isinstance(ranked, Iterable)):
                 raise InputError(f"run: query {query!r}: expected a list of ids or {{passage: score}}, got {ranked!r}")
             items = ranked.items() if isinstance(ranked, Mapping) else ranked
@@ -152,6 +153,7 @@ class Run(Held):
     def from_records(cls, records: Iterable[Sequence[Any]], *, remarks: Mapping[str, int] = NO_REMARKS) -> Run:
         """From (query, passage) or (query, passage, score) rows; queries may come in any order."""
         lists: dict[str, list[Any]] = {}
+        refuse_set(records, "run")
         for record in iterated(records, "run: expected (query, passage) or (query, passage, score) rows"):
             if not _is_row(record):
                 raise InputError(f"run: expected (query, passage) or (query, passage, score), got {record!r}")

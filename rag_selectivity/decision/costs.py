@@ -184,7 +184,7 @@ def read_costs(
     for name, run in judged.items():
         if lengths is None and corpus is None and _has_no_tokens(runs[name]):
             continue
-        opened = run_of(runs[name]).in_form(form)
+        opened = run_of(runs[name], run.policy).in_form(form)
         listed = ListTokens.of(opened, run, lengths, name)
         if listed is not None:
             lists[name] = listed

@@ -237,12 +237,13 @@ evaluator = SelectivityEvaluator(Grows(), labels={"q1": {"a": 1}}, depths=[1])
     ),
     Code(
         "repeated-passages",
-        "Lists repeat passages, so that figures against a random draw have no meaning.",
+        "More than a tenth of the lists repeat passages, so that figures against a random draw have no meaning.",
         "A draw takes every passage once. A list that repeats an id holds chunks of one document, or copies: R, N and "
-        "K then count different things, and BoR, EF, RandomSuccess and lambda have no figure.",
-        "Some list repeats an id, and neither `passages_of` nor `duplicates='drop'` says what that means.",
+        "K then count different things, and BoR, EF and BoR_recall have no figure at that K.",
+        "More than a tenth of the lists repeat an id within their top K, and neither `passages_of` nor `duplicates` "
+        "says what that means.",
         "For chunks of documents give `passages_of` (`--passages-of FILE`); copies are taken out by "
-        "`duplicates='drop'` (`--duplicates drop`).",
+        "`duplicates='drop'` (`--duplicates drop`) and fill their slots by `duplicates='count_once'`.",
         """
         import rag_selectivity as rs
 
@@ -260,19 +261,6 @@ evaluator = SelectivityEvaluator(Grows(), labels={"q1": {"a": 1}}, depths=[1])
         "Check the index, its filter, and the export of the run.",
         noted('labels, run = {"q1": {"a": 1}}, {"q1": []}', "nothing-retrieved"),
         how_to="empty-retrievals",
-        levels=(REMARK,),
-    ),
-    Code(
-        "further-fields",
-        "Lines of a TREC file have more fields than the format; the rest was left out.",
-        "Nothing, if the fields are a comment or a name with blanks.",
-        "Lines of a run with more than six fields, or of labels with five.",
-        "Look at the lines if you did not expect this.",
-        noted(
-            'labels, run = {"q1": {"a": 1}}, "run.trec"\n'
-            'with open("run.trec", "w") as file:\n    file.write("q1 Q0 a 1 0.9 my run\\n")',
-            "further-fields",
-        ),
         levels=(REMARK,),
     ),
     Code(

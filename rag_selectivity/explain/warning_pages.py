@@ -126,8 +126,8 @@ WARNING_PAGES = (
     Code(
         "outside-corpus",
         "Some labelled or retrieved passages are not in the corpus that was given.",
-        "A labelled passage that no retriever can find lowers recall; controls from a corpus that lacks retrieved "
-        "passages are not from what was searched.",
+        "No retriever and no random draw can find a passage that the corpus lacks, so its label is left out; controls "
+        "from a corpus that lacks retrieved passages are not from what was searched.",
         "`corpus=` lacks some of the labelled passages, or, when controls are drawn, some of the retrieved ones.",
         "Give the corpus that was indexed, and labels of that version.",
         evaluated('{"q1": {"a": 1, "gone": 1}}', '{"q1": ["a"]}', "outside-corpus", ', corpus=["a", "b", "c"]'),

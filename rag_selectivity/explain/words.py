@@ -71,6 +71,15 @@ class Figure:
         return [float(np.mean(part[defined])) for part in self.parts]
 
     @property
+    def has_exact_interval(self) -> bool:
+        """Whether every query succeeds or fails and all else is the same for all: then no resample is needed."""
+        if self.parts is None or self.settings.get("method") == "percentile" or "clusters" in self.settings:
+            return False
+        first, *others = (part[~np.isnan(self.parts[0])] for part in self.parts)
+        is_rate = len(first) > 0 and bool(np.isin(first, (0.0, 1.0)).all())
+        return is_rate and all(bool((part == part[0]).all()) for part in others)
+
+    @property
     def aggregate(self) -> Aggregate | None:
         """How the measure aggregates; None if its outcome needs more than grades and a list."""
         return aggregate_of(self.measure, self.scale)
@@ -259,7 +268,9 @@ def _interval(figure: Figure) -> Iterable[str]:
     if how is None:
         resamples = settings.get("resamples")
         how = f"method {settings.get('method')}"
-        if resamples:
+        if figure.has_exact_interval:
+            how = "exact, from the binomial distribution (mid-P)"
+        elif resamples:
             how = f"{resamples:,} bootstrap resamples of the queries ({settings.get('method')})"
     yield f"The {level} interval is {ends}: {how}."
     if estimate.possible is not None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.arrow import IrregularCells
+from rag_selectivity.data.columns import BEYOND_PYTHON, first_beyond_python
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.chunks import Chunk, Row
 from rag_selectivity.io.limits import most_growth, refuse_growth
@@ -52,7 +53,7 @@ class ParquetChunk(Chunk):
         """The rows of the batch."""
         try:
             return iter(list(enumerate(self.batch.to_pylist(), self.first_line)))
-        except (LookupError, ValueError):
+        except (LookupError, ValueError, OverflowError):
             raise IrregularCells from None
 
 
@@ -300,10 +301,23 @@ def parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
                 growth = Growth(path, stream, file.metadata)
                 for batch in file.iter_batches(growth.rows_at_once(_BLOCK)):
                     growth.add(batch.columns)
-                    for row in batch.to_pylist():
+                    try:
+                        rows = batch.to_pylist()
+                    except OverflowError:
+                        raise _beyond_python(path, batch, line) from None
+                    for row in rows:
                         line += 1
                         yield line, row
         except InputError:
             raise
         except (pyarrow.ArrowException, OSError, ValueError) as error:
             raise InputError(f"{path}: damaged Parquet after row {line} ({str(error).splitlines()[0]})") from None
+
+
+def _beyond_python(path: Path, batch: Any, line: int) -> InputError:
+    """The error for a time that is beyond Python's dates, with its row; `line` is that before the batch."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        place = first_beyond_python(column)
+        if place is not None:
+            return InputError(f"{path}:{line + 1 + place}: {name} {BEYOND_PYTHON}")
+    return InputError(f"{path}: after row {line}, a value {BEYOND_PYTHON}")

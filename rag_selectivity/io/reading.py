@@ -17,7 +17,7 @@ from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NA
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.parts import parts_of_frame
 from rag_selectivity.data.passage_counts import PassageCounts
-from rag_selectivity.data.policy import Policy
+from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
@@ -68,8 +68,10 @@ def read_qrels(
     return with_side_file(file, qrels) if has_side_file(file) else qrels
 
 
-def read_run(path: str | Path, *, format: str | None = None) -> Run:
+def read_run(path: str | Path, *, format: str | None = None, policy: str | Policy | None = None) -> Run:
     """A run from a TREC, JSONL, CSV, TSV or Parquet file, or one of a registered format.
+
+    With `policy="trec_eval"`, all that follows the fifth field of a TREC file belongs to the tag.
 
     Raises
     ------
@@ -77,12 +79,12 @@ def read_run(path: str | Path, *, format: str | None = None) -> Run:
         Naming the file and the line.
     """
     try:
-        return Run.concatenate([part.compact() for part in stream_run(path, format=format)])
+        return Run.concatenate([part.compact() for part in stream_run(path, format=format, policy=policy)])
     except ScatteredQueries as scattered:
         return Run.concatenate([part.compact() for part in scattered.again()])
 
 
-def stream_run(path: str | Path, *, format: str | None = None) -> Iterable[Run]:
+def stream_run(path: str | Path, *, format: str | None = None, policy: str | Policy | None = None) -> Iterable[Run]:
     """A run in parts over different queries; TREC files come block by block.
 
     Raises
@@ -91,7 +93,10 @@ def stream_run(path: str | Path, *, format: str | None = None) -> Iterable[Run]:
         Where a query's lines do not stand together; its `again` starts over.
     """
     file = Path(path)
-    return format_of(file, format).read_run(file)
+    reader = format_of(file, format)
+    if isinstance(reader, Trec):
+        return reader.read_run(file, long_tags=resolve_policy(policy).long_tags)
+    return reader.read_run(file)
 
 
 def qrels_of(value: Any) -> Qrels:
@@ -121,9 +126,9 @@ def _read_counts(value: str | Path) -> PassageCounts:
     )
 
 
-def run_of(value: Any) -> Run:
+def run_of(value: Any, policy: Policy | None = None) -> Run:
     """A run from whatever a user has: a path, or what `Run.of` takes."""
-    return read_run(value) if is_path(value) else Run.of(value)
+    return read_run(value, policy=policy) if is_path(value) else Run.of(value)
 
 
 def pool_names(pools: Sequence[Any]) -> list[str]:
@@ -151,10 +156,10 @@ def _name_of_pool(pool: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def run_parts(value: Any) -> Run | Iterable[Run]:
+def run_parts(value: Any, policy: Policy | None = None) -> Run | Iterable[Run]:
     """As `run_of`, but a file or a frame comes in parts, so that memory need not hold its run."""
     if is_path(value):
-        return stream_run(value)
+        return stream_run(value, policy=policy)
     return parts_of_frame(value) if is_frame(value) and not isinstance(value, Run) else Run.of(value)
 
 
@@ -198,12 +203,12 @@ def ranked_lists(run: Any, depth: int | None = None, policy: Policy = Policy()) 
 
     A list that comes again takes the place of the one that came before: the lines of its query are scattered.
     """
-    for part in _parts(run):
+    for part in _parts(run, policy):
         yield from part.ordered(policy).lists(depth)
 
 
-def _parts(run: Any) -> Iterator[Run]:
-    parts = run_parts(run)
+def _parts(run: Any, policy: Policy) -> Iterator[Run]:
+    parts = run_parts(run, policy)
     if isinstance(parts, Run):
         yield parts
         return

@@ -37,6 +37,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMMENT = "#"
 _FIELDS = ("query", "Q0", "passage", "rank", "score", "tag")
 _WHOLE = re.compile(rb"-?[0-9]{1,18}")
+#: What may be meant by a line with too many fields.
+_BLANK = "; if an id holds a blank, write the file as TSV or JSONL"
 # Within so many bytes lines are looked at one by one.
 _FEW_BYTES = 1 << 11
 
@@ -57,13 +59,13 @@ class Trec(Format):
         """The judgments."""
         return read_qrels(path)
 
-    def read_run(self, path: Path) -> Iterator[Run]:
+    def read_run(self, path: Path, *, long_tags: bool = False) -> Iterator[Run]:
         """The run, block by block."""
-        return read_run(path)
+        return read_run(path, long_tags=long_tags)
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Judgments of four fields a line: query, iteration, passage, grade. A fifth field and comments are left out."""
+    """Judgments of four fields a line: query, iteration, passage, grade. Comments are left out."""
     return _qrels_fast(path) or _qrels_slowly(path)
 
 
@@ -71,9 +73,9 @@ def _qrels_fast(path: Path) -> Qrels | None:
     """By columns; None where a line is not regular."""
     position: dict[str, int] = {}
     codes, passages, grades, lines = [], [], [], []
-    longer = comments = lines_before = 0
+    comments = lines_before = 0
     for _, text in _texts(path, _BLOCK):
-        fields = fields_of(text, 4, most=5)
+        fields = fields_of(text, 4, most=4)
         if fields is None:
             return None
         queries = fields.ids(0)
@@ -89,7 +91,7 @@ def _qrels_fast(path: Path) -> Qrels | None:
                 return None
         grades.append(read)
         passages.append(fields.ids(2).compact())
-        longer, comments = longer + fields.further, comments + fields.comments
+        comments += fields.comments
         lines_before += bytes(text).count(b"\n")
     if not codes:
         return None
@@ -100,14 +102,14 @@ def _qrels_fast(path: Path) -> Qrels | None:
         np.concatenate(grades),
         source=str(path),
         lines=np.concatenate(lines),
-        remarks=counted(label_lines_with_five_fields=longer, label_comment_lines=comments),
+        remarks=counted(label_comment_lines=comments),
     )
 
 
 def _qrels_slowly(path: Path) -> Qrels:
     """Line by line, naming the line that is wrong."""
     records, lines = [], []
-    longer = comments = 0
+    comments = 0
     for number, line in text_lines(path):
         # Of ASCII alone, as for runs: other white space belongs to ids.
         fields = [field.decode() for field in line.encode().split()]
@@ -116,10 +118,9 @@ def _qrels_slowly(path: Path) -> Qrels:
         if fields[0].startswith(_COMMENT):
             comments += 1
             continue
-        longer += len(fields) == 5
-        if len(fields) not in (4, 5):
+        if len(fields) != 4:
             hint = " (six fields: is this a run file?)" if len(fields) == 6 else ""
-            actual = f"found {len(fields)}{hint}: {line[:60]!r}"
+            actual = f"found {len(fields)}{hint}: {line[:60]!r}{_BLANK * (len(fields) > 4)}"
             raise InputError(f"{path}:{number}: expected 4 fields (query, 0, passage, grade), {actual}")
         if "\0" in fields[0] or "\0" in fields[2]:
             raise InputError(f"{path}:{number}: an id is empty or holds a NUL character")
@@ -127,30 +128,30 @@ def _qrels_slowly(path: Path) -> Qrels:
         lines.append(number)
     if not records:
         raise InputError(f"{path}: the file of labels is empty: there are no judgments in it")
-    remarks = counted(label_lines_with_five_fields=longer, label_comment_lines=comments)
+    remarks = counted(label_comment_lines=comments)
     return Qrels.from_records(records, source=str(path), lines=lines, remarks=remarks)
 
 
-def read_run(path: Path) -> Iterator[Run]:
+def read_run(path: Path, *, long_tags: bool = False) -> Iterator[Run]:
     """Runs of six fields a line (query, Q0, passage, rank, score, tag), in parts of whole queries.
 
-    What follows the tag is left out, and so are lines that begin with `#`, as trec_eval does.
+    Lines that begin with `#` are left out, as trec_eval does. With `long_tags`, whatever follows belongs to the tag.
 
     A file that is grouped by query streams. One whose queries are scattered raises
     `ScatteredQueries`, whose `again` reads it into columns and regroups it.
     """
     finished: set[str] = set()
-    for part in _parsed(path, _BLOCK, _Lines.run, whole_queries=True):
+    for part in _parsed(path, _BLOCK, _Lines.run, whole_queries=True, long_tags=long_tags):
         if len(set(part.queries)) < len(part.queries) or not finished.isdisjoint(part.queries):
-            raise ScatteredQueries(lambda: _regrouped(path), lambda: _rows(path))
+            raise ScatteredQueries(lambda: _regrouped(path, long_tags), lambda: _rows(path, long_tags))
         finished.update(part.queries)
         yield part
 
 
-def _rows(path: Path) -> Iterator[Rows]:
+def _rows(path: Path, long_tags: bool) -> Iterator[Rows]:
     """All rows as they stand in the file."""
     last: _Lines | None = None
-    for lines in _parsed(path, _BLOCK, _Lines.itself, whole_queries=False):
+    for lines in _parsed(path, _BLOCK, _Lines.itself, whole_queries=False, long_tags=long_tags):
         before = None
         if last is not None and last.ranks is not None and last.queries[-1] == lines.queries[0]:
             before = last.ranks[-1:], last.scores[-1:]
@@ -158,12 +159,12 @@ def _rows(path: Path) -> Iterator[Rows]:
         last = lines
 
 
-def _regrouped(path: Path) -> Iterator[Run]:
+def _regrouped(path: Path, long_tags: bool) -> Iterator[Run]:
     """All rows, brought together by query in parts of a bounded size."""
     position: dict[str, int] = {}
     columns: list[tuple[NDArray[np.int32], IdColumn, NDArray[np.float64]]] = []
     remarks: Mapping[str, int] = NO_REMARKS
-    for block in blocks(path, _BLOCK):
+    for block in blocks(path, _BLOCK, long_tags=long_tags):
         remarks = together([remarks, block.remarks])
         known = np.array([position.setdefault(name, len(position)) for name in block.names], np.int32)
         columns.append((known[block.codes], block.passages.compact(), block.scores))
@@ -185,10 +186,10 @@ def _regrouped(path: Path) -> Iterator[Run]:
         first, remarks = last, NO_REMARKS
 
 
-def blocks(path: Path, size: int) -> Iterator[Block]:
+def blocks(path: Path, size: int, *, long_tags: bool = False) -> Iterator[Block]:
     """The file's lines, parsed in blocks; the next ones are parsed while the caller works on one."""
     last = None
-    for parsed in _parsed(path, size, _Lines.block, whole_queries=False):
+    for parsed in _parsed(path, size, _Lines.block, whole_queries=False, long_tags=long_tags):
         block = parsed.against_rank(last)
         yield block
         last = block
@@ -225,7 +226,9 @@ class _Lines:
         return rank_remarks(self.queries, self.ranks, self.scores, before)
 
 
-def _parsed(path: Path, size: int, made: Callable[[_Lines], Made], *, whole_queries: bool) -> Iterator[Made]:
+def _parsed(
+    path: Path, size: int, made: Callable[[_Lines], Made], *, whole_queries: bool, long_tags: bool
+) -> Iterator[Made]:
     """What is made of the file's blocks, in their order, while the next ones are read (and unpacked) in a thread.
 
     Parsing in threads of its own takes more time than it saves: they wait for the interpreter's lock at each step.
@@ -233,7 +236,7 @@ def _parsed(path: Path, size: int, made: Callable[[_Lines], Made], *, whole_quer
     keep_freed_memory()
     empty = True
     for offset, text in ahead(_texts(path, size, whole_queries=whole_queries)):
-        block = _parse(path, made, offset, text)
+        block = _parse(path, made, offset, text, None if long_tags else len(_FIELDS))
         if block is not None:
             empty = False
             yield block
@@ -325,29 +328,28 @@ def _line_by_line(text: bytearray, begin: int, start: int) -> int:
     return begin
 
 
-def _parse(path: Path, made: Callable[[_Lines], Made], offset: int, text: PaddedText) -> Made | None:
-    """What is made of a block of whole lines; None where there are no rows."""
-    lines = _parse_fast(text)
+def _parse(path: Path, made: Callable[[_Lines], Made], offset: int, text: PaddedText, most: int | None) -> Made | None:
+    """What is made of a block of whole lines, of at most so many fields; None where there are no rows."""
+    lines = _parse_fast(text, most)
     if lines is None:
         plain = bytes(text)
         if not plain or plain.isspace():
             return None
-        lines = _parse_slowly(path, offset, plain)
+        lines = _parse_slowly(path, offset, plain, most)
     return made(lines) if len(lines.scores) else None
 
 
-def _parse_fast(text: PaddedText) -> _Lines | None:
+def _parse_fast(text: PaddedText, most: int | None) -> _Lines | None:
     """By columns; None where a line is not regular."""
-    fields = fields_of(text, len(_FIELDS))
+    fields = fields_of(text, len(_FIELDS), most)
     if fields is None:
         return None
     both = ranks_and_scores(fields, 3, 4)
     scores = _scores(fields, both and both[2:])
-    if scores is None:
+    ranks = _ranks(fields, both and both[:2])
+    if scores is None or ranks is None:
         return None
-    passages = fields.ids(2)
-    remarks = counted(run_lines_with_more_fields=fields.further, run_comment_lines=fields.comments)
-    return _Lines(fields.ids(0), passages, scores, _ranks(fields, both and both[:2]), remarks)
+    return _Lines(fields.ids(0), fields.ids(2), scores, ranks, counted(run_comment_lines=fields.comments))
 
 
 def _scores(fields: Fields, found: tuple[NDArray[np.float64], NDArray[np.bool_]] | None) -> NDArray[np.float64] | None:
@@ -388,13 +390,13 @@ def _ranks(fields: Fields, found: tuple[IntArray, NDArray[np.bool_]] | None) -> 
     return ranks
 
 
-def _parse_slowly(path: Path, offset: int, text: bytes) -> _Lines:
+def _parse_slowly(path: Path, offset: int, text: bytes, most: int | None) -> _Lines:
     """Line by line, naming the line that is wrong."""
     queries: list[str] = []
     passages: list[str] = []
     scores: list[float] = []
     ranks: list[bytes] = []
-    longer = comments = 0
+    comments = 0
     for number, line in enumerate(text.split(b"\n"), 1):
         fields = line.split()
         if not fields:
@@ -402,10 +404,9 @@ def _parse_slowly(path: Path, offset: int, text: bytes) -> _Lines:
         if fields[0].startswith(_COMMENT.encode()):
             comments += 1
             continue
-        problem = _problem(fields)
+        problem = _problem(fields, most)
         if problem:
             raise InputError(f"{path}:{_lines_before(path, offset) + number}: {problem}")
-        longer += len(fields) > len(_FIELDS)
         queries.append(fields[0].decode())
         passages.append(fields[2].decode())
         scores.append(float(fields[4]))
@@ -415,16 +416,17 @@ def _parse_slowly(path: Path, offset: int, text: bytes) -> _Lines:
         IdColumn.from_strings(passages),
         np.array(scores, np.float64),
         np.array(ranks).astype(np.int64) if all(map(_WHOLE.fullmatch, ranks)) else None,
-        counted(run_lines_with_more_fields=longer, run_comment_lines=comments),
+        counted(run_comment_lines=comments),
     )
 
 
-def _problem(fields: list[bytes]) -> str | None:
-    """What is wrong with a line's fields, or None."""
-    if len(fields) < len(_FIELDS):
+def _problem(fields: list[bytes], most: int | None) -> str | None:
+    """What is wrong with a line's fields, of which there may be at most so many, or None."""
+    if len(fields) < len(_FIELDS) or (most is not None and len(fields) > most):
         start = b" ".join(fields)[:60].decode("utf-8", "replace")
         hint = " (four fields: is this a qrels file?)" if len(fields) == 4 else ""
-        return f"expected 6 fields (query Q0 passage rank score tag), found {len(fields)}{hint}: {start!r}"
+        mend = f'{_BLANK}; if only the tag does, give policy="trec_eval"' if len(fields) > len(_FIELDS) else ""
+        return f"expected 6 fields (query Q0 passage rank score tag), found {len(fields)}{hint}: {start!r}{mend}"
     try:
         for field in (fields[0], fields[2]):
             field.decode()
@@ -432,14 +434,19 @@ def _problem(fields: list[bytes]) -> str | None:
         return "an id is not UTF-8 text"
     if not fields[0] or b"\0" in fields[0] or b"\0" in fields[2]:
         return "an id is empty or holds a NUL character"
-    try:
-        score = float(fields[4]) if b"_" not in fields[4] and len(fields[4]) <= MOST_DIGITS else math.nan
-    except ValueError:
-        score = math.nan
-    if math.isnan(score):
-        what = "is not a number" if len(fields[4]) <= MOST_DIGITS else f"has {len(fields[4]):,} digits, too many"
-        return f"query {fields[0].decode()!r}: the score {shown(fields[4].decode('utf-8', 'replace'))} {what}"
+    for name, text in (("rank", fields[3]), ("score", fields[4])):
+        if math.isnan(_number(text)):
+            what = "is not a number" if len(text) <= MOST_DIGITS else f"has {len(text):,} digits, too many"
+            return f"query {fields[0].decode()!r}: the {name} {shown(text.decode('utf-8', 'replace'))} {what}"
     return None
+
+
+def _number(text: bytes) -> float:
+    """The number that a field holds; NaN if it holds none."""
+    try:
+        return float(text) if b"_" not in text and len(text) <= MOST_DIGITS else math.nan
+    except ValueError:
+        return math.nan
 
 
 def _lines_before(path: Path, offset: int) -> int:

@@ -94,8 +94,6 @@ class Fields:
     starts, ends : int64[fields, lines]
     lines : int64[lines]
         The number of each line in the text, from 0.
-    further : int
-        How many lines have more fields.
     comments : int
         How many lines were left out because they begin with `#`.
     """
@@ -104,7 +102,6 @@ class Fields:
     starts: IntArray
     ends: IntArray
     lines: IntArray
-    further: int = 0
     comments: int = 0
 
     def __len__(self) -> int:
@@ -191,7 +188,7 @@ def _irregular(text: NDArray[np.uint8], width: int, most: int | None) -> Fields 
     if (count < width).any() or (most is not None and (count > most).any()):
         return None
     rows = first + np.arange(width)[:, None]
-    return Fields(text, starts[rows], ends[rows], data, int((count > width).sum()), len(lines) - len(data))
+    return Fields(text, starts[rows], ends[rows], data, len(lines) - len(data))
 
 
 def _without_comments(fields: Fields) -> Fields:
@@ -200,7 +197,7 @@ def _without_comments(fields: Fields) -> Fields:
         return fields
     comments = fields.comments + int((~data).sum())
     starts, ends, lines = fields.starts[:, data], fields.ends[:, data], fields.lines[data]
-    return Fields(fields.text, starts, ends, lines, fields.further, comments)
+    return Fields(fields.text, starts, ends, lines, comments)
 
 
 def ranks_and_scores(

@@ -39,26 +39,32 @@ class CorpusIds(frozenset[str]):
         return cls(map(form, ids) if form.changes_ids else ids)
 
 
-def check_corpus(qrels: Qrels, ids: CorpusIds) -> None:
-    """An InputError if no judged passage is in the corpus, and a warning if some are not."""
+def within_corpus(qrels: Qrels, ids: CorpusIds) -> tuple[Qrels, list[SelectivityWarning]]:
+    """The judgments of the corpus's passages, which alone can be retrieved or drawn, and a warning if others were left.
+
+    Raises
+    ------
+    InputError
+        If no judged passage is in the corpus.
+    """
     if not ids:
         raise InputError("the corpus has no passages: give the ids of all passages that can be retrieved")
     passages = qrels.distinct_passages()
     unknown, judged = passages - ids, len(passages)
-    if judged and len(unknown) == judged:
+    if not unknown:
+        return qrels, []
+    if len(unknown) == judged:
         first = qrels.passages_at(np.arange(min(qrels.size, 1000)))
         raise InputError(
             f"no judged passage is in the corpus: the qrels name {examples(first)}, "
             f"the corpus has {examples(sorted(ids)[:3])}; do both use the same ids? (how-to: ids-do-not-match)"
         )
-    if unknown:
-        warnings.warn(
-            SelectivityWarning(
-                f"{len(unknown)} of {judged} judged passages are not in the corpus ({examples(sorted(unknown))})",
-                "outside-corpus",
-            ),
-            stacklevel=4,
-        )
+    text = (
+        f"{len(unknown)} of {judged} judged passages are not in the corpus ({examples(sorted(unknown))}): their labels "
+        f"are left out"
+    )
+    inside = np.array([passage in ids for passage in qrels.passages], bool)
+    return qrels.only(inside), [SelectivityWarning(text, "outside-corpus")]
 
 
 def corpus_has(ids: Set[str], retrieved: Sequence[str], name: str, exact: bool) -> bool:

@@ -106,9 +106,17 @@ def join_directly(
         scale=settled,
         policy=resolve_policy(),
         coverage=Coverage(duplicates=sum(len(each.passages) - len(set(each.passages)) for each in queries)),
+        first_repeat=np.array([_first_repeat(each.passages) for each in queries], np.int64),
         documents=documents,
         **pool,
     )
+
+
+def _first_repeat(passages: Sequence[str]) -> int:
+    """The rank of the first passage that stands above it too; 0 without one."""
+    if len(set(passages)) == len(passages):
+        return 0
+    return next(rank for rank, passage in enumerate(passages, 1) if passage in passages[: rank - 1])
 
 
 def _is_plain(queries: Sequence[QueryLists]) -> bool:

@@ -22,12 +22,12 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.controls import control_rows, controls_of, with_controls
-from rag_selectivity.join.corpus import CorpusIds, check_corpus, corpus_has, corpus_sizes, size_with_counts
+from rag_selectivity.join.corpus import CorpusIds, corpus_has, corpus_sizes, size_with_counts, within_corpus
 from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.dicts import judge_dicts
 from rag_selectivity.join.facts import JoinFacts, first_ids
 from rag_selectivity.join.judged_lists import JudgedLists
-from rag_selectivity.join.judged_run import Documents, Hits, JudgedRun
+from rag_selectivity.join.judged_run import Documents, JudgedRun
 from rag_selectivity.join.lists import judge_lists
 from rag_selectivity.join.sampled_ids import SampledIds, unshared
 
@@ -65,7 +65,7 @@ def join(
     corpus_size : int, {query: int}, DataFrame or None
         N, for all queries or for each.
     corpus : iterable of passage ids, optional
-        The corpus: gives N, and shows which judgments belong to another corpus.
+        The corpus: gives N. Judgments of passages that it lacks are left out.
     passages_of : {document: number of its passages}, DataFrame or path, optional
         For judged documents and retrieved passages (chunks): qrels and lists name documents, and each slot of a list
         is a passage. N and the random draw then count passages. Without a corpus size, N is the sum of all numbers.
@@ -101,6 +101,11 @@ def join(
     control_notes: tuple[str, ...] = ()
     if controls is not None:
         qrels, control_notes = with_controls(qrels, controls.on_scale(scale).in_form(form))
+    known = None if corpus is None else CorpusIds.of(corpus, form)
+    if known is not None:
+        qrels, lost = within_corpus(qrels, known)
+        for doubt in lost:
+            warnings.warn(doubt, stacklevel=2)
     drawn = control_rows(qrels)
     labels_of = qrels if drawn is None else qrels.only(~drawn)
     counts = passage_counts_of(passages_of, form)
@@ -109,9 +114,6 @@ def join(
             f"{name}: random controls cannot be combined with passages_of, since a control is one passage and a label "
             f"is of a document: label passages, as Qrels.inherit does, or leave the controls out"
         )
-    known = None if corpus is None else CorpusIds.of(corpus, form)
-    if known is not None:
-        check_corpus(qrels, known)
     if known is not None and corpus_size is None and counts is None:
         corpus_size = len(known)
     corpus_size = size_with_counts(corpus_size, counts, form)
@@ -179,6 +181,7 @@ def join(
         facts=facts,
         qrels=qrels,
         unjudged=joined.unjudged,
+        first_repeat=joined.first_repeat,
     )
     if judged.own_pool is not None:
         own, not_in_pool = int((judged.own_pool & present).sum()), len(judged.hits_outside_pool().query)
@@ -276,6 +279,5 @@ def _pool(candidates: JudgedLists | None, run: JudgedLists) -> dict[str, Any]:
     hits, returned = candidates.hits, np.where(own, np.maximum(run.returned, 0), candidates.returned)
     if own.any():
         added = run.hits.chosen(own[run.hits.query])
-        hits = Hits(*(np.concatenate([getattr(part, name) for part in (hits, added)]) for name in Hits.__slots__))
-        hits = hits.chosen(np.argsort(hits.query, kind="stable"))
+        hits = hits.beside(added)
     return {"pool": hits, "pool_returned": returned, "own_pool": own}

@@ -48,6 +48,11 @@ class Hits:
             rows = np.flatnonzero(rows)
         return Hits(*(getattr(self, column)[rows] for column in Hits.__slots__))
 
+    def beside(self, others: Hits) -> Hits:
+        """These hits and others, by query."""
+        both = Hits(*(np.concatenate([getattr(self, name), getattr(others, name)]) for name in Hits.__slots__))
+        return both.chosen(np.argsort(both.query, kind="stable"))
+
     def of_queries(self, chosen: NDArray[np.bool_]) -> Hits:
         """The hits of some queries; the queries are renumbered."""
         part = self.chosen(chosen[self.query])
@@ -123,6 +128,8 @@ class JudgedRun:
         The same lists and labels with groups of passages in place of passages, if these were given.
     copies : Hits or None
         Of lists of groups: the slots whose group stands above them too, judged or not; their grades mean nothing.
+    first_repeat : int64[queries] or None
+        The rank of the first passage of each list that stands above it too, 0 without one; None if no list has one.
     weights : QueryWeights or None
         How much each query counts in figures over all of them; None where all count alike.
     empty_slots : int
@@ -151,6 +158,7 @@ class JudgedRun:
     unjudged: Hits | None = None
     grouped: JudgedRun | None = None
     copies: Hits | None = None
+    first_repeat: IntArray | None = None
     weights: QueryWeights | None = None
     empty_slots: int = 1
 
@@ -244,11 +252,18 @@ class JudgedRun:
             hashes = hashes + np.uint64(3) * self.qrels.unjudged.label_hashes()
         return hashes[self.qrels.positions(self.queries)]
 
-    @property
-    def unexplained_repeats(self) -> int:
-        """How many slots repeat a passage of their list, if it is unknown whether they are chunks or copies."""
-        known = self.documents is not None or self.policy.duplicates != "count_once"
-        return 0 if known else self.coverage.duplicates
+    def repeats_at(self, depths: IntArray) -> NDArray[np.bool_] | None:
+        """Whether each list repeats a passage within its top K: bool[queries, depths].
+
+        None where it is known what that means: chunks of documents, or copies for which there is a rule.
+        """
+        if self.documents is not None or self.policy.duplicates is not None:
+            return None
+        if self.first_repeat is None:
+            return np.zeros((len(self), len(depths)), bool)
+        first = self.first_repeat[:, None]
+        result: NDArray[np.bool_] = (first > 0) & (first <= np.minimum(self.returned[:, None], depths))
+        return result
 
     def over(self, chosen: NDArray[np.bool_]) -> JudgedRun:
         """The join restricted to some of its queries: bool[queries]."""
@@ -270,6 +285,7 @@ class JudgedRun:
             unjudged=None if self.unjudged is None else self.unjudged.of_queries(chosen),
             grouped=None if self.grouped is None else self.grouped.over(chosen),
             copies=None if self.copies is None else self.copies.of_queries(chosen),
+            first_repeat=None if self.first_repeat is None else self.first_repeat[chosen],
             weights=None if self.weights is None else self.weights.over(chosen),
         )
 
@@ -319,7 +335,7 @@ class JudgedRun:
             unjudged=None if self.unjudged is None else _cut(self.unjudged, cutoffs),
             hits=_cut(self.hits, cutoffs),
             returned=np.minimum(self.returned, cutoffs),
-            pool=self.candidates,
+            pool=self.candidates.beside(self.hits_outside_pool()),
             pool_returned=self.candidates_returned,
         )
 

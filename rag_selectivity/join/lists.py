@@ -67,6 +67,7 @@ def _judge_parts(
     labels = qrels.counts() if controls is None else np.bincount(qrels.query[~controls], minlength=len(qrels))
     sampler = None if form.exact else IdSampler(qrels)
     facts = JoinFacts()
+    first_repeat = np.zeros(len(qrels), np.int64)
     duplicates = 0
     for given in parts:
         part = given.in_form(form)
@@ -81,6 +82,7 @@ def _judge_parts(
         if judged.unjudged is not None:
             unjudged.append(judged.unjudged)
         duplicates += len(copies)
+        first_repeat[position[inside]] = judged.first_repeat[inside]
         if sampler is not None:
             sampler.add(part, position, policy)
         room = np.minimum(part.lengths[inside], TOP)
@@ -106,6 +108,7 @@ def _judge_parts(
         facts,
         (judgments, ranks),
         None if qrels.unjudged is None else _in_order(unjudged),
+        first_repeat if first_repeat.any() else None,
     )
 
 
@@ -181,7 +184,8 @@ class _JudgedPart:
     `part` is the part itself, or the same lists in rank order if they had to be put in order; `order` is its order. Of
     each of the part's queries the list length; `copies` are rows with a passage that is earlier in its list; `on_top`
     counts the hits in the first rows, before any are dropped; `controls` are judgments and ranks of listed controls;
-    `unjudged` are the passages that `Qrels.unjudged` names.
+    `unjudged` are the passages that `Qrels.unjudged` names; `first_repeat` is the rank of each list's first copy, 0
+    without one.
     """
 
     part: Run
@@ -192,6 +196,7 @@ class _JudgedPart:
     on_top: int
     controls: tuple[IntArray, IntArray]
     unjudged: Hits | None
+    first_repeat: IntArray
 
 
 def _judge_part(
@@ -251,7 +256,20 @@ def _judge_part(
         lengths = np.bincount(local, minlength=len(lengths))
         rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local] + 1
     hits = Hits(query[rows], rank, qrels.grades_of(judgments), repeated, judgments)
-    return _JudgedPart(part, order, lengths, hits, copies, on_top, listed, unjudged)
+    if policy.unjudged == "condense":
+        first_repeat = _first_ranks(local[repeated], rank[repeated], len(lengths))
+    else:
+        of_copies = np.searchsorted(part.offsets, copies, "right") - 1
+        first_repeat = _first_ranks(of_copies, copies - part.offsets[of_copies] + 1, len(lengths))
+    return _JudgedPart(part, order, lengths, hits, copies, on_top, listed, unjudged, first_repeat)
+
+
+def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
+    """The smallest of the ranks of each list; 0 for a list without one."""
+    first = np.zeros(count, np.int64)
+    order = np.argsort(-ranks, kind="stable")
+    first[lists[order]] = ranks[order]
+    return first
 
 
 def _unjudged(part: Run, query: IntArray, rows: IntArray, rank: IntArray, copies: IntArray, policy: Policy) -> Hits:

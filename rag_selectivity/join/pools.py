@@ -62,11 +62,11 @@ class Pools:
         (value,) = sources.values()
         if held or self._depth is not None:
             return RunPool(self._read(value), None)
-        return RunPool(DictRun.of(value) or run_parts(value), None)
+        return RunPool(DictRun.of(value) or run_parts(value, self._policy), None)
 
     def _read(self, value: Any) -> Run:
         if id(value) not in self._lists:
-            lists = run_of(value).in_form(self._form)
+            lists = run_of(value, self._policy).in_form(self._form)
             self._lists[id(value)] = lists if self._depth is None else lists.top(self._depth, self._policy)
         return self._lists[id(value)]
 

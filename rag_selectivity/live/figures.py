@@ -270,9 +270,10 @@ class LiveFigures:
     def _outcome_of(self, measure: Measure, outcomes: list[Outcome]) -> tuple[Outcome, int] | None:
         at = WHOLE_LIST if measure.at is None else measure.at
         place = [planned for planned, _ in self._plan].index(measure.without_depth)
-        if self._moments is None or not self._moments[place].premise or self._moments[place].refused is not None:
+        column = self._plan[place][1].tolist().index(at)
+        if self._moments is None or not self._moments[place].has_figures[column]:
             return None
-        return outcomes[place], self._plan[place][1].tolist().index(at)
+        return outcomes[place], column
 
     def _empty_slots(self) -> int:
         """The slots of an empty list where no depth is given: as many as the other lists have on average."""
@@ -461,6 +462,6 @@ class LiveFigures:
             yield f"{self._coverage.duplicates:,} passages stood twice in their list"
         yield from note_of_lost_labels(self._lost_labels)
         summed = zip(self._plan, self._moments or (), strict=False)
-        yield from notes_of_refusals((measure, moments.refused) for (measure, _), moments in summed)
+        yield from notes_of_refusals((*planned, moments.refused) for planned, moments in summed)
         for reason, count in self._refused.items():
             yield f"{count:,} retrievals could not be measured: {reason}"

@@ -17,7 +17,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import WHOLE_LIST as WHOLE_LIST
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.by_cutoff import by_cutoff
-from rag_selectivity.measures.refusal import Refusal, joint_refusal
+from rag_selectivity.measures.refusal import Refusal, joint_refusal, reasons
 from rag_selectivity.measures.universe import Universe
 
 FloatArray = NDArray[np.float64]
@@ -73,7 +73,7 @@ class Outcome:
     baseline : int or None
         Which of the parts is the random baseline, whose mean few queries can carry.
     refused : Refusal or None
-        Why the measure is undefined for the whole dataset that these queries are a part of.
+        At which depths the measure is undefined for the whole dataset that these queries are a part of.
     weights : float64[queries] or None
         How much each query counts in means over queries, above 0; None where all count alike.
     """
@@ -88,12 +88,18 @@ class Outcome:
     weights: FloatArray | None = None
 
     def settled(self) -> Outcome:
-        """The outcome of a whole dataset: without its premise, or if it is refused, every query is undefined."""
-        if self.premise and self.refused is None:
+        """The outcome of a whole dataset: without its premise, or where it is refused, every query is undefined."""
+        nowhere = np.full(self.parts[0].shape[1], not self.premise)
+        if self.refused is not None:
+            nowhere |= self.refused.refused
+        if not nowhere.any():
             return self
-        undefined = self.undefined if self.refused is None else str(self.refused)
-        nothing = tuple(np.full_like(part, np.nan) for part in self.parts)
-        return replace(self, parts=nothing, premise=True, undefined=undefined)
+        return replace(self, parts=tuple(np.where(nowhere, np.nan, part) for part in self.parts), premise=True)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why a query, or all of them, may be undefined at each depth."""
+        return reasons(self.undefined, self.refused, self.parts[0].shape[1])
 
     @classmethod
     def of_groups(cls, groups: Sequence[tuple[NDArray[np.bool_], Outcome]]) -> Outcome:
@@ -105,26 +111,30 @@ class Outcome:
             for mask, values in zip(rows, of_groups, strict=True):
                 part[mask] = values
             parts.append(part)
-        return cls._like(outcomes, tuple(parts), np.minimum, np.maximum)
+        joint = joint_refusal(outcome.refused for outcome in outcomes)
+        return replace(cls._like(outcomes, tuple(parts), np.minimum, np.maximum), refused=joint)
 
     @classmethod
     def beside(cls, outcomes: Sequence[Outcome]) -> Outcome:
         """The outcome at all depths from those at some of them, one after the other."""
         parts = tuple(map(np.hstack, zip(*(outcome.parts for outcome in outcomes), strict=True)))
-        return cls._like(outcomes, parts, np.append, np.append)
+        refused = None
+        given = [outcome.refused for outcome in outcomes if outcome.refused is not None]
+        if given:
+            refused = Refusal(tuple(count for each in given for count in each.repeating), given[0].lists)
+        return replace(cls._like(outcomes, parts, np.append, np.append), refused=refused)
 
     @classmethod
     def _like(
         cls, outcomes: Sequence[Outcome], parts: tuple[FloatArray, ...], lower: Callable[..., Any], upper: Any
     ) -> Outcome:
-        """An outcome with other parts, and with the joint bounds, premise and refusal of several."""
+        """An outcome with other parts, and with the joint bounds and premise of several."""
         ends = None
         if all(outcome.bounds is not None for outcome in outcomes):
             of_each = [[np.broadcast_to(e, o.parts[0].shape[1:]) for e in o.bounds or ()] for o in outcomes]
             ends = reduce(lower, [low for low, _ in of_each]), reduce(upper, [high for _, high in of_each])
         premise = any(outcome.premise for outcome in outcomes)
-        refused = joint_refusal(outcome.refused for outcome in outcomes)
-        return replace(outcomes[0], parts=parts, bounds=ends, premise=premise, refused=refused)
+        return replace(outcomes[0], parts=parts, bounds=ends, premise=premise)
 
     def over(self, rows: NDArray[Any]) -> Outcome:
         """The outcome of some of its queries, by mask, by position or by slice."""
@@ -150,7 +160,8 @@ class Outcome:
             depths = self.parts[0].shape[1:]
             low, high = (end if np.ndim(end) == 0 else np.broadcast_to(end, depths)[columns] for end in bounds)
             bounds = low, high
-        return replace(self, parts=tuple(part[:, columns] for part in self.parts), bounds=bounds)
+        refused = None if self.refused is None else self.refused.at(columns)
+        return replace(self, parts=tuple(part[:, columns] for part in self.parts), bounds=bounds, refused=refused)
 
     def ends_at(self, column: int) -> tuple[float, float] | None:
         """Between what the first part lies at one of the depths; None where that is not known."""

@@ -33,18 +33,10 @@ def m_parameter() -> Any:
     return parameter(1, Whole(1), "hits in the top K that make a success")
 
 
-#: A draw takes every passage once. A list that repeats an id holds chunks of one document, or copies: R, N and K then
-#: count different things.
-_REPEATS = (
-    "passages repeat an earlier passage of their list: if these are chunks of documents, give passages_of=… "
-    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out "
-    "(how-to: chunks-and-documents) [repeated-passages]"
-)
-
-
-def refusal_of(judged: JudgedRun) -> Refusal | None:
-    """Why a comparison with a random draw has no meaning for the lists of a run; None if it has one."""
-    return Refusal(judged.unexplained_repeats, _REPEATS) if judged.unexplained_repeats else None
+def refusal_of(judged: JudgedRun, depths: IntArray) -> Refusal | None:
+    """At which depths the lists of a run have no comparison with a random draw; None if they have one in any case."""
+    repeats = judged.repeats_at(depths)
+    return None if repeats is None else Refusal(tuple(repeats.sum(axis=0).tolist()), int(judged.in_run.sum()))
 
 
 def _identity(value: FloatArray) -> FloatArray:
@@ -81,9 +73,9 @@ _ENRICHMENT = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ra
 
 
 def _ceiling(chance: FloatArray, miss: FloatArray) -> FloatArray:
-    """−log2(chance), computed so that it stays accurate for probabilities near 1."""
+    """−log2(chance), computed so that it stays accurate for probabilities near 1; NaN where no draw can succeed."""
     bits: FloatArray = 0.0 - log2_of(chance, miss)
-    return bits + 0.0
+    return np.where(np.isinf(bits), np.nan, bits + 0.0)
 
 
 def _ceiling_of_share(share: FloatArray) -> FloatArray:
@@ -214,9 +206,7 @@ class RandomSuccess(BaselineMeasure):
         return (chance,)
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome(
-            self._chance(judged, depths)[:1], self._undefined, bounds=None, baseline=0, refused=refusal_of(judged)
-        )
+        return Outcome(self._chance(judged, depths)[:1], self._undefined, bounds=None, baseline=0)
 
 
 @register_measure
@@ -248,7 +238,8 @@ class EF(BaselineMeasure):
         chance, miss = self._chance(judged, depths)
         success = np.where(np.isnan(chance), np.nan, (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64))
         parts = (success, chance, miss)
-        return Outcome(parts, self._undefined, self.aggregate, baseline=1, refused=refusal_of(judged))
+        refused = refusal_of(judged, depths)
+        return Outcome(parts, self._undefined, self.aggregate, baseline=1, refused=refused)
 
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         if judged.documents is not None:
@@ -331,8 +322,7 @@ class BoR_max(BaselineMeasure):
         return chance, miss
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        parts, refused = self._chance(judged, depths), refusal_of(judged)
-        return Outcome(parts, self._undefined, self.aggregate, bounds=None, baseline=0, refused=refused)
+        return Outcome(self._chance(judged, depths), self._undefined, self.aggregate, bounds=None, baseline=0)
 
 
 @register_measure
@@ -403,7 +393,8 @@ class BoR_recall(Measure):
                 np.where(known, mean, np.nan) for mean in _mean_over_documents(relevant_documents, size, drawn)
             )
         parts = (recall, chance, miss)
-        return Outcome(parts, "no query has a relevant passage", _BITS, baseline=1, refused=refusal_of(judged))
+        refused = refusal_of(judged, depths)
+        return Outcome(parts, "no query has a relevant passage", _BITS, baseline=1, refused=refused)
 
 
 def _mean_over_documents(documents: Documents, size: IntArray, drawn: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -451,8 +442,7 @@ class Lambda(Measure):
         relevant = judged.relevant_in_corpus(self.rel)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
             expected = np.where(relevant > 0, judged.drawn_at(depths) * (relevant / size), np.nan)
-        undefined, refused = "no query has a relevant passage", refusal_of(judged)
-        return Outcome((expected,), undefined, bounds=None, baseline=0, refused=refused)
+        return Outcome((expected,), "no query has a relevant passage", bounds=None, baseline=0)
 
 
 #: If a random draw succeeds in this share of the queries or more, the ceiling is at most .662 bits.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.cells import shown
-from rag_selectivity.data.ids import check_ids
+from rag_selectivity.data.ids import check_ids, refuse_set
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
@@ -25,6 +25,7 @@ from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.plain import PlainList, plain_details, plain_list, plain_outcome, plain_parts
+from rag_selectivity.measures.plan import LARGEST_DEPTH
 from rag_selectivity.measures.refusal import Refusal
 
 NO_LABELS = "nobody judged this query"
@@ -47,6 +48,8 @@ def measure_with_depth(measure: str | Measure) -> Measure:
     parsed = parse_measure(measure)
     if parsed.at is None and not parsed.takes_whole_lists:
         raise InputError(f"{parsed}: name the depth, as in {parsed}@10")
+    if type(parsed.at) is int and parsed.at > LARGEST_DEPTH:
+        raise InputError(f"depth {shown(parsed.at)} is larger than any list: give one up to {LARGEST_DEPTH:,}")
     return parsed
 
 
@@ -189,7 +192,8 @@ def query_figures(measure: str | Measure, joined: JudgedRun) -> dict[str, QueryF
     if isinstance(measure.at, int):
         joined.check_depths(depths)
     outcome = measure.outcome(joined, depths)
-    figures = (_figure(measure, _part(outcome, row, outcome.refused), {}) for row in range(len(joined.queries)))
+    repeats = joined.repeats_at(depths)
+    figures = (_figure(measure, _part(outcome, row, repeats), {}) for row in range(len(joined.queries)))
     return dict(zip(joined.queries, figures, strict=True))
 
 
@@ -278,6 +282,7 @@ def measure_query(
     if not isinstance(grades, Mapping):
         raise InputError(f"the grades of a query must be {{passage: grade}}, got {shown(grades)}")
     check_ids(passages, "the retrieved passages")
+    refuse_set(options.get("pool"), "pool")
     options["levels"] = tuple(options.get("levels", ()))
     listed = _listed(grades, passages, **options)
     figures, joined = [], None
@@ -410,6 +415,9 @@ def evaluate_queries(
     """
     chosen = [measure_with_depth(measure) for measure in measures]
     levels = tuple(levels)
+    for each in queries:
+        if not each.checked:
+            check_ids(each.passages, "the retrieved passages")
     counts = passage_counts_of(passages_of)
     plain = [plain_figures(chosen, each, scale=scale, levels=levels) if counts is None else None for each in queries]
     rest = [each for each, figures in zip(queries, plain, strict=True) if figures is None]
@@ -451,21 +459,19 @@ def _figures_of_all(measure: Measure, joined: JudgedRun, queries: Sequence[Query
     if joined.corpus_size is not None and isinstance(measure.at, int) and (joined.corpus_size < measure.at).any():
         return None
     outcome = measure.outcome(joined, _depths_of(measure))
-    refusals: list[Refusal | None] = [None] * len(queries)
-    if outcome.refused is not None:
-        repeats = [len(each.passages) - len(set(each.passages)) for each in queries]
-        if outcome.refused.count != sum(repeats):
-            return None
-        refusals = [Refusal(count, outcome.refused.what) if count else None for count in repeats]
-    parts = [_part(outcome, i, refusal) for i, refusal in enumerate(refusals)]
-    if outcome.refused is not None or not outcome.premise or not measure.per_query:
+    repeats = joined.repeats_at(_depths_of(measure))
+    parts = [_part(outcome, i, repeats) for i in range(len(queries))]
+    if not outcome.premise or not measure.per_query:
         return [_figure(measure, part, {}) for part in parts]
     reasons = [outcome.undefined if undefined else None for undefined in np.isnan(outcome.parts[0][:, 0]).tolist()]
     rows = zip(outcome.parts[0][:, 0].tolist(), reasons, parts, strict=True)
     return [QueryFigure(measure, value, reason, part) for value, reason, part in rows]
 
 
-def _part(outcome: Outcome, query: int, refused: Refusal | None) -> Outcome:
+def _part(outcome: Outcome, query: int, repeats: NDArray[np.bool_] | None) -> Outcome:
+    refused = None
+    if outcome.refused is not None and repeats is not None:
+        refused = Refusal(tuple(repeats[query].astype(int).tolist()), 1)
     return Outcome(
         tuple([part[query : query + 1] for part in outcome.parts]),
         outcome.undefined,

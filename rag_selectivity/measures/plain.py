@@ -55,7 +55,7 @@ def plain_list(query: QueryLists, scale: str | None, levels: Sequence[int]) -> P
         lowest, highest = min(lowest, *levels), max(highest, *levels)
     if not (settled.holds(lowest) and settled.holds(highest)):
         return None
-    if size is not None and (type(size) is not int or size < len(labels)):
+    if size is not None and (type(size) is not int or not len(labels) <= size <= 1 << 53):
         return None
     if len(set(passages)) != len(passages):
         return None
@@ -101,7 +101,7 @@ def plain_outcome(measure: Measure, parts: Parts, scale: Scale) -> Outcome:
     """The outcome of one query with these parts."""
     like = _outcome_of(measure, scale.name)
     columns = tuple([np.array([[part]]) for part in parts])
-    return Outcome(columns, like.undefined, like.aggregate, like.bounds, like.premise, like.baseline)
+    return Outcome(columns, like.undefined, like.aggregate, like.bounds, like.premise, like.baseline, like.refused)
 
 
 @cache

@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import Hits, JudgedRun, count_at
+from rag_selectivity.join.judged_run import Hits, JudgedRun
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Aggregate,
@@ -107,12 +107,9 @@ class _WeightedMeasure(Measure):
         return np.where(best > 0, best, np.nan)
 
     def _pool(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
-        """The weight of the best K of the pool; passages of the top K that the pool lacks are added to the pool."""
+        """The weight of the best K of the pool; passages of the list that the pool lacks are added to the pool."""
         counts = _counts_by_level(judged.candidates, len(judged))
-        outside = judged.hits_outside_pool()
-        if len(outside.query):
-            added = [count_at(outside.chosen(outside.grade == grade), len(judged), depths) for grade in LEVELS.tolist()]
-            counts = counts[:, None, :] + np.stack(added, axis=2)
+        counts = counts + _counts_by_level(judged.hits_outside_pool(), len(judged))
         return best_of(counts, weights, judged.slots_at(depths))
 
     _undefined: ClassVar[str] = "no judged passage of any query has weight"
@@ -210,14 +207,13 @@ class PROC(_WeightedMeasure):
         return Placebo.of_mean(figures, expected)
 
     def _candidates_in(self, judged: JudgedRun, universe: Universe) -> IntArray:
-        """How many passages of the pool are in the universe; those of the top K that the pool lacks are added."""
+        """How many passages of the pool are in the universe; those of the list that the pool lacks are added."""
         candidates = judged.candidates.chosen(~judged.candidates.repeated)
         everything = np.full(len(universe.depths), WHOLE_LIST)
         drawn = universe.found(candidates, judged.candidates_returned, everything)
-        outside = judged.hits_outside_pool()
-        if len(outside.query):
-            drawn = drawn + count_at(outside, len(judged), universe.depths)
-        return np.minimum(drawn, universe.size)
+        outside = np.bincount(judged.hits_outside_pool().query, minlength=len(judged))
+        both: IntArray = np.minimum(drawn + outside[:, None], universe.size)
+        return both
 
 
 def _share_of_means(observed: FloatArray, ceiling: FloatArray) -> FloatArray:

@@ -66,7 +66,7 @@ class Fingerprint:
             lowest_size=int(size.min()) if size is not None and known else None,
             highest_size=int(size.max()) if size is not None and known else None,
             scale=judged.scale.name,
-            policy=asdict(judged.policy),
+            policy={**asdict(judged.policy), "duplicates": judged.policy.duplicates or "count_once"},
             pool=judged.pool is not None,
             passages_of=None if judged.documents is None else judged.documents.fingerprint,
         )

@@ -150,7 +150,7 @@ def evaluate_out_of_core(
         with returned_memory():
             division, rows = _first_division(path, source, budget)
             with _bar(rows, "reading", "row", progress) as bar:
-                parts, left_out, remarks = _divided(path, source, place, division, budget, form, bar)
+                parts, left_out, remarks = _divided(path, source, place, division, budget, form, chosen_policy, bar)
             return_memory()
             tally.facts += JoinFacts(remarks=remarks_by(chosen_policy, remarks))
             with _bar(rows, "measuring", "row", progress) as bar:
@@ -276,7 +276,14 @@ def _size_of(path: Path) -> tuple[int, float]:
 
 
 def _divided(
-    run: Path, qrels: Path | Qrels, place: Path, division: Division, budget: Budget, form: IdForm, bar: Any
+    run: Path,
+    qrels: Path | Qrels,
+    place: Path,
+    division: Division,
+    budget: Budget,
+    form: IdForm,
+    policy: Policy,
+    bar: Any,
 ) -> tuple[_Parts, Coverage, Mapping[str, int]]:
     """The rows on disk, the judgments that were left out before, and what was noticed."""
     bare: list[str] = []
@@ -295,7 +302,7 @@ def _divided(
     if datasets.is_dataset(run):
         listed = datasets.run_blocks(datasets.parquet_files(run), budget.rows_of_width)
     else:
-        listed = trec.blocks(run, budget.text_block)
+        listed = trec.blocks(run, budget.text_block, long_tags=policy.long_tags)
     parts = _Parts(place / "parts", division, budget, form, held, bare)
 
     def rows_of(blocks: Iterable[Block]) -> Iterator[Rows]:

@@ -47,13 +47,16 @@ def restored_moments(
         arrays[name], place = _read(described, raw, place)
     if not (arrays["count"] >= 0).all() or not (arrays["count"] <= stored["total"]).all():
         raise InputError(f"{stored['total']} queries, of which {arrays['count'].tolist()} have a figure")
+    refused = stored["refused"] and Refusal(tuple(stored["refused"]["repeating"]), stored["refused"]["lists"])
+    if refused is not None and len(refused.repeating) != len(arrays["count"]):
+        raise InputError(f"repeats at {len(refused.repeating)} depths, and figures at {len(arrays['count'])}")
     for name in ("sums", "products", "resampled"):
         arrays[name] = None if arrays[name] is None else ExactSums(arrays[name])
     moments = Moments(
         aggregate=outcome.aggregate,
         bounds=outcome.bounds,
         baseline=outcome.baseline,
-        refused=None if stored["refused"] is None else Refusal(**stored["refused"]),
+        refused=refused,
         **arrays,
         **{key: stored[key] for key in ("total", "premise", "undefined")},
     )

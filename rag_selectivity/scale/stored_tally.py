@@ -109,7 +109,7 @@ _MOMENTS = fields(
         "total": count,
         "premise": truth,
         "undefined": a_text,
-        "refused": or_null(fields({"count": count, "what": a_text})),
+        "refused": or_null(fields({"repeating": _COUNTS, "lists": count})),
         "arrays": each(_ARRAY),
     }
 )

@@ -309,7 +309,7 @@ class Tally:
         deepest = int(ranks.max(initial=0))
         clipped = int(self._clipped[self._ranks == deepest].sum())
         summed = zip(self._plan, self._moments or (), strict=False)
-        refused = notes_of_refusals((measure, moments.refused) for (measure, _), moments in summed)
+        refused = notes_of_refusals((*planned, moments.refused) for planned, moments in summed)
         return [*self.facts.notes(name), *self.coverage.notes(clipped), *refused]
 
     def settings(self, level: float | None = 0.95) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rag_selectivity.data.token_budget import is_budget
 from rag_selectivity.join.controls import Controls
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
-from rag_selectivity.measures.chance import BaselineMeasure, BoR, Lambda
+from rag_selectivity.measures.chance import EF, BaselineMeasure, BoR, Lambda, refusal_of
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.statistics import controls as formulas
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -94,7 +94,7 @@ class ControlledFigures:
 
         `outcome` is that of the measure as judged; it gives the aggregate.
         """
-        if not isinstance(measure, (BaselineMeasure, Lambda)) or outcome.refused is not None:
+        if not isinstance(measure, (BaselineMeasure, Lambda)):
             return None
         self._judged.refuse_weights(
             "a random baseline from controls",
@@ -103,6 +103,9 @@ class ControlledFigures:
         if is_budget(depth):
             reason = "random controls give a random baseline at depths K, and not at a budget of tokens"
             return Controlled(math.nan, math.nan, math.nan, reason=reason)
+        refused = refusal_of(self._judged, np.array([depth])) if isinstance(measure, EF) else None
+        if refused is not None and refused.refused[0]:
+            return None
         threshold = self._judged.threshold(measure.rel)
         at = self._at(threshold, depth, measure.rel)
         if at is None:

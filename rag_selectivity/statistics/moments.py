@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, effective_number
-from rag_selectivity.measures.refusal import Refusal, joint_refusal
+from rag_selectivity.measures.refusal import Refusal, joint_refusal, reasons
 from rag_selectivity.statistics.bounded import FEW
 from rag_selectivity.statistics.exact import ends_if_all_agree, ends_of_few, mid_p_rate
 from rag_selectivity.statistics.exact_sums import ExactSums, Samples
@@ -127,17 +127,19 @@ class Moments:
 
     @property
     def defined(self) -> IntArray:
-        """The number of queries with a figure at each depth; 0 without the premise, or if the measure is refused."""
-        return self.count if self._has_figures else np.zeros_like(self.count)
+        """The number of queries with a figure at each depth; 0 without the premise, and where it is refused."""
+        return np.where(self.has_figures, self.count, 0)
 
     @property
-    def reason(self) -> str:
-        """Why a query, or all of them, may be undefined."""
-        return self.undefined if self.refused is None else str(self.refused)
+    def reasons(self) -> list[str]:
+        """Why a query, or all of them, may be undefined at each depth."""
+        return reasons(self.undefined, self.refused, len(self.count))
 
     @property
-    def _has_figures(self) -> bool:
-        return self.premise and self.refused is None
+    def has_figures(self) -> NDArray[np.bool_]:
+        """Whether the measure has its premise and is not refused at each depth: bool[depths]."""
+        allowed = np.full(len(self.count), self.premise)
+        return allowed if self.refused is None else allowed & ~self.refused.refused
 
     @property
     def value(self) -> FloatArray:
@@ -214,7 +216,7 @@ class Moments:
 
     def _means(self) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self._has_figures, self.sums.rounded(), np.nan) / self.count
+            return np.where(self.has_figures, self.sums.rounded(), np.nan) / self.count
 
     def _of(self, means: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -116,9 +116,11 @@ def next_passages_of_runs(
     for name, run in judged.items():
         size = run.require_corpus_size("what the next passages add")
         run.refuse_weights("what the next passages add")
-        if refusal_of(run) is not None:
+        last = max(1, min(int(run.returned.max(initial=1)), int(size.max(initial=1))))
+        refused = refusal_of(run, np.array([last]))
+        if refused is not None and refused.refused[0]:
             continue
-        edges[name] = bracket_edges(max(1, min(int(run.returned.max(initial=1)), int(size.max(initial=1)))))
+        edges[name] = bracket_edges(last)
         of_queries.setdefault(run.queries, {})[name] = bracket_outcomes(run, size, edges[name], rel, m)
     found: dict[str, tuple[NextPassages, ...]] = dict.fromkeys(judged, ())
     for queries, outcomes in of_queries.items():

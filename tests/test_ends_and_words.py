@@ -1,0 +1,80 @@
+"""What no draw can reach, gates on success rates, exact intervals in words, and few queries that all count alike."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from scipy.optimize import brentq
+
+import rag_selectivity as rs
+from rag_selectivity.explain import explain
+from rag_selectivity.gates import failures, parse_fail_if
+
+pytestmark = pytest.mark.contract
+
+
+def rate_report(successes: int, queries: int, **options):
+    labels = {f"q{i}": {"a": 1} for i in range(queries)}
+    runs = {"r": {q: ["a" if i < successes else "b"] for i, q in enumerate(labels)}}
+    return rs.evaluate(labels, runs, measures=["Success"], depths=[1], **options)
+
+
+def test_the_ceiling_is_undefined_where_no_draw_can_succeed() -> None:
+    labels = {q: {"a": 1, "b": 1, "c": 1} for q in "pq"}
+    report = rs.evaluate(
+        labels,
+        {"r": {q: ["a"] for q in labels}},
+        measures=["BoR_max(m=3)", "BoR(m=3)", "EF(m=3)"],
+        depths=[2],
+        corpus_size=50,
+    )
+    for name in ("BoR_max(m=3)@2", "BoR(m=3)@2", "EF(m=3)@2"):
+        figure = report[name]
+        assert math.isnan(figure.value)
+        assert math.isnan(figure.low)
+        assert math.isnan(figure.high)
+        assert figure.reason == "a random draw of this size can never succeed"
+
+
+def exactly(successes: int, queries: int, rate: float) -> Fraction:
+    """P[at least so many successes]."""
+    p = Fraction(rate)
+    return sum(math.comb(queries, k) * p**k * (1 - p) ** (queries - k) for k in range(successes, queries + 1))
+
+
+@pytest.mark.parametrize(("successes", "queries"), [(7, 10), (9, 20), (19, 20), (20, 20), (1, 8)])
+def test_gates_on_success_use_clopper_and_pearson(successes, queries) -> None:
+    report = rate_report(successes, queries)
+    low = brentq(lambda rate: float(exactly(successes, queries, rate)) - 0.025, 1e-9, 1 - 1e-9)
+    for limit, passes in ((low - 1e-6, True), (low + 1e-6, False)):
+        assert (not failures(report, [parse_fail_if(f"low(Success@1) < {limit!r}")])) == passes
+    if successes < queries:
+        high = brentq(lambda rate: 1 - float(exactly(successes + 1, queries, rate)) - 0.025, 1e-9, 1 - 1e-9)
+        for limit, passes in ((high - 1e-6, False), (high + 1e-6, True)):
+            assert (not failures(report, [parse_fail_if(f"high(Success@1) > {limit!r}")])) == passes
+
+
+def test_gates_on_success_without_an_interval_stay_undefined() -> None:
+    (line,) = failures(rate_report(3, 5, bootstrap=None), [parse_fail_if("low(Success@1) < .1")])
+    assert "undefined" in line
+
+
+def test_an_exact_interval_is_called_exact() -> None:
+    report = rate_report(7, 10)
+    words = " ".join(explain(report, ["Success@1"]).figures[0].sentences)
+    assert "exact, from the binomial distribution (mid-P)" in words
+    assert "resamples" not in words
+    labels = {f"q{i}": {"a": 5, "b": 1, "c": 3} for i in range(9)}
+    runs = {"r": {q: ["a", "b", "c"][i % 3 :] for i, q in enumerate(labels)}}
+    other = rs.evaluate(labels, runs, measures=["RA-nWG"], depths=[2], scale="utility")
+    assert "5,000 bootstrap resamples" in " ".join(explain(other, ["RA-nWG@2"]).figures[0].sentences)
+
+
+def test_few_queries_that_count_alike_carry_no_caveat() -> None:
+    labels = {f"q{i}": {f"p{j}": 1 for j in range(9 + i % 3)} for i in range(29)}
+    runs = {"r": {q: ["p0"] if i % 2 else ["x"] for i, q in enumerate(labels)}}
+    report = rs.evaluate(labels, runs, measures=["BoR"], depths=[5], corpus_size=1000)
+    assert "concentrated-chance" not in [caveat.code for caveat in report["BoR@5"].caveats]
+    labels["q0"] = {f"p{j}": 1 for j in range(900)}
+    report = rs.evaluate(labels, runs, measures=["BoR"], depths=[5], corpus_size=1000)
+    assert "concentrated-chance" in [caveat.code for caveat in report["BoR@5"].caveats]

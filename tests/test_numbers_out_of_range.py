@@ -1,0 +1,62 @@
+"""Times and whole numbers that no column can hold are an error with their place, never a bare OverflowError."""
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.single import evaluate_query
+
+pytestmark = pytest.mark.contract
+
+LARGE = 9_223_372_036_854_775_808
+LABELS = {"q": {"a": 2, "b": 1}}
+
+
+@pytest.fixture
+def far():
+    """A million years ahead: Arrow has such times, Python has not."""
+    pyarrow = pytest.importorskip("pyarrow")
+    return pyarrow.array([0, 2**62], pyarrow.timestamp("us"))
+
+
+@pytest.mark.parametrize("column", ["query_id", "doc_id", "grade", "when"])
+def test_a_parquet_file_with_a_time_beyond_python(tmp_path, far, column) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "grade": [1, 1]}
+    path = tmp_path / "labels.parquet"
+    parquet.write_table(pyarrow.table({**columns, column: far}), path)
+    if column == "when":
+        assert rs.read_qrels(path).to_dict() == {"q": {"a": 1, "b": 1}}
+        return
+    with pytest.raises(rs.InputError, match=rf"labels\.parquet:2: {column} is a time out of range"):
+        rs.read_qrels(path)
+
+
+def test_a_run_and_a_corpus_with_a_time_beyond_python(tmp_path, far) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "run.parquet"
+    parquet.write_table(pyarrow.table({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": far}), path)
+    with pytest.raises(rs.InputError, match=r"run\.parquet:2: score is a time out of range"):
+        rs.read_run(path)
+    with pytest.raises(rs.InputError, match=r"row 2: score is a time out of range"):
+        rs.Run.of(parquet.read_table(path))
+    with pytest.raises(rs.InputError, match=r"row 2: grade is a time out of range"):
+        rs.Qrels.of(pyarrow.table({"query_id": ["q", "q"], "doc_id": ["a", "b"], "grade": far}))
+
+
+@pytest.mark.parametrize("new", [LARGE, -LARGE - 1, 2**53 + 1])
+def test_a_grade_map_to_a_grade_that_no_column_holds(new) -> None:
+    with pytest.raises(rs.InputError, match=rf"grade map .*: the new grade {new} is too large"):
+        rs.Qrels.of({"q": {"a": 2}}).regraded(f"2:{new}")
+    with pytest.raises(rs.InputError, match="is too large"):
+        rs.evaluate(LABELS, {"r": {"q": ["a"]}}, grade_map={2: new, 1: 1})
+
+
+def test_depths_and_corpus_sizes_of_single_queries() -> None:
+    with pytest.raises(rs.InputError, match=f"depth {LARGE} is larger than any list"):
+        evaluate_query(f"BoR@{LARGE}", {"a": 1}, ["a"], corpus_size=LARGE)
+    with pytest.raises(rs.InputError, match="corpus_size"):
+        evaluate_query("RandomSuccess@1", {"a": 1}, ["a"], corpus_size=LARGE)

@@ -1,0 +1,73 @@
+"""The order in which queries and labels stand in the input decides no figure and no end of an interval."""
+
+import random
+
+import pytest
+
+import rag_selectivity as rs
+
+pytestmark = pytest.mark.contract
+
+
+def world(seed=3, queries=25):
+    rng = random.Random(seed)
+    labels = {f"q{i}": {f"p{j}": rng.randint(1, 5) for j in rng.sample(range(40), 8)} for i in range(queries)}
+    runs = {name: {q: [f"p{j}" for j in rng.sample(range(40), 10)] for q in labels} for name in ("one", "two")}
+    return labels, runs
+
+
+def shuffled(rows: dict, rng: random.Random) -> dict:
+    keys = list(rows)
+    rng.shuffle(keys)
+    return {key: shuffled(rows[key], rng) if isinstance(rows[key], dict) else rows[key] for key in keys}
+
+
+def figures(report, runs=("one", "two")):
+    return {
+        (name, key): (each.value, each.low, each.high)
+        for name in runs
+        for key, each in report.runs[name].estimates.items()
+    }
+
+
+def same(one, other) -> None:
+    assert one.keys() == other.keys()
+    for key, ends in one.items():
+        assert other[key] == pytest.approx(ends, rel=1e-12, nan_ok=True), key
+
+
+@pytest.mark.parametrize("human", [False, True])
+def test_shuffled_labels_and_runs(human) -> None:
+    labels, runs = world()
+    rng = random.Random(9)
+    options = {"corpus_size": 200, "depths": [3, 5], "scale": "utility", "measures": ["BoR", "RA-nWG", "Harm", "nDCG"]}
+    if human:
+        people = {q: {p: max(1, g - 1) for p, g in list(row.items())[:3]} for q, row in labels.items()}
+        options["human"] = people
+    first = rs.evaluate(labels, runs, **options)
+    for _ in range(2):
+        if human:
+            options["human"] = shuffled(people, rng)
+        same(figures(first), figures(rs.evaluate(shuffled(labels, rng), shuffled(runs, rng), **options)))
+
+
+def test_shuffled_lines_of_files_and_comparisons(tmp_path) -> None:
+    labels, runs = world()
+    rng = random.Random(2)
+    options = {"corpus_size": 200, "depths": [5], "scale": "utility", "measures": ["BoR", "RA-nWG"]}
+    first = rs.compare(labels, runs, **options)
+    lines = [f"{q} 0 {p} {g}\n" for q, row in labels.items() for p, g in row.items()]
+    rng.shuffle(lines)
+    qrels = tmp_path / "qrels.trec"
+    qrels.write_text("".join(lines))
+    again = rs.compare(qrels, shuffled(runs, rng), baseline=first.baseline, **options)
+    same(figures(first.report), figures(again.report))
+    for key in ("BoR@5", "RA-nWG@5"):
+        one, other = (each["two", key] for each in (first, again))
+        assert (one.low, one.high, one.p) == pytest.approx((other.low, other.high, other.p), rel=1e-12)
+
+
+def test_queries_stand_in_their_natural_order() -> None:
+    labels, runs = world(queries=12)
+    report = rs.evaluate(shuffled(labels, random.Random(1)), runs, depths=[5], measures=["P"], scale="utility")
+    assert list(report.runs["one"].queries) == list(labels)

@@ -1,0 +1,79 @@
+"""A repeated id in Ragas rows: `selectivity`, `evaluate` and rows of an experiment go by the core's rule."""
+
+import asyncio
+import math
+import os
+import random
+
+os.environ["RAGAS_DO_NOT_TRACK"] = "true"
+
+import pytest
+
+ragas = pytest.importorskip("ragas")
+
+import rag_selectivity_ragas as adapter  # noqa: E402
+
+pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+K, SIZE = 4, 300
+
+
+def rows(repeating: int) -> tuple[list[dict], dict[str, dict[str, int]]]:
+    rng = random.Random(3)
+    labels = {f"question {i}": {f"p{j}": 1 for j in rng.sample(range(30), 2)} for i in range(40)}
+    lists = {query: [f"p{j}" for j in rng.sample(range(30), K)] for query in labels}
+    for query in list(lists)[:repeating]:
+        lists[query][-1] = lists[query][0]
+    made = [{"user_input": q, "retrieved_context_ids": ids, "response": "-"} for q, ids in lists.items()]
+    return made, labels
+
+
+def evaluated(made, labels, **options):
+    from ragas import EvaluationDataset, evaluate
+
+    dataset = EvaluationDataset.from_list(made)
+    handler = adapter.BoRHandler()
+    result = evaluate(
+        dataset,
+        metrics=adapter.BoR(labels, corpus_size=SIZE, k=K, **options),
+        callbacks=[handler],
+        show_progress=False,
+    )
+    return dataset, result, handler
+
+
+@pytest.mark.parametrize(("repeating", "undefined"), [(1, False), (4, False), (5, True)])
+def test_both_paths_have_one_rule(repeating, undefined) -> None:
+    made, labels = rows(repeating)
+    dataset, result, handler = evaluated(made, labels)
+    whole = adapter.selectivity(dataset, labels, corpus_size=SIZE, measures=["BoR"], depths=[K])[f"BoR@{K}"]
+    figures = [whole, adapter.bor_from_result(result), handler.bor[K]]
+
+    async def scored() -> list[dict]:
+        scorer = adapter.RowFigures(labels, corpus_size=SIZE, depths=[K])
+        return [{**row, **await scorer.ascore(**row)} for row in made]
+
+    figures.append(adapter.bor_from_result(asyncio.run(scored())))
+    success = sum(bool(labels[row["user_input"]].keys() & {*row["retrieved_context_ids"]}) for row in made) / 40
+    expected = math.log2(success / (1 - math.comb(SIZE - 2, K) / math.comb(SIZE, K)))
+    for figure in figures:
+        if undefined:
+            assert math.isnan(figure.value)
+            assert figure.reason.startswith("5 of 40 lists repeat a passage within their top K")
+        else:
+            assert figure.value == pytest.approx(expected, rel=1e-12)
+            assert figure.n == 40
+
+
+def test_counts_of_passages_are_a_rule() -> None:
+    made, labels = rows(20)
+    counts = {f"p{i}": 10 for i in range(30)}
+    dataset, result, _ = evaluated(made, labels, passages_of=counts)
+    whole = adapter.selectivity(dataset, labels, corpus_size=SIZE, passages_of=counts, measures=["BoR"], depths=[K])[
+        f"BoR@{K}"
+    ]
+    assert adapter.bor_from_result(result).value == pytest.approx(whole.value, rel=1e-12)
+    ruled = adapter.selectivity(
+        dataset, labels, corpus_size=SIZE, measures=["BoR"], depths=[K], duplicates="count_once"
+    )[f"BoR@{K}"]
+    assert not math.isnan(ruled.value)

@@ -1,0 +1,92 @@
+"""Lines of TREC files with more fields than their kind, or with a word where a number belongs."""
+
+from pathlib import Path
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.scale.out_of_core import evaluate_out_of_core
+
+pytestmark = pytest.mark.contract
+
+QRELS = "q1 0 d1 1\nq1 0 d2 0\n"
+RUN = "q1 Q0 d1 1 3.5 t\nq1 Q0 d2 2 2.5 t\n"
+
+
+def written(folder: Path, **texts: str) -> dict[str, Path]:
+    paths = {}
+    for name, text in texts.items():
+        paths[name] = folder / f"{name}.trec"
+        paths[name].write_text(text)
+    return paths
+
+
+def test_ids_with_a_blank_do_not_meet_by_their_first_words(tmp_path):
+    files = written(tmp_path, qrels="q1 0 chunk 1 1\n", run="q1 Q0 chunk 0 1 3.5 t\n")
+    with pytest.raises(rs.InputError, match=r"qrels\.trec:1: expected 4 fields .*found 5.*blank"):
+        rs.evaluate(files["qrels"], {"r": files["run"]}, measures=["P"], depths=[1])
+    with pytest.raises(rs.InputError, match=r"run\.trec:1: expected 6 fields .*found 7.*blank"):
+        rs.evaluate({"q1": {"chunk": 1}}, {"r": files["run"]}, measures=["P"], depths=[1])
+
+
+@pytest.mark.parametrize("lines", [1, 3000])
+def test_a_long_line_is_named_wherever_it_stands(tmp_path, lines):
+    many = "".join(f"q{i} Q0 d1 1 3.5 t\n" for i in range(lines))
+    files = written(tmp_path, qrels=QRELS, run=many + "q9999 Q0 d 1 1 3.5 t\n")
+    with pytest.raises(rs.InputError, match=rf"run\.trec:{lines + 1}: expected 6 fields"):
+        rs.read_run(files["run"])
+    labels = "".join(f"q{i} 0 d1 1\n" for i in range(lines))
+    files = written(tmp_path, qrels=labels + "q9999 0 d 1 1\n")
+    with pytest.raises(rs.InputError, match=rf"qrels\.trec:{lines + 1}: expected 4 fields"):
+        rs.read_qrels(files["qrels"])
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("q1 Q0 d1 one 3.5 t", "query 'q1': the rank 'one' is not a number"),
+        ("q1 Q0 a b 1 3.5", "query 'q1': the rank 'b' is not a number"),
+        ("q1 Q0 d1 1 high t", "query 'q1': the score 'high' is not a number"),
+        ("q1 Q0 d1 nan 3.5 t", "query 'q1': the rank 'nan' is not a number"),
+    ],
+)
+def test_a_word_for_a_number_is_refused(tmp_path, line, problem):
+    files = written(tmp_path, run=RUN + line + "\n")
+    with pytest.raises(rs.InputError, match=rf"run\.trec:3: {problem}"):
+        rs.read_run(files["run"])
+    with pytest.raises(rs.InputError, match=rf"run\.trec:3: {problem}"):
+        rs.evaluate({"q1": {"d1": 1}}, files["run"], policy="trec_eval", measures=["P"], depths=[1])
+
+
+def test_a_word_for_a_grade_is_refused(tmp_path):
+    files = written(tmp_path, qrels=QRELS + "q1 0 d3 yes\n")
+    with pytest.raises(rs.InputError, match=r"qrels\.trec:3: .*'yes'"):
+        rs.read_qrels(files["qrels"])
+
+
+@pytest.mark.parametrize("rank", ["1", "1.0", "-1", "0"])
+def test_any_number_is_a_rank(tmp_path, rank):
+    files = written(tmp_path, run=f"q1 Q0 d1 {rank} 3.5 t\n")
+    assert rs.read_run(files["run"]).to_dict() == {"q1": ["d1"]}
+
+
+def test_what_follows_the_tag_belongs_to_it_for_trec_eval(tmp_path):
+    files = written(
+        tmp_path,
+        qrels=QRELS,
+        run="q1 Q0 d1 1 3.5 my tag\nq1 Q0 d2 2 2.5 t\n",
+        scattered="q1 Q0 d1 1 3.5 a b\nq2 Q0 d1 1 3.5 a b\nq1 Q0 d2 2 2.5 t\n",
+    )
+    for name in ("run", "scattered"):
+        given = {"policy": "trec_eval", "measures": ["P"], "depths": [2], "bootstrap": None}
+        report = rs.evaluate(files["qrels"], {"r": files[name]}, pool=files[name], **given)
+        assert report["r", "P@2"].value == 0.5
+        pools = [files["run"], files["scattered"]]
+        assert rs.evaluate(files["qrels"], {"r": files[name]}, pool=pools, **given)["r", "P@2"].value == 0.5
+        out = evaluate_out_of_core(files["qrels"], {"r": files[name]}, policy="trec_eval", measures=["P"], depths=[2])
+        assert out["r", "P@2"].value == 0.5
+        with pytest.raises(rs.InputError, match=rf"{name}\.trec:1: expected 6 fields"):
+            evaluate_out_of_core(files["qrels"], {"r": files[name]}, measures=["P"], depths=[2])
+    assert rs.read_run(files["run"], policy="trec_eval").to_dict() == {"q1": ["d1", "d2"]}
+    compared = rs.compare(files["qrels"], {"a": files["run"], "b": files["run"]}, policy="trec_eval", measures=["P@2"])
+    assert compared.report["a", "P@2"].value == 0.5
