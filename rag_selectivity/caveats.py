@@ -24,6 +24,7 @@ from rag_selectivity.results.provenance import (
     SAME_FAMILY,
     SELF_PREFERENCE,
     UNKNOWN_ORIGIN,
+    UNLABELLED_STRATA,
 )
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
 from rag_selectivity.statistics.placebos import OfLabels, PlaceboFigures
@@ -49,6 +50,7 @@ CAVEATS: dict[str, tuple[str, ...]] = {
     OUTDATED: (SOFT,),
     UNKNOWN_ORIGIN: (NOTE,),
     NOT_DRAWN: (SOFT,),
+    UNLABELLED_STRATA: (SOFT, NOTE),
 }
 
 

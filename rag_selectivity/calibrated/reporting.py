@@ -100,6 +100,7 @@ def _calibrated(judged: Estimate, figure: Calibrated, intervals: bool, basis: st
         as_judged=judged.value,
         as_judged_interval=(judged.low, judged.high),
         rough=figure.rough,
+        caveats=(*judged.caveats, *([] if figure.caveat is None else [figure.caveat])),
     )
 
 

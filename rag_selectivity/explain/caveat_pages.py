@@ -348,4 +348,24 @@ CAVEAT_PAGES = (
 """,
         how_to="a-judge-that-nobody-checked",
     ),
+    Code(
+        "strata-without-labels",
+        "People labelled no pair of some strata, and few pairs are in them.",
+        "Calibrated figures learn from people's labels how the judge errs in each stratum: a grade of the judge in a "
+        "part of the lists. A stratum without a label is completed by the labels of another one, or by any grade.",
+        "Note: the pairs count as those of the nearest grade with labels in the same place. Soft: a place has no label "
+        "at all, so its pairs are completed with anything from the worst to the best grade, and the interval covers "
+        "both. Where more than a tenth of the pairs are in such strata, the figure is undefined.",
+        "Draw the pairs with `annotate --draw calibrate:N`, with all runs that are measured.",
+        """
+        import rag_selectivity as rs
+
+        judge = {f"q{i}": {"a": 4, "b": 1 + (i == 0)} for i in range(20)}
+        people = {query: row for query, row in judge.items() if query != "q0"}
+        run = {query: ["a", "b"] for query in judge}
+        report = rs.evaluate(judge, {"mine": run}, human=people, scale="utility", measures=["Harm"], depths=[2])
+        assert "strata-without-labels" in [caveat.code for caveat in report["Harm@2"].caveats]
+        """,
+        how_to="a-judge-that-nobody-checked",
+    ),
 )

@@ -20,7 +20,7 @@ from rag_selectivity.wording import counted, enumeration
 ONE_JUDGE, NO_AGREEMENT, LOW_AGREEMENT = "one-judge", "agreement-unknown", "agreement-too-low"
 SAME_FAMILY, OUTDATED = "same-family", "outdated-labels"
 SELF_PREFERENCE = "self-preference"
-UNKNOWN_ORIGIN, NOT_DRAWN = "unknown-origin", "people-not-drawn"
+UNKNOWN_ORIGIN, NOT_DRAWN, UNLABELLED_STRATA = "unknown-origin", "people-not-drawn", "strata-without-labels"
 
 #: Beginnings of model names, and the maker whose models begin so.
 _FAMILIES = {
