@@ -117,7 +117,8 @@ def calibrate_draw(
         place = np.where(in_tail, rest + 1, place)
     grades = np.unique(labels.grade[free])
     random = np.random.default_rng(seed)
-    parts, wanted_of_parts = _parts_of_runs(member)
+    of_runs, of_pairs = _parts_of_runs(member)
+    exchanging = np.random.default_rng([seed, 1])
     pattern = np.unique(member, axis=0, return_inverse=True)[1].reshape(-1)
     least = LEAST_FOR_DIFFERENCES if differences else LEAST
     listed_cells = [(g, p) for p in by_place if p < rest for g in grades.tolist()]
@@ -137,7 +138,7 @@ def calibrate_draw(
     in_lists, available_in_lists = sizes(listed_cells)
     elsewhere, available_elsewhere = sizes(outside_cells)
     shares = in_lists * np.array([SHARED_WEIGHT if by_place[p] == _SHARED else 1.0 for _, p in listed_cells])
-    covers = {cell: _cover(rows_of[cell], parts, random) for cell in listed_cells}
+    covers = {cell: _cover(rows_of[cell], of_pairs, exchanging) for cell in listed_cells}
     least_in_lists = np.array([max(least, len(covers[cell])) for cell in listed_cells], np.int64)
     wanted = min(n - n // 2, int(available_in_lists.sum()))
     from_outside = min(n - wanted, int(available_elsewhere.sum()))
@@ -155,7 +156,8 @@ def calibrate_draw(
         stratum = f"{cell[0]} {by_place[cell[1]]}"
         chosen = _spread_out(rows, count, labels.query, pattern, random)
         if cell in covers:
-            chosen = _with_each_part(chosen, rows, parts, wanted_of_parts, covers[cell], random)
+            chosen = _with_each_part(chosen, rows, of_runs, _LEAST_OF_A_RUN, random)
+            chosen = _with_each_part(chosen, rows, of_pairs, 1, exchanging, covers[cell])
         for row in chosen.tolist():
             drawn.append(DrawnPair(labels.queries[labels.query[row]], labels.passages[row], stratum, weight))
     return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
@@ -344,23 +346,22 @@ def _spread_out(
     return result
 
 
-def _parts_of_runs(member: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], IntArray]:
-    """The parts of the lists by which runs have a pair, and how many labels each should get in a grade.
+def _parts_of_runs(member: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The parts of the lists by which runs have a pair: bool[judgments, parts] each.
 
     Of each run: what is in its list, and what only others have. Of any two runs: what the one alone, the other alone,
-    both, and only further runs have. bool[judgments, parts], int64[parts].
+    both, and only further runs have.
     """
-    listed = member.any(axis=1)
-    of_runs = [side & listed for run in member.T for side in (run, ~run)]
-    pairs = combinations(range(member.shape[1]), 2)
+    listed = member.any(axis=1, keepdims=True)
+    sides = np.stack([member, ~member & listed])
     of_pairs = [
-        first & second & listed
-        for one, other in pairs
-        for first in (member[:, one], ~member[:, one])
-        for second in (member[:, other], ~member[:, other])
+        sides[first, :, one] & sides[second, :, other]
+        for one, other in combinations(range(member.shape[1]), 2)
+        for first in (0, 1)
+        for second in (0, 1)
     ]
-    least = [_LEAST_OF_A_RUN] * len(of_runs) + [1] * len(of_pairs)
-    return np.stack([*of_runs, *of_pairs], axis=1), np.array(least, np.int64)
+    of_runs = np.concatenate([sides[0], sides[1]], axis=1)
+    return of_runs, np.stack(of_pairs, axis=1) if of_pairs else of_runs
 
 
 def _cover(rows: IntArray, parts: NDArray[np.bool_], random: np.random.Generator) -> IntArray:
@@ -379,17 +380,17 @@ def _with_each_part(
     chosen: IntArray,
     rows: IntArray,
     parts: NDArray[np.bool_],
-    least: IntArray,
-    cover: IntArray,
+    least: int,
     random: np.random.Generator,
+    cover: IntArray | None = None,
 ) -> IntArray:
-    """The chosen rows, some exchanged so that each part of the stratum gets its least, if it has as many.
+    """The chosen rows, some exchanged so that each part of the stratum gets at least so many, if it has them.
 
-    Where exchanges are not enough for one of each, the rows of `cover` are chosen first.
+    Where exchanges leave a part without any, the rows of `cover` are chosen first, if there is room for them.
     """
     wanted = np.minimum(least, parts[rows].sum(axis=0))
     result = chosen.tolist()
-    for part in np.lexsort((-wanted, parts[rows].sum(axis=0))).tolist():
+    for part in range(parts.shape[1]):
         missing = int(wanted[part] - parts[result, part].sum())
         free = np.setdiff1d(rows[parts[rows, part]], result)
         for row in random.permutation(free).tolist()[: max(0, missing)]:
@@ -398,9 +399,10 @@ def _with_each_part(
             if not spare:
                 break
             result[int(random.choice(spare))] = row
-    if (wanted > 0)[~parts[result].any(axis=0)].any() and len(result) >= len(cover):
-        others = random.permutation(np.setdiff1d(result, cover))[: len(result) - len(cover)]
-        result = [*cover.tolist(), *others.tolist()]
+    lacking = (wanted > 0) & ~parts[result].any(axis=0)
+    if cover is not None and lacking.any() and len(result) >= len(cover):
+        others = random.permutation(np.setdiff1d(result, cover)).tolist()
+        result = [*cover.tolist(), *others][: len(result)]
     return np.array(result, np.int64)
 
 
