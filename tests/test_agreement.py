@@ -205,12 +205,12 @@ def test_coefficients_hold_the_truth_with_ten_queries_of_three_pairs(skill, shar
         ("same", 2, 2, "too few to tell", "at least 30 pairs of 10 queries"),
         ("same", 9, 10, "too few to tell", "at least 30 pairs of 10 queries"),
         ("same", 29, 1, "too few to tell", "at least 30 pairs of 10 queries"),
-        ("same", 30, 3, "fit to rank systems", "the interval of the bias must be within ±0.25 grades"),
-        ("same", 100, 3, "fit", "that of the bias is within ±0.25 grades"),
-        ("good", 150, 3, "fit", "is at or above 0.6"),
-        ("kind", 400, 3, "fit to rank systems", "the interval of the bias must be within ±0.25 grades (it is"),
+        ("same", 30, 3, "moderate", "the interval of the bias must be within ±0.25 grades"),
+        ("same", 100, 3, "good", "that of the bias is within ±0.25 grades"),
+        ("good", 150, 3, "good", "is at or above 0.6"),
+        ("kind", 400, 3, "moderate", "the interval of the bias must be within ±0.25 grades (it is"),
         ("half", 30, 3, "undetermined", "contains 0.4. More queries make it narrower."),
-        ("guesses", 200, 3, "unfit", "is below 0.4."),
+        ("guesses", 200, 3, "poor", "is below 0.4."),
     ],
 )
 def test_the_verdict_and_what_it_rests_on(judge, queries, pairs, verdict, reason) -> None:
@@ -221,14 +221,14 @@ def test_the_verdict_and_what_it_rests_on(judge, queries, pairs, verdict, reason
 @pytest.mark.parametrize(
     ("kappa", "bias", "verdict"),
     [
-        ((0.6, 0.9), (-0.25, 0.25), "fit"),
-        ((0.5999, 0.9), (-0.25, 0.25), "fit to rank systems"),
-        ((0.6, 0.9), (-0.2501, 0.25), "fit to rank systems"),
-        ((0.6, 0.9), (-0.25, 0.2501), "fit to rank systems"),
-        ((0.4, 0.9), (-1.0, 1.0), "fit to rank systems"),
+        ((0.6, 0.9), (-0.25, 0.25), "good"),
+        ((0.5999, 0.9), (-0.25, 0.25), "moderate"),
+        ((0.6, 0.9), (-0.2501, 0.25), "moderate"),
+        ((0.6, 0.9), (-0.25, 0.2501), "moderate"),
+        ((0.4, 0.9), (-1.0, 1.0), "moderate"),
         ((0.3999, 0.9), (0.0, 0.1), "undetermined"),
         ((0.1, 0.4), (0.0, 0.1), "undetermined"),
-        ((0.1, 0.3999), (0.0, 0.1), "unfit"),
+        ((0.1, 0.3999), (0.0, 0.1), "poor"),
     ],
 )
 def test_each_limit_of_the_verdict(kappa, bias, verdict) -> None:
@@ -263,8 +263,8 @@ def test_one_grade_alone_is_undetermined(human, judge, who) -> None:
 def test_who_guesses_half_the_time_is_not_fit_and_who_is_good_is() -> None:
     for queries, pairs in ((2, 2), (10, 3), (20, 3), (100, 3)):
         found = [graded("half", queries, pairs, seed).verdict for seed in range(60)]
-        assert found.count("fit") == 0
-    assert [graded("good", 100, 3, seed).verdict for seed in range(40)].count("fit") >= 36
+        assert found.count("good") == 0
+    assert [graded("good", 100, 3, seed).verdict for seed in range(40)].count("good") >= 36
 
 
 def test_clusters_are_the_drawn_units() -> None:

@@ -296,9 +296,9 @@ def _joined(ground: Ground, places: Places, grades: IntArray, number: int) -> In
     ).reshape(-1, number)
     result = np.tile(np.arange(len(places.names))[:, None], (1, number))
     unlisted = np.flatnonzero(~places.listed)
-    order = [*unlisted[1:].tolist(), int(unlisted[0])]
+    order = [*unlisted[1:].tolist(), *unlisted[:1].tolist()]
     for level in range(number):
-        serving = next((place for place in order if labelled[place, level]), order[0])
+        serving = next((place for place in order if labelled[place, level]), next(iter(order), 0))
         for place in unlisted.tolist():
             if not labelled[place, level]:
                 result[place, level] = serving

@@ -13,7 +13,7 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import NO_GRADE, Chosen
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat
-from rag_selectivity.statistics.agreement import TOO_FEW, UNFIT, Agreement, agreement
+from rag_selectivity.statistics.agreement import POOR, TOO_FEW, Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted, enumeration
 
@@ -180,7 +180,7 @@ class Provenance:
             some = f" ({counted(self.compared, 'pair')} graded by both are too few to tell)" if self.compared else ""
             text = f"How far the judge agrees with people is not known{some}."
             return Caveat(NO_AGREEMENT, text, SOFT, {"pairs": self.compared})
-        if found.verdict != UNFIT:
+        if found.verdict != POOR:
             return None
         text = f"The judge agrees too little with people. {found.reason}"
         return Caveat(LOW_AGREEMENT, text, STRONG, {"pairs": found.n, "kappa": found.kappa_quadratic.value})
