@@ -291,9 +291,10 @@ def test_what_agreement_cannot_take_is_named() -> None:
         agreement([1, 2], [1, 2], ["p", "q"], bootstrap=rs.Bootstrap(method="percentile"))
     with pytest.raises(rs.InputError, match=r"grade 0 is off the utility scale \(1 to 5\)"):
         rs.agree({"q": {"d": 0}}, {"q": {"d": 1}})
-    for options in ({"runs": {"r": {"q": ["d"]}}}, {"corpus_size": 10}, {"depths": [5]}, {"measures": ["BoR"]}):
-        with pytest.raises(rs.InputError, match="agree does not measure runs: people labelled only a part"):
-            rs.agree({"q": {"d": 1}}, {"q": {"d": 1}}, **options)
+    with pytest.raises(rs.InputError, match="agree ranks two runs or more, got r alone"):
+        rs.agree({"q": {"d": 1}}, {"q": {"d": 1}}, runs={"r": {"q": ["d"]}})
+    with pytest.raises(rs.InputError, match="list_depth"):
+        rs.agree({"q": {"d": 1}}, {"q": {"d": 1}}, runs={n: {"q": ["d"]} for n in "ab"}, list_depth=0)
 
 
 # -- the report and the command line --------------------------------------------------------------
@@ -328,13 +329,6 @@ def test_an_option_given_twice_is_an_error(tmp_path, option) -> None:
     done = CliRunner().invoke(app, arguments)
     assert isinstance(done.exception, rs.InputError)
     assert str(done.exception) == f"{option.split()[0]} is given 2 times, and takes one value; leave the others out"
-
-
-def test_the_command_refuses_runs(tmp_path) -> None:
-    (tmp_path / "a").write_text("q 0 d 1\n")
-    for option in ("--run a", "--corpus-size 5", "--depths 5", "--measure BoR"):
-        done = CliRunner().invoke(app, f"agree --human {tmp_path}/a --labels {tmp_path}/a {option}".split())
-        assert "agree does not measure runs" in str(done.exception)
 
 
 def test_a_store_on_either_side_and_a_judge_beside_itself(tmp_path) -> None:

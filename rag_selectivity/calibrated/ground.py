@@ -47,6 +47,8 @@ class Ground:
         The judgments that are labels; the others are random controls, which no figure here rests on.
     drawn_for_people : {draw: number of pairs}
         How the pairs that people labelled were drawn; the empty name: not by this tool.
+    labelled_controls : int
+        Random controls that people labelled, which no figure here rests on either.
     """
 
     labels: Qrels
@@ -57,6 +59,7 @@ class Ground:
     in_tail: NDArray[np.bool_]
     counted: IntArray
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
+    labelled_controls: int = 0
 
     @classmethod
     def of(
@@ -70,6 +73,7 @@ class Ground:
         """From labels and people's grades; the tails are those of the labels' origins."""
         none = np.full(len(labels.query), UNLABELLED, np.int64)
         controls = control_rows(labels)
+        labelled_controls = 0 if controls is None else int((controls & (human >= 0)).sum())
         if controls is not None:
             human = np.where(controls, UNLABELLED, human)
             settling = None if settling is None else np.where(controls, UNLABELLED, settling)
@@ -88,6 +92,7 @@ class Ground:
             in_tail,
             kept,
             drawn_for_people or {},
+            labelled_controls,
         )
 
     @property
@@ -271,7 +276,8 @@ class Strata:
                 tail[:, 2] = self.ground.tail_open
                 judged_tail = self.tail.draw(random, tail)[1][:, 2]
                 extra = np.zeros((len(table), strata), np.int64)
-                np.add.at(extra, (slice(None), self.tail_strata), judged_tail)
+                for level, stratum in enumerate(self.tail_strata.tolist()):
+                    extra[:, stratum] += judged_tail[:, level]
                 if not self.ground.has_people:
                     table += judged_tail
             if self.ground.has_people:

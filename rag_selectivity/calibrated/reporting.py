@@ -110,6 +110,17 @@ def calibrated_by(ground: Ground) -> str:
     return f"calibrated by {counted(number, 'label')} of people on {counted(queries, 'query', 'queries')}"
 
 
+def controls_left_out(ground: Ground) -> str:
+    """That calibrated figures do not use the random controls; empty if there are none."""
+    controls = len(ground.labels.query) - len(ground.counted)
+    if not controls:
+        return ""
+    which = counted(controls, "random control is", "random controls are")
+    if ground.labelled_controls:
+        return f"{which} not used, nor are people's labels of {ground.labelled_controls:,} of them"
+    return f"{which} not used, since only the judge graded them"
+
+
 def _notes(ground: Ground, figures: Mapping[str, Calibrated]) -> list[str]:
     notes = [
         f"{calibrated_by(ground)}, by the judge's grade and the place in the lists, over {DRAWS} completions; figures "

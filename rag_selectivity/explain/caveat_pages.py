@@ -199,13 +199,15 @@ CAVEAT_PAGES = (
     ),
     Code(
         "agreement-unknown",
-        "How far the judge agrees with people is not known.",
+        "No person has checked the judge.",
         "The figures are what this judge calls relevant, and nobody has compared it with people. It concerns every "
-        "figure of the report.",
+        "figure of the report. Figures of the lists alone, such as Harm, Precision4+, T and P, have its mark in tables, "
+        "since they have no caveat about labels that are missing.",
         "A judge gave labels, and fewer than 30 pairs of 10 queries have a person's label too. Figures that are "
         "calibrated by people's labels do not have it.",
         "Have people label some pairs that the judge graded: `annotate --draw agree:100` says how far they agree, and "
-        "`annotate --draw calibrate:200` with `evaluate --human` allows for the judge's errors.",
+        "`annotate --draw calibrate:200` with `evaluate --human` allows for the judge's errors. `agree --run a=… --run "
+        "b=…` says whether the judge ranks runs as people do.",
         _GRADED
         + """
     report = rs.evaluate("graded.db", {"mine": run}, depths=[2], bootstrap=None)

@@ -160,7 +160,8 @@ class _About:
         ]
         people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
         yield f"{counted(known.labels, 'label')}: {enumeration([*judges, *people])}."
-        ways = [f"{count:,} {_WAYS[how]}" for how, count in known.chosen.items()]
+        chosen = {how: count for how, count in known.chosen.items() if how != "control" or not known.unused}
+        ways = [f"{count:,} {_WAYS[how]}" for how, count in chosen.items()]
         yield f"Their passages: {enumeration(ways)}." if ways else "How their passages were chosen is not known."
 
     def _of_reach(self) -> Iterator[str]:
@@ -169,8 +170,11 @@ class _About:
         if shares := self._shares_judged():
             ends = dict.fromkeys(map(percent, (min(shares), max(shares))))
             yield f"{' to '.join(ends)} of the top {self.depth} is judged."
-        closed = self._closed()
-        if closed is not None:
+        closed, unused = self._closed(), "" if self.provenance is None else self.provenance.unused
+        if unused:
+            # Controls are outside the lists, so labels with controls are not called closed.
+            yield f"Only passages that the runs retrieved count: {unused}." if closed else f"{unused}."
+        elif closed is not None:
             what = f"the top {self.depth} itself" if closed == STRONG else "passages that the runs retrieved"
             yield f"The labels are closed: nearly all are of {what}."
 
