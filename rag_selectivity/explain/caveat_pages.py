@@ -201,7 +201,7 @@ CAVEAT_PAGES = (
         "agreement-unknown",
         "No person has checked the judge.",
         "The figures are what this judge calls relevant, and nobody has compared it with people. It concerns every "
-        "figure of the report. Figures of the lists alone, such as Harm, Precision4+, T and P, have its mark in tables, "
+        "figure of the report. Figures of the lists alone, such as Harm, Precision4+, T and P, have its mark, "
         "since they have no caveat about labels that are missing.",
         "A judge gave labels, and fewer than 30 pairs of 10 queries have a person's label too. Figures that are "
         "calibrated by people's labels do not have it.",
