@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.people import calibration_ground, draws_of, left_out_as_targeted
+from rag_selectivity.calibrated.ground import Ground
+from rag_selectivity.calibrated.people import calibration_ground, draws_of, judge_labels, left_out_as_targeted
 from rag_selectivity.calibrated.ranking import biases_of, groups, passage_lengths, rankings, thirds
 from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.data.columns import whole_count
@@ -165,13 +166,16 @@ def _by_runs(
 ) -> tuple[tuple[Ranking, ...], dict[str, dict[str, Interval]]]:
     """How the judge ranks every two runs, and judge minus people by run, rank and length of the passage."""
     judged: Mapping[str, JudgedRun] = {}
-    if runs is None:
-        ground, _ = calibration_ground(by_judge.on_scale(scale), by_hand)
-    else:
-        joined = join_runs(by_judge, runs, human=by_hand, scale=scale)
-        judged, ground = joined.judged, joined.ground or calibration_ground(by_judge.on_scale(scale), by_hand)[0]
+    ground: Ground | None = None
+    if runs is not None:
+        judged = (joined := join_runs(by_judge, runs, human=by_hand, scale=scale)).judged
         if len(judged) < 2:
             raise InputError(f"agree ranks two runs or more, got {next(iter(judged))} alone: give another (--run)")
+        ground = joined.ground
+    elif corpus is not None:
+        ground, _ = calibration_ground(judge_labels(by_judge).on_scale(scale), by_hand)
+    if ground is None:
+        return (), {}
     longest = max((int(run.returned.max(initial=1)) for run in judged.values()), default=1)
     depth = min(10, longest) if list_depth is None else whole_count(list_depth, "list_depth (--list-depth)")
     if not depth:

@@ -118,6 +118,10 @@ def test_an_open_verdict_says_how_many_labels_would_do() -> None:
     (row,) = rs.agree(some(people, 100), judge, runs=tied, bootstrap=FEW).ranks
     assert (row.verdict, row.pairs, row.needed) == ("open", 0, None)
     assert "both have the same passages" in row.difference.reason
+    every = {q: dict.fromkeys(row, 4) for q, row in people.items()}
+    (row,) = rs.agree(every, judge, runs=runs, bootstrap=FEW).ranks
+    assert (row.verdict, row.difference.value, row.needed) == ("open", 0, None)
+    assert "tie" in row.difference.reason
     nobody = some({q: {p: g for p, g in row.items() if p[0] == "a"} for q, row in people.items()}, 400)
     (row,) = rs.agree(nobody, judge, runs=runs, bootstrap=FEW).ranks
     assert row.verdict == "open"

@@ -71,6 +71,8 @@ def _ranking(
     settled = low > 0 or high < 0
     verdict = OPEN if not settled or as_judged == 0 else AS_PEOPLE if as_judged * value > 0 else INVERTS
     tie = "by the judge's grades they tie" if settled and as_judged == 0 else ""
+    if labels == len(either) and value == 0:
+        settled, tie = True, "by people's labels they tie"
     needed = None if settled else _needed(value, low, high, labels, len(either))
     return Ranking(runs, measure, verdict, Interval(value, low, high, tie), as_judged, labels, len(either), needed)
 
@@ -87,6 +89,8 @@ def _needed(value: float, low: float, high: float, labels: int, pairs: int) -> i
 
 def groups(ground: Ground, judged: Mapping[str, JudgedRun], depth: int) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
     """(kind, name, bool[judgments]) of the pairs in the lists: by run, and by their best rank in any run."""
+    if not judged:
+        return
     best = np.full(len(ground.labels.query), depth + 1)
     for name, run in judged.items():
         top = run.hits.rank <= depth
