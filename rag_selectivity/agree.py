@@ -1,4 +1,4 @@
-"""`agree`: how far a judge agrees with human labels."""
+"""`agree`: how far a judge agrees with human labels, and whether it ranks runs as people do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.people import draws_of, left_out_as_targeted
+from rag_selectivity.calibrated.ground import Ground
+from rag_selectivity.calibrated.people import calibration_ground, draws_of, judge_labels, left_out_as_targeted
+from rag_selectivity.calibrated.ranking import biases_of, groups, passage_lengths, rankings, thirds
+from rag_selectivity.calibrated.reporting import sampling_of
+from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
@@ -20,10 +24,12 @@ from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.grading.store import Store, design_of, expected_rows, is_adjudication, is_targeted, label_rows
 from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.joined import join_runs
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.results.agreement import JudgeReport
+from rag_selectivity.results.agreement import JudgeReport, Ranking
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.statistics.agreement import Agreement, agreement
+from rag_selectivity.statistics.agreement import Agreement, Interval, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.expected_grades import ROUNDING, ExpectedGrades, expected_grades
 from rag_selectivity.wording import counted, enumeration
@@ -40,9 +46,8 @@ def agree(
     grade_map: str | Mapping[int, int] | None = None,
     labels_grade_map: str | Mapping[int, int] | None = None,
     runs: Any = None,
-    corpus_size: Any = None,
-    measures: Any = None,
-    depths: Any = None,
+    list_depth: int | None = None,
+    corpus: Any = None,
     scale: str | Scale = "utility",
     bootstrap: Bootstrap = Bootstrap(),
 ) -> JudgeReport:
@@ -60,8 +65,14 @@ def agree(
     grade_map, labels_grade_map : {old: new} or str, optional
         Map the grades of `human`, and of `labels`, to the scale. Expected grades cannot be mapped: with
         `labels_grade_map` there are no figures on them.
-    runs, corpus_size, measures, depths
-        Refused, since labels of a part of the passages cannot measure a run; see Raises.
+    runs : {name: run}, run or path, optional
+        Two or more, of which the judge graded the passages. With them the report says of every two whether the judge
+        ranks them as people do, and how far its grades are from people's in each run and at each rank. Without runs
+        there is no verdict on ranking.
+    list_depth : int, optional
+        Ranks of each run that count as its list; default: 10, or the longest list if that is shorter.
+    corpus : {passage: text}, frame or path, optional
+        Texts of the passages, to compare judge and people by their length.
     scale : {"utility", "trec"} or Scale
         The scale of both sides' grades, after the grade maps.
     bootstrap : Bootstrap
@@ -74,9 +85,14 @@ def agree(
     Raises
     ------
     InputError
-        If no pair was graded by both; if a grade is off the scale; if a query has no cluster; or if runs are given:
-        people labelled only a part of the passages, so the number of relevant passages, and with it every random
-        baseline, would be wrong. `evaluate(judge_labels, runs, human=people)` calibrates figures of runs.
+        If no pair was graded by both; if a grade is off the scale; if a query has no cluster; or if there is only one
+        run.
+
+    Notes
+    -----
+    The verdict on ranking rests on the share of the top K that is relevant: the judge's grades of the passages that
+    only one of two runs has are completed by people's labels within each of its grades and each of the runs. It is
+    about these queries, which are not resampled. Other figures of runs: `evaluate(labels, runs, human=people)`.
 
     Examples
     --------
@@ -84,9 +100,11 @@ def agree(
     >>> judged = {query: {**row, "d4": 2} for query, row in people.items()}
     >>> report = agree(people, judged)
     >>> report.agreement.verdict, report.agreement.bias.value
-    ('fit to rank systems', 0.0)
+    ('moderate', 0.0)
+    >>> runs = {"old": {query: ["d2", "d3"] for query in people}, "new": {query: ["d1", "d3"] for query in people}}
+    >>> agree(people, judged, runs=runs).ranks[0].verdict
+    'as_people'
     """
-    _refuse_runs(runs, corpus_size, measures, depths)
     bootstrap, chosen = Bootstrap.required(bootstrap), scale_named(scale)
     sides = _Sides.of(human, labels, judges, judge_rule)
     human, labels, judges = sides.human, sides.labels, sides.judges
@@ -119,7 +137,10 @@ def agree(
         grades=grades,
         bootstrap=bootstrap,
     )
+    ranks, biases = _by_runs(by_hand, by_judge, runs, list_depth, corpus, chosen, bootstrap)
     return JudgeReport(
+        ranks=ranks,
+        biases=biases,
         agreement=found,
         itself=_with_itself(labels, judges, bootstrap),
         expected=followed,
@@ -140,13 +161,28 @@ def _provenance(sides: _Sides, rule: str | None, found: Agreement, count: int, s
     return known.with_people(found, draws_of(sides.human), calibrated=False)
 
 
-def _refuse_runs(*given: Any) -> None:
-    if any(value is not None for value in given):
-        raise InputError(
-            "agree does not measure runs: people labelled only a part of the passages, so best sets, random baselines "
-            "and Harm would be wrong. Measure the runs with the judge's labels, calibrated by people's: "
-            "evaluate(labels, runs, human=people) (evaluate --qrels LABELS --run RUN --human FILE)"
-        )
+def _by_runs(
+    by_hand: Qrels, by_judge: Qrels, runs: Any, list_depth: int | None, corpus: Any, scale: Scale, bootstrap: Bootstrap
+) -> tuple[tuple[Ranking, ...], dict[str, dict[str, Interval]]]:
+    """How the judge ranks every two runs, and judge minus people by run, rank and length of the passage."""
+    judged: Mapping[str, JudgedRun] = {}
+    ground: Ground | None = None
+    if runs is not None:
+        judged = (joined := join_runs(by_judge, runs, human=by_hand, scale=scale)).judged
+        if len(judged) < 2:
+            raise InputError(f"agree ranks two runs or more, got {next(iter(judged))} alone: give another (--run)")
+        ground = joined.ground
+    elif corpus is not None:
+        ground, _ = calibration_ground(judge_labels(by_judge).on_scale(scale), by_hand)
+    if ground is None:
+        return (), {}
+    longest = max((int(run.returned.max(initial=1)) for run in judged.values()), default=1)
+    depth = min(10, longest) if list_depth is None else whole_count(list_depth, "list_depth (--list-depth)")
+    if not depth:
+        raise InputError("list_depth (--list-depth) is 0: give the ranks of each run that count as its list")
+    lengths = passage_lengths(ground.labels, corpus)
+    found = rankings(ground, judged, depth, sampling_of(bootstrap))
+    return tuple(found), biases_of(ground, [*groups(ground, judged, depth), *thirds(lengths)], bootstrap)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from rag_selectivity.results.provenance import (
     SAME_FAMILY,
     SELF_PREFERENCE,
     UNKNOWN_ORIGIN,
+    UNLABELLED_STRATA,
+    Provenance,
 )
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
 from rag_selectivity.statistics.placebos import OfLabels, PlaceboFigures
@@ -49,7 +51,11 @@ CAVEATS: dict[str, tuple[str, ...]] = {
     OUTDATED: (SOFT,),
     UNKNOWN_ORIGIN: (NOTE,),
     NOT_DRAWN: (SOFT,),
+    UNLABELLED_STRATA: (SOFT, NOTE),
 }
+
+
+_CONTROLS_UNUSED = "The random controls have grades by the judge alone, so calibrated figures do not use them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,24 @@ def with_label_caveats(
     return qualified
 
 
+def with_unchecked_judge(estimates: Mapping[str, Estimate], provenance: Provenance | None) -> dict[str, Estimate]:
+    """The estimates, with the caveat about a judge that nobody checked at those that look at the grades of lists alone.
+
+    These have no caveat about what labels miss, and so they look safe.
+    """
+    caveat = None if provenance is None else provenance.unchecked
+    if caveat is None:
+        return dict(estimates)
+    result = {}
+    for key, estimate in estimates.items():
+        measure = parse_measure(key)
+        safe = measure.higher_is_better is not None and not measure.compares_with_all_labels
+        if safe and measure.name != "Judged" and not math.isnan(estimate.value):
+            estimate = replace(estimate, caveats=(*estimate.caveats, caveat))
+        result[key] = estimate
+    return result
+
+
 def _ranks_whole_lists(measure: Measure) -> bool:
     return isinstance(measure.cutoff, Real) or (measure.at is None and measure.takes_whole_lists)
 
@@ -192,7 +216,7 @@ def _of_reach(
         last = facts.tail_ranks[1]
         controls = "Random controls show whether it does (grade --controls)."
         if facts.controls_unused:
-            controls = "The random controls have grades by the judge alone, so calibrated figures do not use them."
+            controls = _CONTROLS_UNUSED
         return Caveat(
             CLOSED,
             f"All labels are of passages of the pools down to rank {last}. The random baseline counts only the "
@@ -225,7 +249,9 @@ def _of_reach(
         own = f"{_labels_outside(outside, reach)} outside {top}{_doubt(reach)}"
         return Caveat(CLOSED, f"{own}. {missing}, so the figure compares {top} with itself.", STRONG, numbers)
     own = "All labels are of passages that the pooled runs retrieved"
-    if not reach.pooled:
+    if facts.controls_unused:
+        own = f"{_CONTROLS_UNUSED.removesuffix('.')}, and all other labels are of passages that the runs retrieved"
+    elif not reach.pooled:
         own = f"{_labels_outside(lists, reach)} outside the evaluated lists and pools{_doubt(reach)}"
     return Caveat(CLOSED, f"{own}. {missing}, so the figure ranks the runs' own finds.", SOFT, numbers)
 

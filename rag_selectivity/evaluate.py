@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from rag_selectivity.calibrated.people import calibration_ground
 from rag_selectivity.calibrated.reporting import (
     calibrated_by_run,
     calibrated_estimates,
+    controls_left_out,
     estimates_with_tails,
     tails_by_run,
 )
+from rag_selectivity.caveats import with_unchecked_judge
 from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.ids import IntArray
@@ -369,7 +371,7 @@ def _report_on(
         labels = Labels(
             run, plan, measured.measures, outcomes[name], found[name], bootstrap, calibrated=ground is not None
         )
-        estimates = labels.qualified(estimates)
+        estimates = with_unchecked_judge(labels.qualified(estimates), provenance)
         slices: dict[str, dict[str, Slice]] = {}
         for part in parts_of(run, outcomes[name], slicings, bootstrap):
             of_part = _estimates_of(part, measured, part.outcomes, part.ends, bootstrap)
@@ -399,9 +401,7 @@ def _report_on(
             *remarks_on(slices, ground, slicings),
         ]
         facts = run.facts.as_input()
-        if run.controls is not None and ground is not None:
-            run_notes.append("random controls are not used: they have grades by the judge alone, and none by people")
-        elif run.controls is not None:
+        if run.controls is not None and ground is None:
             run_notes += run.controls.notes_at(int(table_depths.max(initial=0)))
         if controls:
             facts = {**facts, "controls": controls}
@@ -459,7 +459,7 @@ def _provenance(run: JudgedRun, ground: Ground | None, used_models: tuple[str, .
     rows = np.flatnonzero(ground.human >= 0)
     queries = [ground.labels.queries[i] for i in ground.labels.query[rows].tolist()]
     found = agreement_of(ground.human[rows], ground.labels.grade[rows], queries, run.scale)
-    return known.with_people(found, ground.drawn_for_people, calibrated=True)
+    return replace(known.with_people(found, ground.drawn_for_people, calibrated=True), unused=controls_left_out(ground))
 
 
 def _tails_of(run: JudgedRun) -> tuple[Ground, int] | None:

@@ -11,7 +11,7 @@ import numpy as np
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
 from rag_selectivity.calibrated.curve import Curves
 from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, calibrated_by, sampling_of
+from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, calibrated_by, controls_left_out, sampling_of
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -191,7 +191,14 @@ def sweep(
     settings = {**bootstrap.settings, "rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
     settings["basis"] = AS_JUDGED if joined.ground is None else CALIBRATED
     settings |= {"max_tokens": max_tokens, "min_success": min_success}
-    notes = [] if joined.ground is None else [_calibrated_note(joined.ground)]
+    notes = (
+        []
+        if joined.ground is None
+        else [
+            _calibrated_note(joined.ground),
+            *filter(None, [controls_left_out(joined.ground)]),
+        ]
+    )
     if answered is not None:
         notes += answered.remarks
         without = [name for name in sweeps if name not in answered.by_run]

@@ -205,12 +205,12 @@ def test_coefficients_hold_the_truth_with_ten_queries_of_three_pairs(skill, shar
         ("same", 2, 2, "too few to tell", "at least 30 pairs of 10 queries"),
         ("same", 9, 10, "too few to tell", "at least 30 pairs of 10 queries"),
         ("same", 29, 1, "too few to tell", "at least 30 pairs of 10 queries"),
-        ("same", 30, 3, "fit to rank systems", "the interval of the bias must be within ±0.25 grades"),
-        ("same", 100, 3, "fit", "that of the bias is within ±0.25 grades"),
-        ("good", 150, 3, "fit", "is at or above 0.6"),
-        ("kind", 400, 3, "fit to rank systems", "the interval of the bias must be within ±0.25 grades (it is"),
+        ("same", 30, 3, "moderate", "the interval of the bias must be within ±0.25 grades"),
+        ("same", 100, 3, "good", "that of the bias is within ±0.25 grades"),
+        ("good", 150, 3, "good", "is at or above 0.6"),
+        ("kind", 400, 3, "moderate", "the interval of the bias must be within ±0.25 grades (it is"),
         ("half", 30, 3, "undetermined", "contains 0.4. More queries make it narrower."),
-        ("guesses", 200, 3, "unfit", "is below 0.4."),
+        ("guesses", 200, 3, "poor", "is below 0.4."),
     ],
 )
 def test_the_verdict_and_what_it_rests_on(judge, queries, pairs, verdict, reason) -> None:
@@ -221,14 +221,14 @@ def test_the_verdict_and_what_it_rests_on(judge, queries, pairs, verdict, reason
 @pytest.mark.parametrize(
     ("kappa", "bias", "verdict"),
     [
-        ((0.6, 0.9), (-0.25, 0.25), "fit"),
-        ((0.5999, 0.9), (-0.25, 0.25), "fit to rank systems"),
-        ((0.6, 0.9), (-0.2501, 0.25), "fit to rank systems"),
-        ((0.6, 0.9), (-0.25, 0.2501), "fit to rank systems"),
-        ((0.4, 0.9), (-1.0, 1.0), "fit to rank systems"),
+        ((0.6, 0.9), (-0.25, 0.25), "good"),
+        ((0.5999, 0.9), (-0.25, 0.25), "moderate"),
+        ((0.6, 0.9), (-0.2501, 0.25), "moderate"),
+        ((0.6, 0.9), (-0.25, 0.2501), "moderate"),
+        ((0.4, 0.9), (-1.0, 1.0), "moderate"),
         ((0.3999, 0.9), (0.0, 0.1), "undetermined"),
         ((0.1, 0.4), (0.0, 0.1), "undetermined"),
-        ((0.1, 0.3999), (0.0, 0.1), "unfit"),
+        ((0.1, 0.3999), (0.0, 0.1), "poor"),
     ],
 )
 def test_each_limit_of_the_verdict(kappa, bias, verdict) -> None:
@@ -263,8 +263,8 @@ def test_one_grade_alone_is_undetermined(human, judge, who) -> None:
 def test_who_guesses_half_the_time_is_not_fit_and_who_is_good_is() -> None:
     for queries, pairs in ((2, 2), (10, 3), (20, 3), (100, 3)):
         found = [graded("half", queries, pairs, seed).verdict for seed in range(60)]
-        assert found.count("fit") == 0
-    assert [graded("good", 100, 3, seed).verdict for seed in range(40)].count("fit") >= 36
+        assert found.count("good") == 0
+    assert [graded("good", 100, 3, seed).verdict for seed in range(40)].count("good") >= 36
 
 
 def test_clusters_are_the_drawn_units() -> None:
@@ -291,9 +291,10 @@ def test_what_agreement_cannot_take_is_named() -> None:
         agreement([1, 2], [1, 2], ["p", "q"], bootstrap=rs.Bootstrap(method="percentile"))
     with pytest.raises(rs.InputError, match=r"grade 0 is off the utility scale \(1 to 5\)"):
         rs.agree({"q": {"d": 0}}, {"q": {"d": 1}})
-    for options in ({"runs": {"r": {"q": ["d"]}}}, {"corpus_size": 10}, {"depths": [5]}, {"measures": ["BoR"]}):
-        with pytest.raises(rs.InputError, match="agree does not measure runs: people labelled only a part"):
-            rs.agree({"q": {"d": 1}}, {"q": {"d": 1}}, **options)
+    with pytest.raises(rs.InputError, match="agree ranks two runs or more, got r alone"):
+        rs.agree({"q": {"d": 1}}, {"q": {"d": 1}}, runs={"r": {"q": ["d"]}})
+    with pytest.raises(rs.InputError, match="list_depth"):
+        rs.agree({"q": {"d": 1}}, {"q": {"d": 1}}, runs={n: {"q": ["d"]} for n in "ab"}, list_depth=0)
 
 
 # -- the report and the command line --------------------------------------------------------------
@@ -328,13 +329,6 @@ def test_an_option_given_twice_is_an_error(tmp_path, option) -> None:
     done = CliRunner().invoke(app, arguments)
     assert isinstance(done.exception, rs.InputError)
     assert str(done.exception) == f"{option.split()[0]} is given 2 times, and takes one value; leave the others out"
-
-
-def test_the_command_refuses_runs(tmp_path) -> None:
-    (tmp_path / "a").write_text("q 0 d 1\n")
-    for option in ("--run a", "--corpus-size 5", "--depths 5", "--measure BoR"):
-        done = CliRunner().invoke(app, f"agree --human {tmp_path}/a --labels {tmp_path}/a {option}".split())
-        assert "agree does not measure runs" in str(done.exception)
 
 
 def test_a_store_on_either_side_and_a_judge_beside_itself(tmp_path) -> None:

@@ -447,7 +447,7 @@ def test_agreement_with_people_by_the_formula_of_kappa(tmp_path) -> None:
     assert found.n == len(rows)
     assert found.confusion.sum() == len(rows)
     codes = {caveat.code for caveat in compared.runs["run"].caveats}
-    assert found.verdict == "fit to rank systems"
+    assert found.verdict == "moderate"
     assert codes == {"one-judge"}
     assert {each.code for each in report.runs["run"].caveats} == {"one-judge", "agreement-unknown"}
     assert "people \\ judge" in str(compared)

@@ -468,7 +468,7 @@ def test_langsmith_comments_carry_the_caveats_and_controls_of_labels(tmp_path) -
         lists = {text: ranked(text, 4) for text in asked}
         core = rs.evaluate(labels, {"r": lists}, corpus_size=len(TEXTS), measures=["BoR"], depths=[4])
         assert result["score"] == core["BoR@4"].value
-        assert "How far the judge agrees with people is not known." in result["comment"]
+        assert "No person has checked the judge." in result["comment"]
         assert ("grade_retriever(…, corpus=index, controls=3)" in result["comment"]) is not bool(options)
     with pytest.raises(rs.InputError, match=r"no example has labels for its 'asked'"):
         summary_evaluator("BoR@4", corpus_size=36, labels=labels, question="asked")(outputs, [{}], inputs)

@@ -174,7 +174,7 @@ def test_a_judge_that_agrees_is_no_caveat_and_one_that_does_not_is_a_strong_one(
     assert codes(good) == {}
     grades = rng.integers(1, 6, 400).tolist()
     bad = provenance(400, person=lambda i: grades[i], **people)
-    assert bad.agreement.verdict == "unfit"
+    assert bad.agreement.verdict == "poor"
     assert codes(bad) == {}  # no label is the judge's any more
     mixed = Provenance.of(
         Qrels.from_records(
@@ -279,7 +279,7 @@ def test_agree_opens_with_the_paragraph_too() -> None:
     report = agree(people, {q: {**row, "e": 2} for q, row in people.items()})
     kappa = report.agreement.kappa_quadratic
     assert f"quadratic kappa {kappa.value:.3f} [{kappa.low:.3f}, {kappa.high:.3f}] over 100 pairs" in report.trust.text
-    assert f"Verdict on the judge: {report.agreement.verdict}." in report.trust.text
+    assert f"Agreement of judge and people: {report.agreement.verdict}." in report.trust.text
     assert plain(str(report)).startswith(report.trust.text)
     assert report.to_dict()["trust"]["labels"]["agreement"]["pairs"] == 100
 

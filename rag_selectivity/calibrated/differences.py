@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.plan import Plan
+from rag_selectivity.results.estimate import Caveat
 
 #: Below this, a difference is rounding.
 _SAME = 1e-12
@@ -45,6 +46,8 @@ class CalibratedDifference:
         Two-sided.
     reason : str or None
         Why there is no difference.
+    caveat : Caveat or None
+        About strata without a label by people.
     """
 
     value: float
@@ -56,6 +59,7 @@ class CalibratedDifference:
     fixed_high: float
     p: float
     reason: str | None = None
+    caveat: Caveat | None = None
 
     @classmethod
     def none(cls, reason: str) -> CalibratedDifference:
@@ -122,7 +126,10 @@ def _differences_at(
         for measure, at in wanted:
             one, other = (measure.outcome(run, np.array([at])).settled() for run in completed)
             collected[measure].add(one, other, weights)
-    return {str(measure @ at): collected[measure].difference(sampling) for measure, at in wanted}
+    return {
+        str(measure @ at): replace(collected[measure].difference(sampling), caveat=strata.caveat)
+        for measure, at in wanted
+    }
 
 
 @dataclass

@@ -15,6 +15,7 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
+from rag_selectivity.results.estimate import Caveat
 
 #: Completions of the labels, and resamples of the queries for each of them.
 DRAWS, RESAMPLES = 150, 8
@@ -44,6 +45,8 @@ class Calibrated:
         Why there is no figure.
     rough : bool
         Whether the interval is known to be too narrow.
+    caveat : Caveat or None
+        About strata without a label by people.
     """
 
     value: float
@@ -54,6 +57,7 @@ class Calibrated:
     n: int
     reason: str | None = None
     rough: bool = False
+    caveat: Caveat | None = None
 
     @classmethod
     def none(cls, reason: str) -> Calibrated:
@@ -175,7 +179,8 @@ def _figures_at(
     for measure, at in wanted:
         figure = collected[measure].figure(sampling)
         rough = few and (measure.compares_with_all_labels or measure.name == Success.name)
-        figures[str(measure @ at)] = replace(figure, rough=rough or (settled.given and settled.serves(measure)))
+        rough = rough or (settled.given and settled.serves(measure))
+        figures[str(measure @ at)] = replace(figure, rough=rough, caveat=strata.caveat)
     return figures
 
 

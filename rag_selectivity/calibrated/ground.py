@@ -13,6 +13,8 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.join.controls import control_rows
 from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.results.estimate import NOTE, SOFT, Caveat
+from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.statistics.completion import Completion, FloatArray, prior_of_a_part, steps_of, stratified_prior
 from rag_selectivity.wording import counted
 
@@ -20,6 +22,8 @@ from rag_selectivity.wording import counted
 UNLABELLED = -1
 #: Pseudo-labels a grade for the judge's own grades of passages that it did not grade.
 _TAIL_PRIOR = 0.25
+#: Up to this share of the pairs, strata that people labelled no pair of are completed without labels of their own.
+_MOST_WITHOUT = 0.1
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class Ground:
         The judgments that are labels; the others are random controls, which no figure here rests on.
     drawn_for_people : {draw: number of pairs}
         How the pairs that people labelled were drawn; the empty name: not by this tool.
+    labelled_controls : int
+        Random controls that people labelled, which no figure here rests on either.
     """
 
     labels: Qrels
@@ -53,6 +59,7 @@ class Ground:
     in_tail: NDArray[np.bool_]
     counted: IntArray
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
+    labelled_controls: int = 0
 
     @classmethod
     def of(
@@ -66,6 +73,7 @@ class Ground:
         """From labels and people's grades; the tails are those of the labels' origins."""
         none = np.full(len(labels.query), UNLABELLED, np.int64)
         controls = control_rows(labels)
+        labelled_controls = 0 if controls is None else int((controls & (human >= 0)).sum())
         if controls is not None:
             human = np.where(controls, UNLABELLED, human)
             settling = None if settling is None else np.where(controls, UNLABELLED, settling)
@@ -84,6 +92,7 @@ class Ground:
             in_tail,
             kept,
             drawn_for_people or {},
+            labelled_controls,
         )
 
     @property
@@ -179,17 +188,18 @@ class Places:
 class Strata:
     """Judge's grade × place, and the completion of people's grades within them.
 
-    `tail_strata` are those of the tail's passages that no judge graded: int64[levels].
+    `tail_strata` are those of the tail's passages that no judge graded: int64[levels]. `caveat` names strata without a
+    label by people, if any are completed without one.
     """
 
     ground: Ground
     places: Places
     levels: IntArray
     completion: Completion
-    judge_of_stratum: IntArray
     tail: Completion | None
     tail_strata: IntArray
     missing: str | None
+    caveat: Caveat | None = None
 
     @classmethod
     def of(cls, ground: Ground, places: Places, queries: IntArray | None = None) -> Strata:
@@ -198,8 +208,7 @@ class Strata:
         grades = np.searchsorted(levels, labels.grade)
         number = len(levels)
         places = places.with_tail(ground.in_tail)
-        joined = _joined(ground, places, grades, number)
-        stratum = joined[places.place, grades] * number + grades
+        serving = _joined(ground, places, grades, number) * number + np.arange(number)
         human = np.where(ground.human >= 0, np.searchsorted(levels, ground.human), UNLABELLED)
         strata = len(places.names) * number
         listed = np.repeat(places.listed, number)
@@ -209,7 +218,14 @@ class Strata:
         # A label in the tail's own strata stands for the pair and for those that no judge graded.
         own_place = ground.in_tail & (places.place == len(places.names) - 1)
         weight = np.where(own_place, 1.0 + ground.open_of_a_label, 1.0)
+        missing, caveat = None, None
+        if ground.has_people:
+            of_pair = serving[places.place, grades][kept]
+            serving, missing, caveat = _served(serving, of_pair, human[kept], places, levels)
+        stratum = serving[places.place, grades]
         draft = Completion(labels.query[kept], stratum[kept], human[kept], empty, steps, len(labels), weight[kept])
+        if ground.has_people:
+            missing = _of_one_query(draft) or missing
         stands_for = np.bincount(stratum[kept], minlength=strata).astype(np.float64)
         stands_for += np.bincount(stratum[ground.in_tail], ground.open_of_a_label[ground.in_tail], strata)
         prior = stratified_prior(draft.counts, stands_for, listed)
@@ -218,10 +234,10 @@ class Strata:
             places,
             levels,
             replace(draft, prior=prior),
-            np.tile(levels, len(places.names)),
             _tail_completion(ground, places, grades, steps) if ground.tail_open.any() else None,
-            joined[-1] * number + np.arange(number),
-            _missing(draft, places, levels) if ground.has_people else None,
+            serving[-1],
+            missing,
+            caveat,
         )
         return whole if queries is None else whole.over(queries)
 
@@ -260,7 +276,8 @@ class Strata:
                 tail[:, 2] = self.ground.tail_open
                 judged_tail = self.tail.draw(random, tail)[1][:, 2]
                 extra = np.zeros((len(table), strata), np.int64)
-                extra[:, self.tail_strata] = judged_tail
+                for level, stratum in enumerate(self.tail_strata.tolist()):
+                    extra[:, stratum] += judged_tail[:, level]
                 if not self.ground.has_people:
                     table += judged_tail
             if self.ground.has_people:
@@ -285,9 +302,9 @@ def _joined(ground: Ground, places: Places, grades: IntArray, number: int) -> In
     ).reshape(-1, number)
     result = np.tile(np.arange(len(places.names))[:, None], (1, number))
     unlisted = np.flatnonzero(~places.listed)
-    order = [*unlisted[1:].tolist(), int(unlisted[0])]
+    order = [*unlisted[1:].tolist(), *unlisted[:1].tolist()]
     for level in range(number):
-        serving = next((place for place in order if labelled[place, level]), order[0])
+        serving = next((place for place in order if labelled[place, level]), next(iter(order), 0))
         for place in unlisted.tolist():
             if not labelled[place, level]:
                 result[place, level] = serving
@@ -303,23 +320,55 @@ def _tail_completion(ground: Ground, places: Places, grades: IntArray, steps: Fl
     return Completion(query[kept], stratum[kept], grades[kept], prior, steps, len(ground.labels), stands_for[kept])
 
 
-def _missing(completion: Completion, places: Places, levels: IntArray) -> str | None:
-    """Why people's labels cannot calibrate figures in these strata; None if they can."""
-    alone = _of_one_query(completion)
-    if alone is not None:
-        return alone
-    known = completion.label >= 0
-    labelled = completion.counts.sum(axis=1)
-    open_pairs = np.bincount(completion.stratum[~known], minlength=len(labelled))
-    empty = np.flatnonzero((open_pairs > 0) & (labelled == 0))
+def _served(
+    serving: IntArray, stratum: IntArray, human: IntArray, places: Places, levels: IntArray
+) -> tuple[IntArray, str | None, Caveat | None]:
+    """The strata with labels by people that serve those without, why there are none, and the caveat about it.
+
+    Where the strata without a label are few pairs, each joins the nearest grade of its place that has labels. The pairs
+    of a place without any label share one stratum, whose grades may be anything from the worst to the best.
+
+    Parameters
+    ----------
+    serving : int64[places, levels]
+        The stratum of each place and judge's grade.
+    stratum, human : int64[pairs]
+        The stratum of each pair, and the person's grade; negative where there is none.
+    """
+    number = len(levels)
+    pairs, labelled = (np.bincount(rows, minlength=serving.size) for rows in (stratum, stratum[human >= 0]))
+    empty = np.flatnonzero((pairs > 0) & (labelled == 0))
     if not len(empty):
-        return None
-    place, level = divmod(int(empty[0]), len(levels))
+        return serving, None, None
+    place, level = divmod(int(empty[0]), number)
     more = "" if len(empty) == 1 else f", nor of {counted(len(empty) - 1, 'other stratum', 'other strata')}"
-    return (
-        f"no person labelled any of the {counted(int(open_pairs[empty[0]]), 'pair')} that the judge graded "
-        f"{levels[level]} {places.names[place]}{more}; draw the pairs with annotate --draw calibrate:N"
+    without = (
+        f"no person labelled any of the {counted(int(pairs[empty[0]]), 'pair')} that the judge graded {levels[level]} "
+        f"{places.names[place]}{more}"
     )
+    listed = np.repeat(places.listed, number)
+    for part in (listed, ~listed):
+        if pairs[empty[part[empty]]].sum() > _MOST_WITHOUT * pairs[part].sum():
+            return serving, f"{without}; draw the pairs with annotate --draw calibrate:N", None
+    result = serving.copy()
+    bounded = False
+    for each in empty.tolist():
+        place, level = divmod(each, number)
+        known = np.flatnonzero(labelled[place * number : (place + 1) * number])
+        if len(known):
+            nearest = known[np.argmin(np.abs(levels[known] - levels[level]))]
+        else:
+            nearest = empty[empty // number == place][0] % number
+            bounded = True
+        result[serving == each] = place * number + nearest
+    without_labels, every = int(pairs[empty].sum()), int(pairs.sum())
+    nearest_grade = "nearest grade with labels in the same place"
+    if bounded:
+        nearest_grade += ", or, where it has none, as anything from the worst to the best grade"
+    few = f"{without_labels:,} of {counted(every, 'pair')} count as those of the {nearest_grade}."
+    text = f"{without[0].upper()}{without[1:]}. {few}"
+    numbers = {"pairs": without_labels, "of": every}
+    return result, None, Caveat(UNLABELLED_STRATA, text, SOFT if bounded else NOTE, numbers)
 
 
 def _of_one_query(completion: Completion) -> str | None:

@@ -100,6 +100,7 @@ def _calibrated(judged: Estimate, figure: Calibrated, intervals: bool, basis: st
         as_judged=judged.value,
         as_judged_interval=(judged.low, judged.high),
         rough=figure.rough,
+        caveats=(*judged.caveats, *([] if figure.caveat is None else [figure.caveat])),
     )
 
 
@@ -107,6 +108,17 @@ def calibrated_by(ground: Ground) -> str:
     """How many labels by people figures are calibrated by, in words."""
     number, queries = ground.people
     return f"calibrated by {counted(number, 'label')} of people on {counted(queries, 'query', 'queries')}"
+
+
+def controls_left_out(ground: Ground) -> str:
+    """That calibrated figures do not use the random controls; empty if there are none."""
+    controls = len(ground.labels.query) - len(ground.counted)
+    if not controls:
+        return ""
+    which = counted(controls, "random control is", "random controls are")
+    if ground.labelled_controls:
+        return f"{which} not used, nor are people's labels of {ground.labelled_controls:,} of them"
+    return f"{which} not used, since only the judge graded them"
 
 
 def _notes(ground: Ground, figures: Mapping[str, Calibrated]) -> list[str]:

@@ -5,20 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import clusters_of
+from rag_selectivity.cli.inputs import clusters_of, named_files
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
     "rag-selectivity agree --human scripted.qrels --labels labels.db",
-    "rag-selectivity agree --human scripted.qrels --labels labels.db --format json",
+    "rag-selectivity agree --human scripted.qrels --labels labels.db --run bm25.trec --run dense.trec",
 )
-
-#: Options of `evaluate` that `agree` refuses with a reason, rather than as unknown.
-_Refused = Annotated[str | None, typer.Option(hidden=True)]
 
 
 def agree(
@@ -42,10 +37,14 @@ def agree(
     ] = None,
     labels_grade_map: Annotated[str | None, o.option(o.INPUT, "MAP", "New grade for each grade of --labels.")] = None,
     scale: Annotated[str, o.option(o.INPUT, "NAME", "Scale of the grades: trec or utility (1 to 5).")] = "utility",
-    run: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
-    corpus_size: _Refused = None,
-    measure: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
-    depths: _Refused = None,
+    run: Annotated[
+        list[str] | None,
+        o.input_file("Run that the judge ranks against the others: FILE or NAME=FILE. Repeat for each."),
+    ] = None,
+    list_depth: Annotated[
+        int | None, o.option(o.INPUT, "K", "Ranks of each run that count as its list (default: 10, or all of fewer).")
+    ] = None,
+    corpus: o.PassageTextsOption = None,
     resamples: Annotated[
         int, o.option(o.INTERVALS, "COUNT", "Bootstrap resamples: random weights of the queries.")
     ] = 5000,
@@ -57,6 +56,7 @@ def agree(
 ) -> None:
     """Compare a judge's labels with people's labels.
 
+    With `--run` twice or more, say of every two runs whether the judge ranks them as people do.
     Without `--human`, two `--judge` of a label store are compared with each other; its people are judges too.
     To calibrate figures by people's labels, give these to `evaluate --human`.
     """
@@ -68,10 +68,9 @@ def agree(
         judge_rule=judge_rule,
         grade_map=grade_map,
         labels_grade_map=labels_grade_map,
-        runs=run or None,
-        corpus_size=corpus_size,
-        measures=measure or None,
-        depths=depths,
+        runs=named_files(run) if run else None,
+        list_depth=list_depth,
+        corpus=corpus,
         scale=scale,
         bootstrap=rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters)),
     )

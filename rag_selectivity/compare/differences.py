@@ -20,6 +20,7 @@ from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.results.comparison import COMPLETED, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate
+from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import detectable
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -169,6 +170,8 @@ class _Differences:
 
 def _calibrated(row: RunDifference, change: CalibratedDifference) -> RunDifference:
     """The row with the difference over completions of the labels, and the one as judged beside it."""
+    # The difference has strata of its own.
+    caveats = [caveat for caveat in row.caveats if caveat.code != UNLABELLED_STRATA]
     return replace(
         row,
         value=change.value,
@@ -183,6 +186,7 @@ def _calibrated(row: RunDifference, change: CalibratedDifference) -> RunDifferen
         basis=CALIBRATED,
         as_judged=row.difference,
         as_judged_interval=(row.low, row.high),
+        caveats=(*caveats, *([] if change.caveat is None else [change.caveat])),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.reporting import calibrated_by
+from rag_selectivity.calibrated.reporting import calibrated_by, controls_left_out
 from rag_selectivity.compare.differences import differences
 from rag_selectivity.compare.slices import sliced_differences
 from rag_selectivity.data.grades import Scale
@@ -229,7 +229,7 @@ def comparison_of(
         **weights_settings(judged),
     }
     if ground is not None:
-        query_notes.insert(0, calibrated_by(ground))
+        query_notes[:0] = [calibrated_by(ground), *filter(None, [controls_left_out(ground)])]
     if not slicings:
         return Comparison(base, rows, report, settings, tuple(query_notes))
     query_notes += [note for slicing in slicings for note in slicing.notes]

@@ -199,13 +199,15 @@ CAVEAT_PAGES = (
     ),
     Code(
         "agreement-unknown",
-        "How far the judge agrees with people is not known.",
+        "No person has checked the judge.",
         "The figures are what this judge calls relevant, and nobody has compared it with people. It concerns every "
-        "figure of the report.",
+        "figure of the report. Figures of the lists alone, such as Harm, Precision4+, T and P, have its mark, "
+        "since they have no caveat about labels that are missing.",
         "A judge gave labels, and fewer than 30 pairs of 10 queries have a person's label too. Figures that are "
         "calibrated by people's labels do not have it.",
         "Have people label some pairs that the judge graded: `annotate --draw agree:100` says how far they agree, and "
-        "`annotate --draw calibrate:200` with `evaluate --human` allows for the judge's errors.",
+        "`annotate --draw calibrate:200` with `evaluate --human` allows for the judge's errors. `agree --run a=… --run "
+        "b=…` says whether the judge ranks runs as people do.",
         _GRADED
         + """
     report = rs.evaluate("graded.db", {"mine": run}, depths=[2], bootstrap=None)
@@ -346,6 +348,26 @@ CAVEAT_PAGES = (
     report = rs.evaluate("graded.db", {"mine": run}, depths=[2], bootstrap=None)
     assert "people-not-drawn" in [caveat.code for caveat in report.runs["mine"].caveats]
 """,
+        how_to="a-judge-that-nobody-checked",
+    ),
+    Code(
+        "strata-without-labels",
+        "People labelled no pair of some strata, and few pairs are in them.",
+        "Calibrated figures learn from people's labels how the judge errs in each stratum: a grade of the judge in a "
+        "part of the lists. A stratum without a label is completed by the labels of another one, or by any grade.",
+        "Note: the pairs count as those of the nearest grade with labels in the same place. Soft: a place has no label "
+        "at all, so its pairs are completed with anything from the worst to the best grade, and the interval covers "
+        "both. Where more than a tenth of the pairs are in such strata, the figure is undefined.",
+        "Draw the pairs with `annotate --draw calibrate:N`, with all runs that are measured.",
+        """
+        import rag_selectivity as rs
+
+        judge = {f"q{i}": {"a": 4, "b": 1 + (i == 0)} for i in range(20)}
+        people = {query: row for query, row in judge.items() if query != "q0"}
+        run = {query: ["a", "b"] for query in judge}
+        report = rs.evaluate(judge, {"mine": run}, human=people, scale="utility", measures=["Harm"], depths=[2])
+        assert "strata-without-labels" in [caveat.code for caveat in report["Harm@2"].caveats]
+        """,
         how_to="a-judge-that-nobody-checked",
     ),
 )

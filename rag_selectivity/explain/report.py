@@ -180,7 +180,8 @@ def _in_words(name: str, key: str, part: _Run, report: Report | StoredReport) ->
     if isinstance(report, StoredReport):
         _check_parts(figure, f"{report.path}: the report is damaged: runs.{name}.per_query.parts.{key}")
     sentences = tuple(figure_sentences(figure))
-    return FigureInWords(name, key, estimate.value, sentences, (*estimate.caveats, *part.label_caveats))
+    own = [caveat for caveat in estimate.caveats if caveat not in part.label_caveats]
+    return FigureInWords(name, key, estimate.value, sentences, (*own, *part.label_caveats))
 
 
 def _check_parts(figure: Figure, where: str) -> None:

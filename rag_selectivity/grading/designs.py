@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,9 @@ def calibrate_draw(
     Half of the pairs are drawn from the top K of the runs, in proportion to the sizes of the strata there; the other
     half from all other graded pairs, in proportion to the square roots of the sizes. A stratum is a grade of the judge
     in the lists, outside of them, or in a tail; each gets at least five labels, if it has as many pairs. Within a
-    stratum the draw is systematic: it spreads over the runs that have the pairs, and over the queries. Random controls
-    are not drawn.
+    stratum the draw is systematic: it spreads over the runs that have the pairs, and over the queries. Of any two runs,
+    what the one alone, the other alone, both and neither have gets at least one label in each grade, as long as `n` is
+    enough for that. Random controls are not drawn.
 
     Parameters
     ----------
@@ -115,7 +117,8 @@ def calibrate_draw(
         place = np.where(in_tail, rest + 1, place)
     grades = np.unique(labels.grade[free])
     random = np.random.default_rng(seed)
-    # Which runs have a pair in their lists, so that no run's part of a stratum is left without labels.
+    of_runs, of_pairs = _parts_of_runs(member)
+    exchanging = np.random.default_rng([seed, 1])
     pattern = np.unique(member, axis=0, return_inverse=True)[1].reshape(-1)
     least = LEAST_FOR_DIFFERENCES if differences else LEAST
     listed_cells = [(g, p) for p in by_place if p < rest for g in grades.tolist()]
@@ -135,12 +138,14 @@ def calibrate_draw(
     in_lists, available_in_lists = sizes(listed_cells)
     elsewhere, available_elsewhere = sizes(outside_cells)
     shares = in_lists * np.array([SHARED_WEIGHT if by_place[p] == _SHARED else 1.0 for _, p in listed_cells])
+    covers = {cell: _cover(rows_of[cell], of_pairs, exchanging) for cell in listed_cells}
+    least_in_lists = np.array([max(least, len(covers[cell])) for cell in listed_cells], np.int64)
     wanted = min(n - n // 2, int(available_in_lists.sum()))
     from_outside = min(n - wanted, int(available_elsewhere.sum()))
     wanted = min(n - from_outside, int(available_in_lists.sum()))
     counts = np.concatenate(
         [
-            allocated(wanted, shares, available_in_lists, least),
+            allocated(wanted, shares, available_in_lists, least_in_lists),
             allocated(from_outside, np.sqrt(elsewhere), available_elsewhere, least),
         ]
     )
@@ -150,7 +155,10 @@ def calibrate_draw(
         weight = float(stands_for[rows].sum()) / count if count else 0.0
         stratum = f"{cell[0]} {by_place[cell[1]]}"
         chosen = _spread_out(rows, count, labels.query, pattern, random)
-        for row in _with_each_run(chosen, rows, member, random).tolist():
+        if cell in covers:
+            chosen = _with_each_part(chosen, rows, of_runs, _LEAST_OF_A_RUN, random)
+            chosen = _with_each_part(chosen, rows, of_pairs, 1, exchanging, covers[cell])
+        for row in chosen.tolist():
             drawn.append(DrawnPair(labels.queries[labels.query[row]], labels.passages[row], stratum, weight))
     return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
 
@@ -285,7 +293,7 @@ def from_tail(labels: Qrels) -> NDArray[np.bool_]:
     return origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL)
 
 
-def allocated(total: int, shares: FloatArray, available: IntArray, least: int) -> IntArray:
+def allocated(total: int, shares: FloatArray, available: IntArray, least: int | IntArray) -> IntArray:
     """How many of `total` labels each stratum gets: in proportion to its share, at least `least`, at most all it has.
 
     >>> allocated(20, np.array([100.0, 50.0, 1.0]), np.array([100, 50, 9]), 5)
@@ -338,15 +346,49 @@ def _spread_out(
     return result
 
 
-def _with_each_run(
-    chosen: IntArray, rows: IntArray, member: NDArray[np.bool_], random: np.random.Generator
-) -> IntArray:
-    """The chosen rows, some exchanged so that no run's part of the stratum is without labels.
+def _parts_of_runs(member: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The parts of the lists by which runs have a pair: bool[judgments, parts] each.
 
-    Each run gets two in its list, and two that only other runs have, if there are as many.
+    Of each run: what is in its list, and what only others have. Of any two runs: what the one alone, the other alone,
+    both, and only further runs have.
     """
-    parts = np.concatenate([member, member.any(axis=1, keepdims=True) & ~member], axis=1)
-    wanted = np.minimum(_LEAST_OF_A_RUN, parts[rows].sum(axis=0))
+    listed = member.any(axis=1, keepdims=True)
+    sides = np.stack([member, ~member & listed])
+    of_pairs = [
+        sides[first, :, one] & sides[second, :, other]
+        for one, other in combinations(range(member.shape[1]), 2)
+        for first in (0, 1)
+        for second in (0, 1)
+    ]
+    of_runs = np.concatenate([sides[0], sides[1]], axis=1)
+    return of_runs, np.stack(of_pairs, axis=1) if of_pairs else of_runs
+
+
+def _cover(rows: IntArray, parts: NDArray[np.bool_], random: np.random.Generator) -> IntArray:
+    """Few of the rows with one of every part that any of them is in."""
+    rows = random.permutation(rows)
+    missing = parts[rows].any(axis=0)
+    cover = []
+    while missing.any():
+        best = rows[np.argmax(parts[rows][:, missing].sum(axis=1))]
+        cover.append(best)
+        missing &= ~parts[best]
+    return np.array(cover, np.int64)
+
+
+def _with_each_part(
+    chosen: IntArray,
+    rows: IntArray,
+    parts: NDArray[np.bool_],
+    least: int,
+    random: np.random.Generator,
+    cover: IntArray | None = None,
+) -> IntArray:
+    """The chosen rows, some exchanged so that each part of the stratum gets at least so many, if it has them.
+
+    Where exchanges leave a part without any, the rows of `cover` are chosen first, if there is room for them.
+    """
+    wanted = np.minimum(least, parts[rows].sum(axis=0))
     result = chosen.tolist()
     for part in range(parts.shape[1]):
         missing = int(wanted[part] - parts[result, part].sum())
@@ -357,6 +399,10 @@ def _with_each_run(
             if not spare:
                 break
             result[int(random.choice(spare))] = row
+    lacking = (wanted > 0) & ~parts[result].any(axis=0)
+    if cover is not None and lacking.any() and len(result) >= len(cover):
+        others = random.permutation(np.setdiff1d(result, cover)).tolist()
+        result = [*cover.tolist(), *others][: len(result)]
     return np.array(result, np.int64)
 
 

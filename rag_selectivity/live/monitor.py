@@ -17,6 +17,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Protocol
 
+from rag_selectivity.caveats import with_unchecked_judge
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
@@ -460,7 +461,10 @@ class Monitor(Shared):
         absent = absent_measures(self.measures, sized=self.corpus_size is not None)
         known = self.labels.provenance
         if known is not None:
-            runs = {name: replace(run, label_caveats=known.caveats) for name, run in runs.items()}
+            runs = {
+                name: replace(run, estimates=with_unchecked_judge(run.estimates, known), label_caveats=known.caveats)
+                for name, run in runs.items()
+            }
         report = Report(
             runs,
             self.measures,

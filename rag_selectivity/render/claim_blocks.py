@@ -90,7 +90,9 @@ def notes_of_claims(report: ClaimReport) -> Iterable[Note]:
 
 def agreement_blocks(agreement: Agreement) -> Iterable[Block]:
     """How far the judge's verdicts agree with people's."""
-    verdict = agreement.verdict if agreement.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {agreement.verdict}"
+    verdict = (
+        agreement.verdict if agreement.verdict in (TOO_FEW, UNDETERMINED) else f"the agreement is {agreement.verdict}"
+    )
     of_queries = counted(agreement.queries, "query", "queries")
     yield Heading("The judge against people")
     yield Note(f"{counted(agreement.n, 'verdict')} of {of_queries}: {verdict}. {agreement.reason}")

@@ -222,13 +222,18 @@ def notes_of(report: Report, run: RunReport) -> list[str]:
         (run.coverage.missing_from_run, "queries of the qrels are missing from the run"),
         (run.coverage.not_in_qrels, "queries of the run are not in the qrels and were left out"),
     )
+    of_all = {each.code for each in run.label_caveats}
     caveats = caveat_lines(
-        (parse_measure(key), estimate.caveats) for key, estimate in run.estimates.items() if estimate.caveats
+        (parse_measure(key), [caveat for caveat in estimate.caveats if caveat.code not in of_all])
+        for key, estimate in run.estimates.items()
+        if estimate.caveats
     )
+    # They are the same for all runs, so they stand once, below the last.
+    last = run is list(report.runs.values())[-1]
     of_labels = (
         f"{MARKS[each.level]} all figures: {each.text} [{each.code}]"
         for each in run.label_caveats
-        if each.level != NOTE
+        if each.level != NOTE and last
     )
     return [*absent, *(f"{count} {what}" for count, what in counted if count), *run.notes, *caveats, *of_labels]
 

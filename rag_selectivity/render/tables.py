@@ -34,7 +34,7 @@ from rag_selectivity.render.online_blocks import (
 )
 from rag_selectivity.render.report_table import report_blocks
 from rag_selectivity.render.validation_blocks import validation_blocks
-from rag_selectivity.results.agreement import JudgeReport
+from rag_selectivity.results.agreement import AS_PEOPLE, INVERTS, OPEN, JudgeReport, Ranking
 from rag_selectivity.results.answers import AnswerReport
 from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.canary import CanaryResult
@@ -222,7 +222,9 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
     agreement = report.agreement
     data = agreement.to_dict()
     drawn = "" if agreement.clusters is None else f" in {agreement.clusters} clusters"
-    verdict = agreement.verdict if agreement.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {agreement.verdict}"
+    verdict = (
+        agreement.verdict if agreement.verdict in (TOO_FEW, UNDETERMINED) else f"the agreement is {agreement.verdict}"
+    )
     of_queries = counted(agreement.queries, "query", "queries")
     yield Paragraph(report.trust.text)
     yield Paragraph(f"{agreement.n} pairs of {of_queries}{drawn}: {verdict}. {agreement.reason}")
@@ -241,10 +243,50 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
         ],
         breaks=False,
     )
+    yield from _ranking_blocks(report)
     yield from _expected_blocks(report)
     yield Paragraph(
         "To calibrate figures by people's labels: rag-selectivity evaluate --qrels LABELS --run RUN --human HUMAN."
     )
+
+
+def _ranking_blocks(report: JudgeReport) -> Iterable[Block]:
+    """Whether the judge ranks runs as people do, and how far it is from people in each group."""
+    if not report.ranks:
+        yield Paragraph(
+            "Whether the judge ranks runs as people do is not tested: give the runs (--run a=FILE --run b=FILE)."
+        )
+    else:
+        yield Table(
+            [report.ranks[0].measure, "by the judge", "by people [interval]", "the judge"],
+            [
+                [" minus ".join(each.runs), signed(each.as_judged), with_interval(each.difference), _verdict(each)]
+                for each in report.ranks
+            ],
+            breaks=False,
+        )
+        yield from map(Note, _rankings_in_words(report.ranks))
+    rows = [[kind, group, with_interval(bias)] for kind, by in report.biases.items() for group, bias in by.items()]
+    if rows:
+        yield Table(["", "", "judge minus people [interval]"], rows, breaks=False)
+
+
+def _verdict(ranking: Ranking) -> str:
+    return {AS_PEOPLE: "ranks them as people do", INVERTS: "inverts their order", OPEN: "open"}[ranking.verdict]
+
+
+def _rankings_in_words(ranks: Sequence[Ranking]) -> Iterable[str]:
+    """What the verdicts rest on, and what would settle those that are open."""
+    pairs = "passages that only one of the two runs has"
+    yield f"by people: the judge's grades of {pairs}, completed by people's labels; for these queries"
+    for each in ranks:
+        names = " and ".join(each.runs)
+        if each.difference.reason:
+            yield f"{names}: open, since {each.difference.reason}"
+        elif each.needed is not None and each.needed >= each.pairs:
+            yield f"{names}: open; labels of all {each.pairs:,} {pairs} may not settle it ({each.labels:,} have one)"
+        elif each.needed is not None:
+            yield f"{names}: open; about {each.needed:,} labels of {pairs} would settle it ({each.labels:,} have one)"
 
 
 def _expected_blocks(report: JudgeReport) -> Iterable[Block]:

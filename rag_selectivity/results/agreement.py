@@ -2,16 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trust import Trust
-from rag_selectivity.statistics.agreement import Agreement
+from rag_selectivity.statistics.agreement import Agreement, Interval
 from rag_selectivity.statistics.expected_grades import ExpectedGrades
 
 SCHEMA = "rag-selectivity/agreement/2"
+_ENDS = ("value", "low", "high")
+
+
+#: The verdicts of a ranking.
+AS_PEOPLE, INVERTS, OPEN = "as_people", "inverts", "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Whether a judge ranks two runs as people do.
+
+    Attributes
+    ----------
+    runs : (str, str)
+    measure : str
+        With its depth: the share of the top K that is relevant.
+    verdict : {"as_people", "inverts", "open"}
+        `as_people`: the interval leaves out 0, and the judge's difference has its sign. `inverts`: it leaves out 0,
+        and the judge's difference has the other sign. `open`: neither.
+    difference : Interval
+        The first run's figure minus the second's on completed labels, for these queries; `reason` says why there is
+        none.
+    as_judged : float
+        The same on the judge's labels.
+    labels, pairs : int
+        The pairs in one of the two lists only: those that people labelled, and all.
+    needed : int or None
+        Roughly how many labels of these pairs would settle an open verdict.
+    """
+
+    runs: tuple[str, str]
+    measure: str
+    verdict: str
+    difference: Interval
+    as_judged: float
+    labels: int
+    pairs: int
+    needed: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "runs": list(self.runs),
+            "measure": self.measure,
+            "verdict": self.verdict,
+            "difference": self.difference.to_dict(),
+            "as_judged": self.as_judged,
+            "labels": self.labels,
+            "pairs": self.pairs,
+            "labels_needed": self.needed,
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,6 +82,10 @@ class JudgeReport(Result):
         Why `expected` is None although labels have expected grades; otherwise empty.
     provenance : Provenance or None
         Where both sides' labels come from.
+    ranks : tuple of Ranking
+        Of every two runs, whether the judge ranks them as people do; empty without runs.
+    biases : {"run", "rank" or "length": {group: Interval}}
+        The mean of the judge's grade minus people's in each run, at each rank, and by the length of the passage.
     """
 
     agreement: Agreement
@@ -37,6 +93,8 @@ class JudgeReport(Result):
     expected: ExpectedGrades | None = None
     without_expected: str = ""
     provenance: Provenance | None = None
+    ranks: tuple[Ranking, ...] = ()
+    biases: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
 
     @property
     def trust(self) -> Trust:
@@ -45,10 +103,14 @@ class JudgeReport(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; the figures of the agreement come first."""
+        figures = self.agreement.to_dict()
+        for kind, by_group in self.biases.items():
+            figures["bias"][f"by_{kind}"] = {group: bias.to_dict() for group, bias in by_group.items()}
         return {
             "schema": SCHEMA,
             "trust": self.trust.to_dict(),
-            **self.agreement.to_dict(),
+            "ranks": [ranking.to_dict() for ranking in self.ranks],
+            **figures,
             "itself": self.itself.to_dict() if self.itself is not None else None,
             "expected": self.expected.to_dict() if self.expected is not None else None,
             "without_expected": self.without_expected or None,
@@ -58,6 +120,13 @@ class JudgeReport(Result):
         """One row for each figure, as in the CSV output; the areas under the ROC curve have no interval."""
         data = {**self.agreement.to_dict(), **(self.expected.to_dict() if self.expected is not None else {})}
         names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
-        rows = [{"figure": name, **{key: data[name][key] for key in ("value", "low", "high")}} for name in names]
+        rows = [{"figure": name, **{key: data[name][key] for key in _ENDS}} for name in names]
         areas = [name for name in ("expected_auc", "grade_auc") if name in data]
+        for ranking in self.ranks:
+            one, other = ranking.runs
+            figure = f"{ranking.measure}: {one} minus {other} ({ranking.verdict})"
+            rows.append({"figure": figure, **{name: ranking.difference.to_dict()[name] for name in _ENDS}})
+        for kind, by_group in self.biases.items():
+            for group, bias in by_group.items():
+                rows.append({"figure": f"bias, {kind} {group}", **{name: bias.to_dict()[name] for name in _ENDS}})
         return rows + [{"figure": name, "value": data[name], "low": None, "high": None} for name in areas]

@@ -13,14 +13,14 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import NO_GRADE, Chosen
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat
-from rag_selectivity.statistics.agreement import TOO_FEW, UNFIT, Agreement, agreement
+from rag_selectivity.statistics.agreement import POOR, TOO_FEW, Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted, enumeration
 
 ONE_JUDGE, NO_AGREEMENT, LOW_AGREEMENT = "one-judge", "agreement-unknown", "agreement-too-low"
 SAME_FAMILY, OUTDATED = "same-family", "outdated-labels"
 SELF_PREFERENCE = "self-preference"
-UNKNOWN_ORIGIN, NOT_DRAWN = "unknown-origin", "people-not-drawn"
+UNKNOWN_ORIGIN, NOT_DRAWN, UNLABELLED_STRATA = "unknown-origin", "people-not-drawn", "strata-without-labels"
 
 #: Beginnings of model names, and the maker whose models begin so.
 _FAMILIES = {
@@ -77,6 +77,8 @@ class Provenance:
         Whether people's labels calibrate the figures, so that these allow for the judge's errors.
     cost_of_a_grade : float or None
         The mean cost of a judge's grade, in the unit of its prices; None if it is not known.
+    unused : str
+        Which labels no figure rests on, and why; empty if all are used.
     """
 
     labels: int
@@ -91,6 +93,7 @@ class Provenance:
     used_models: tuple[str, ...] = ()
     calibrated: bool = False
     cost_of_a_grade: float | None = None
+    unused: str = ""
 
     @classmethod
     def of(cls, qrels: Qrels, *, scale: Scale | None = None, used_models: tuple[str, ...] = ()) -> Provenance:
@@ -165,6 +168,11 @@ class Provenance:
         ]
         return tuple(caveat for caveat in found if caveat is not None)
 
+    @property
+    def unchecked(self) -> Caveat | None:
+        """The caveat about a judge that nobody checked."""
+        return next((caveat for caveat in self.caveats if caveat.code == NO_AGREEMENT), None)
+
     def _of_judges(self) -> Caveat | None:
         if len(self.judges) != 1 or self.by_people or self.calibrated:
             return None
@@ -177,10 +185,11 @@ class Provenance:
             return None
         found = self.agreement
         if found is None or found.verdict == TOO_FEW:
-            some = f" ({counted(self.compared, 'pair')} graded by both are too few to tell)" if self.compared else ""
-            text = f"How far the judge agrees with people is not known{some}."
+            text = "No person has checked the judge."
+            if self.compared:
+                text = f"People checked only {counted(self.compared, 'grade')} of the judge: too few to tell."
             return Caveat(NO_AGREEMENT, text, SOFT, {"pairs": self.compared})
-        if found.verdict != UNFIT:
+        if found.verdict != POOR:
             return None
         text = f"The judge agrees too little with people. {found.reason}"
         return Caveat(LOW_AGREEMENT, text, STRONG, {"pairs": found.n, "kappa": found.kappa_quadratic.value})

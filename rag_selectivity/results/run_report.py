@@ -54,7 +54,8 @@ def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate
         found[caveat.code, caveat.level] = caveat, list(estimates)
     for key, estimate in estimates.items():
         for caveat in estimate.caveats:
-            found.setdefault((caveat.code, caveat.level), (caveat, []))[1].append(key)
+            keys = found.setdefault((caveat.code, caveat.level), (caveat, []))[1]
+            keys += [] if key in keys else [key]
     return tuple(RunCaveat(caveat, tuple(keys)) for caveat, keys in found.values())
 
 

@@ -12,6 +12,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.shapes import Misfit
 from rag_selectivity.io.versions import stored_document
 from rag_selectivity.results.estimate import AS_JUDGED, Caveat, Estimate
+from rag_selectivity.results.provenance import NO_AGREEMENT
 from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.report import SCHEMA
 from rag_selectivity.results.slices import Slice, Slices
@@ -93,7 +94,7 @@ def _stored_run(part: Mapping[str, Any]) -> StoredRun:
         None if fingerprint is None else Fingerprint.from_dict(fingerprint),
         None if records is None else QueryRecords.from_dict(records),
         part.get("input", {}),
-        tuple(_caveat(each) for each in part.get("caveats", ()) if each["code"] not in of_figures),
+        tuple(_caveat(each) for each in part.get("caveats", ()) if each["code"] not in of_figures - {NO_AGREEMENT}),
         {
             column: {value: _slice(column, value, some) for value, some in by_value.items()}
             for column, by_value in part.get("slices", {}).items()

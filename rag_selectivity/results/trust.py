@@ -14,7 +14,7 @@ from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONT
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.steps import Steps
-from rag_selectivity.statistics.agreement import FIT, FIT_TO_RANK, TOO_FEW
+from rag_selectivity.statistics.agreement import TOO_FEW
 from rag_selectivity.statistics.control_power import most_bits
 from rag_selectivity.wording import counted, enumeration, number, percent
 
@@ -55,8 +55,8 @@ class Trust:
         `checked`: people's labels calibrate the figures, or random controls show bits over a random draw. `nothing`:
         the labels show nothing about the retriever.
     unchecked_judge : str
-        Whose grades the figures rest on (such as `gpt-5-mini's`), if people's labels neither calibrate the figures nor
-        show that the judge is fit; else empty.
+        Whose grades the figures rest on (such as `gpt-5-mini's`), if people's labels do not calibrate the figures; else
+        empty. Agreement over all pairs does not check a judge: its errors may differ between the runs.
     """
 
     facts: tuple[str, ...]
@@ -160,7 +160,8 @@ class _About:
         ]
         people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
         yield f"{counted(known.labels, 'label')}: {enumeration([*judges, *people])}."
-        ways = [f"{count:,} {_WAYS[how]}" for how, count in known.chosen.items()]
+        chosen = {how: count for how, count in known.chosen.items() if how != "control" or not known.unused}
+        ways = [f"{count:,} {_WAYS[how]}" for how, count in chosen.items()]
         yield f"Their passages: {enumeration(ways)}." if ways else "How their passages were chosen is not known."
 
     def _of_reach(self) -> Iterator[str]:
@@ -169,8 +170,11 @@ class _About:
         if shares := self._shares_judged():
             ends = dict.fromkeys(map(percent, (min(shares), max(shares))))
             yield f"{' to '.join(ends)} of the top {self.depth} is judged."
-        closed = self._closed()
-        if closed is not None:
+        closed, unused = self._closed(), "" if self.provenance is None else self.provenance.unused
+        if unused:
+            # Controls are outside the lists, so labels with controls are not called closed.
+            yield f"Only passages that the runs retrieved count: {unused}." if closed else f"{unused}."
+        elif closed is not None:
             what = f"the top {self.depth} itself" if closed == STRONG else "passages that the runs retrieved"
             yield f"The labels are closed: nearly all are of {what}."
 
@@ -248,9 +252,6 @@ class _About:
             return ""
         if any(cell.basis == CALIBRATED for _, _, cell in self._figures()):
             return ""
-        agreement = self.provenance.agreement
-        if agreement is not None and agreement.verdict in (FIT, FIT_TO_RANK):
-            return ""
         names = list(self.provenance.judges)
         return f"{names[0] or 'a judge'}'s" if len(names) == 1 else "these judges'"
 
@@ -274,7 +275,7 @@ class _About:
         """What may be concluded."""
         if not self.runs:
             found = None if self.provenance is None else self.provenance.agreement
-            return "" if found is None else f"Verdict on the judge: {found.verdict}."
+            return "" if found is None else f"Agreement of judge and people: {found.verdict}."
         figures = [(measure, cell) for _, measure, cell in self._figures()]
         equal = self._equal_to_placebos(figures)
         whose = "under this judge's notion of relevance" if self._by_judge else "as far as these labels do"

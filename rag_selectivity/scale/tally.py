@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
+from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats, with_unchecked_judge
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.ids import IdColumn, IntArray
@@ -466,7 +466,7 @@ def report_of_tallies(
         for doubt in doubts:
             warnings.warn(doubt, stacklevel=3)
         notes = (*map(str, doubts), *tally.notes(name, ranks))
-        estimates = tally.estimates(level, plan, tail_ranks, has_open_tails(labels))
+        estimates = with_unchecked_judge(tally.estimates(level, plan, tail_ranks, has_open_tails(labels)), provenance)
         runs[name] = RunReport(
             (),
             estimates,

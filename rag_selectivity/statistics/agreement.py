@@ -15,14 +15,14 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.dirichlet import WeightedSums
 
 #: The limits of the verdicts; see `Agreement.verdict`.
-FIT_KAPPA, FIT_BIAS, RANKING_KAPPA = 0.6, 0.25, 0.4
+GOOD_KAPPA, GOOD_BIAS, LEAST_KAPPA = 0.6, 0.25, 0.4
 #: From these numbers on, the intervals keep their level in simulation (benchmarks/agreement_simulation.py).
 MIN_PAIRS, MIN_QUERIES = 30, 10
 
 #: The factor that widens the jackknife's interval, so that it keeps its level with few queries (same simulation).
 _WIDER = 1.1
 
-FIT, FIT_TO_RANK, UNFIT = "fit", "fit to rank systems", "unfit"
+GOOD, MODERATE, POOR = "good", "moderate", "poor"
 TOO_FEW, UNDETERMINED = "too few to tell", "undetermined"
 
 
@@ -110,15 +110,16 @@ class Agreement:
 
     @property
     def verdict(self) -> str:
-        """`fit`, `fit to rank systems`, `unfit`, `undetermined` or `too few to tell`.
+        """`good`, `moderate`, `poor`, `undetermined` or `too few to tell`.
 
         - too few to tell: fewer than 30 pairs, or fewer than 10 queries (with clusters: 10 clusters).
-        - fit: the interval of the quadratic kappa is at or above .6, and that of the bias within a quarter of a grade.
-        - fit to rank systems: the interval of the quadratic kappa is at or above .4.
-        - unfit: the interval of the quadratic kappa is below .4.
+        - good: the interval of the quadratic kappa is at or above .6, and that of the bias within a quarter of a grade.
+        - moderate: the interval of the quadratic kappa is at or above .4.
+        - poor: the interval of the quadratic kappa is below .4.
         - undetermined: the interval of the quadratic kappa contains .4, or either side gave only one grade.
 
-        The limits are conventions; `reason` says which of them decided.
+        The limits are conventions; `reason` says which of them decided. No verdict on the grades says whether the judge
+        ranks runs as people do: its errors may differ between the runs.
         """
         return self._verdict[0]
 
@@ -139,22 +140,22 @@ class Agreement:
         if kappa.reason:
             return UNDETERMINED, kappa.reason
         shown = f"The interval of the quadratic kappa, {kappa.low:.3f} to {kappa.high:.3f},"
-        if kappa.low >= FIT_KAPPA and self.bias.within(FIT_BIAS):
-            return FIT, f"{shown} is at or above {FIT_KAPPA}, and that of the bias is within ±{FIT_BIAS} grades."
-        if kappa.low >= RANKING_KAPPA:
-            return FIT_TO_RANK, f'{shown} is at or above {RANKING_KAPPA}. For "fit", {self._lacking()}.'
-        if kappa.high < RANKING_KAPPA:
-            return UNFIT, f"{shown} is below {RANKING_KAPPA}."
-        return UNDETERMINED, f"{shown} contains {RANKING_KAPPA}. More {self._unit_name} make it narrower."
+        if kappa.low >= GOOD_KAPPA and self.bias.within(GOOD_BIAS):
+            return GOOD, f"{shown} is at or above {GOOD_KAPPA}, and that of the bias is within ±{GOOD_BIAS} grades."
+        if kappa.low >= LEAST_KAPPA:
+            return MODERATE, f'{shown} is at or above {LEAST_KAPPA}. For "good", {self._lacking()}.'
+        if kappa.high < LEAST_KAPPA:
+            return POOR, f"{shown} is below {LEAST_KAPPA}."
+        return UNDETERMINED, f"{shown} contains {LEAST_KAPPA}. More {self._unit_name} make it narrower."
 
     def _lacking(self) -> str:
-        """What a judge that is fit to rank systems lacks to be fit."""
+        """What moderate agreement lacks to be good."""
         lacking = []
-        if self.kappa_quadratic.low < FIT_KAPPA:
-            lacking.append(f"the interval of the quadratic kappa must be at or above {FIT_KAPPA}")
-        if not self.bias.within(FIT_BIAS):
+        if self.kappa_quadratic.low < GOOD_KAPPA:
+            lacking.append(f"the interval of the quadratic kappa must be at or above {GOOD_KAPPA}")
+        if not self.bias.within(GOOD_BIAS):
             ends = f"{self.bias.low:+.3f} to {self.bias.high:+.3f}".replace("-", "−")
-            lacking.append(f"the interval of the bias must be within ±{FIT_BIAS} grades (it is {ends})")
+            lacking.append(f"the interval of the bias must be within ±{GOOD_BIAS} grades (it is {ends})")
         return " and ".join(lacking)
 
     @property
@@ -255,6 +256,27 @@ def agreement(
     )
 
 
+def bias_over(
+    human: IntArray,
+    judge: IntArray,
+    queries: Sequence[str],
+    weight: FloatArray,
+    *,
+    grades: tuple[int, int],
+    bootstrap: Bootstrap = Bootstrap(),
+) -> Interval:
+    """The mean of the judge's grade minus the human's over pairs, each with a weight; by the method of `Agreement`.
+
+    >>> bias_over(np.array([1, 2]), np.array([3, 2]), ["p", "q"], np.array([3.0, 1.0]), grades=(1, 5)).value
+    1.5
+    """
+    names, of_pair = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
+    groups = bootstrap.units(names.tolist())
+    unit = of_pair if groups is None else groups[of_pair]
+    tables = _Tables.of(human, judge, unit, grades, bootstrap, weight / weight.mean())
+    return tables.mean(lambda gaps: gaps, grades[0] - grades[1], grades[1] - grades[0])
+
+
 def alpha_of_annotators(
     grades: Sequence[Sequence[int]],
     queries: Sequence[str],
@@ -341,10 +363,11 @@ class _Tables:
         unit: IntArray,
         ends: tuple[int, int],
         bootstrap: Bootstrap,
+        weight: FloatArray | int = 1,
     ) -> _Tables:
         levels = np.arange(ends[0], ends[1] + 1)
         cells = np.zeros((int(unit.max()) + 1, len(levels) ** 2))
-        np.add.at(cells, (unit, (human - ends[0]) * len(levels) + judge - ends[0]), 1)
+        np.add.at(cells, (unit, (human - ends[0]) * len(levels) + judge - ends[0]), weight)
         # A cluster may have no pair that both sides graded.
         cells = cells[cells.any(axis=1)]
         weighted = WeightedSums.of(cells, draws=bootstrap.resamples, seed=bootstrap.seed)

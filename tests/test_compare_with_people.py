@@ -1,0 +1,144 @@
+"""`compare` with few labels by people: what is drawn for them, and strata that nobody labelled."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from tests.forked_cli import run_command
+
+pytestmark = pytest.mark.contract
+QUERIES, DEPTH = 60, 5
+NAMES = ("bm25", "dense", "reranked")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Three runs, people's grades of all of their passages, and a store with a judge's."""
+    random = np.random.default_rng(5)
+    folder = tmp_path_factory.mktemp("world")
+    people: dict[str, dict[str, int]] = {}
+    judge: dict[str, dict[str, int]] = {}
+    runs: dict[str, dict[str, list[str]]] = {name: {} for name in NAMES}
+    for i in range(QUERIES):
+        query = f"q{i}"
+        people[query] = {f"p{i}-{j}": int(g) for j, g in enumerate(random.choice(5, 12, p=[0.4, 0.2, 0.2, 0.1, 0.1]))}
+        people[query] = {p: g + 1 for p, g in people[query].items()}
+        judge[query] = {
+            p: g if random.random() < 0.7 else int(np.clip(g + random.choice([-1, 1]), 1, 5))
+            for p, g in people[query].items()
+        }
+        for name, noise in (("bm25", 2.0), ("dense", 1.5), ("reranked", 0.8)):
+            scores = {p: g + random.normal(0, noise) for p, g in people[query].items()}
+            runs[name][query] = sorted(scores, key=scores.__getitem__, reverse=True)[:DEPTH]
+    texts = {p: f"passage {p}" for row in people.values() for p in row}
+
+    async def grade(messages, schema):
+        text = next(p for p in texts if f"passage {p}\n" in f"{messages}\n".replace("\\n", "\n"))
+        return {"reason": "as told", "grade": judge["q" + text[1:].split("-")[0]][text]}
+
+    pool = {query: list(row) for query, row in people.items()}
+    rs.grade({q: f"question {q}" for q in pool}, texts, pool, store=folder / "l.db", judge=grade, progress=False)
+    (folder / "queries.tsv").write_text("".join(f"{q}\tquestion {q}\n" for q in pool))
+    (folder / "corpus.tsv").write_text("".join(f"{p}\t{text}\n" for p, text in texts.items()))
+    for name, lists in runs.items():
+        rows = [f"{q} Q0 {p} {k} {-k} x\n" for q, ids in lists.items() for k, p in enumerate(ids, 1)]
+        (folder / f"{name}.trec").write_text("".join(rows))
+    return folder, people, judge, runs
+
+
+def drawn(world, number: int, seed: int = 7):
+    """The grades that people give to the pairs of `annotate --draw calibrate:N`."""
+    folder, people, _, _ = world
+    sheet = folder / f"sheet-{number}-{seed}.csv"
+    sheet.unlink(missing_ok=True)
+    sheet.unlink(missing_ok=True)
+    runs = itertools.chain.from_iterable(("--run", folder / f"{name}.trec") for name in NAMES)
+    options = ["--queries", folder / "queries.tsv", "--corpus", folder / "corpus.tsv", "--list-depth", DEPTH]
+    options += ["--repeats", 0, "--seed", seed, "-o", sheet]
+    done = run_command("annotate", "--store", folder / "l.db", "--draw", f"calibrate:{number}", *runs, *options)
+    assert done.returncode == 0, done.stderr
+    chosen: dict[str, dict[str, int]] = {}
+    with sheet.open(newline="", encoding="utf-8-sig") as file:
+        for row in csv.DictReader(file):
+            query, passage = row["question"].split()[1], row["passage"].split()[1]
+            chosen.setdefault(query, {})[passage] = people[query][passage]
+    assert sum(map(len, chosen.values())) == number
+    return chosen
+
+
+def strata(world):
+    """{(two runs, place, the judge's grade): pairs}, of all pairs of runs."""
+    _, _, judge, runs = world
+    found: dict[tuple, set] = {}
+    for one, other in itertools.combinations(NAMES, 2):
+        for query, row in judge.items():
+            for passage, grade in row.items():
+                member = passage in runs[one][query], passage in runs[other][query]
+                if any(member):
+                    found.setdefault((one, other, member, grade), set()).add((query, passage))
+    return found
+
+
+@pytest.mark.parametrize("number", [100, 200])
+@pytest.mark.parametrize("seed", [1, 7])
+def test_the_draw_has_a_pair_of_every_stratum_of_every_two_runs(world, number, seed) -> None:
+    labelled = {(q, p) for q, row in drawn(world, number, seed).items() for p in row}
+    assert [key for key, pairs in strata(world).items() if not pairs & labelled] == []
+
+
+@pytest.mark.parametrize("number", [100, 200])
+def test_the_advised_labels_give_every_difference(world, number) -> None:
+    _, _, judge, runs = world
+    options = {"human": drawn(world, number), "scale": "utility", "depths": [DEPTH], "measures": ["RA-nWG", "Harm"]}
+    for base in NAMES:
+        for row in rs.compare(judge, runs, baseline=base, **options).rows:
+            if row.measure.name != "Judged":
+                assert math.isfinite(row.difference), row.reason
+                assert row.low <= row.difference <= row.high
+
+
+def test_a_small_stratum_without_a_label_joins_the_nearest_grade(world) -> None:
+    _, people, judge, runs = world
+    two = {name: runs[name] for name in NAMES[:2]}
+    key, left_out = min(
+        ((key, pairs) for key, pairs in strata(world).items() if key[:2] == NAMES[:2] and key[2] != (True, True)),
+        key=lambda item: len(item[1]),
+    )
+    labels = {q: {p: g for p, g in row.items() if (q, p) not in left_out} for q, row in people.items()}
+    labels = {q: row for i, (q, row) in enumerate(labels.items()) if i % 2}
+    options = {"human": labels, "scale": "utility", "depths": [DEPTH], "measures": ["RA-nWG", "Harm"]}
+    found = rs.compare(judge, two, **options)
+    for row in found.rows:
+        if row.measure.name != "Judged":
+            assert math.isfinite(row.difference), row.reason
+    told = {c.text for row in found.rows for c in row.caveats if c.code == "strata-without-labels"}
+    assert len(told) == 1
+    assert f"judge graded {key[3]} in the top {DEPTH} of {key[key[2].index(True)]} only" in told.pop()
+    assert "nearest grade" in str(found)
+    report = rs.evaluate(judge, two, **options)
+    assert math.isfinite(report["bm25", "Harm@5"].value)
+
+
+def test_a_place_without_any_label_is_bounded_by_the_worst_and_the_best() -> None:
+    """3 of 600 pairs are in one list only, and nobody labelled one of them."""
+    judge = {f"q{i}": {f"p{i}-{j}": 1 + (i + j) % 5 for j in range(10)} for i in range(60)}
+    one = {q: list(row)[:5] for q, row in judge.items()}
+    other = {q: [*ids[:4], list(judge[q])[5]] if q in ("q1", "q2", "q3") else ids for q, ids in one.items()}
+    people = {q: row for q, row in judge.items() if q not in ("q1", "q2", "q3")}
+    options = {"human": people, "scale": "utility", "depths": [5], "measures": ["Harm"], "baseline": "one"}
+    found = rs.compare(judge, {"one": one, "other": other}, **options)
+    row = found.rows[0]
+    # At the worst, the three of the one are useful and the three of the other are junk.
+    worst = 3 / 5 / 60
+    assert row.low <= -worst <= worst <= row.high
+    assert row.high < 3 * worst
+    (caveat,) = (caveat for caveat in row.caveats if caveat.code == "strata-without-labels")
+    assert caveat.level == "soft"
+    assert "from the worst to the best grade" in caveat.text
+    assert dict(caveat.figures)["pairs"] == 6
