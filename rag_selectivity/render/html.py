@@ -121,7 +121,8 @@ def to_html(
     pictures = pictures_of(report, decision, quality, found)
     shapes = [shape_of_run(place) for place in range(len(report.runs))]
     style = "".join((PAGE / name).read_text(encoding="utf-8") for name in ("first_screen.css", "style.css"))
-    style += templates.get_template("first_screen.html.j2").module.colours(shapes)
+    # A macro returns markup, which would escape what it is added to.
+    style += str(templates.get_template("first_screen.html.j2").module.colours(shapes))
     depth = depth_of_page(report, decision)
     explored = (
         None
