@@ -110,7 +110,7 @@ def compare(
     on: o.OnOption = None,
     require_trust: o.RequireTrustOption = None,
     format: o.FormatOption = None,
-    output: o.OutputOption = None,
+    output: o.LatexOutputOption = None,
     csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Compare runs with a baseline: differences, intervals and tests.

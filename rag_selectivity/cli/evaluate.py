@@ -131,7 +131,7 @@ def evaluate(
         bool, o.flag(o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in.")
     ] = False,
     format: o.FormatOption = None,
-    output: o.OutputOption = None,
+    output: o.LatexOutputOption = None,
     csv_safe: o.CsvSafeOption = False,
     per_query: Annotated[
         Path | None,

@@ -69,8 +69,10 @@ def chosen_format(format: Format | None, output: Path | None, known: Sequence[Fo
     by_suffix = _BY_SUFFIX.get(output.suffix.lower(), Format.table) if output is not None else Format.table
     chosen = format or by_suffix
     if chosen not in known:
+        from rag_selectivity.cli.help import choices
+
         name = "LaTeX" if chosen is Format.latex else chosen.value
-        raise InputError(f"there is no {name} view of this; choose {', '.join(known[:-1])} or {known[-1]}")
+        raise InputError(f"there is no {name} view of this; choose {choices(known)}")
     return chosen
 
 
