@@ -109,6 +109,7 @@ def compare(
     against: o.AgainstOption = None,
     on: o.OnOption = None,
     require_trust: o.RequireTrustOption = None,
+    details: o.DetailsOption = False,
     format: o.FormatOption = None,
     output: o.LatexOutputOption = None,
     csv_safe: o.CsvSafeOption = False,
@@ -186,5 +187,5 @@ def compare(
         cost_depths=whole_numbers(cost_depths, "--cost-depths"),
     )
     comparison = replace(comparison, report=report)
-    show(comparison, format, output)
+    show(comparison, format, output, details=details)
     gates.check(comparison.report, bootstrap)

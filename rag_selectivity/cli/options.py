@@ -303,6 +303,9 @@ LatexOutputOption = Annotated[Path | None, output_file(*_OF_TABLES, ".tex")]
 TextOutputOption = Annotated[Path | None, output_file(".txt")]
 TextOrJsonOutputOption = Annotated[Path | None, output_file(".txt", ".json")]
 TextOrJsonOption = Annotated[Format | None, option(OUTPUT, "FORMAT", "Format: table (default) or json.", "--format")]
+DetailsOption = Annotated[
+    bool, flag(OUTPUT, "--details", "Print every table, interval and note below the first screen. A file has them.")
+]
 CsvSafeOption = Annotated[
     bool, flag(OUTPUT, "--csv-safe", "In CSV, put ' before what a program for sheets would take for a formula.")
 ]

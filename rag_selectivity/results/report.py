@@ -194,7 +194,7 @@ class Report(Result):
         rows: list[dict[str, Any]] = []
         for name in [run] if run is not None else list(self.runs):
             part = self._run(name)
-            columns = {key: values.tolist() for key, values in {**part.per_query, **self.details(name)}.items()}
+            columns = {key: values.tolist() for key, values in {**part.per_query, **self.query_details(name)}.items()}
             verdicts = self._diagnoses(name)
             for i, query in enumerate(part.queries):
                 row: dict[str, Any] = {"run": name, "query": query}
@@ -203,7 +203,7 @@ class Report(Result):
                 rows.append(row)
         return rows
 
-    def details(self, run: str) -> dict[str, FloatArray]:
+    def query_details(self, run: str) -> dict[str, FloatArray]:
         """What the figures of single queries are made of, such as `RA-nWG.w4` and `RA-nWG@10.G_oracle`.
 
         Empty if the report was made from sums over queries.
