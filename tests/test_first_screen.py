@@ -102,7 +102,8 @@ def test_details_have_the_first_screen_and_everything_else(report) -> None:
     assert whole == report.to_text(details=True)
     for name in RUNS:
         assert f"\n{name}: 60 queries, N = 1,000, utility scale\n" in whole
-    assert "RA-nWG [95%]" in whole and "RA-nWG [95%]" not in str(report)
+    assert "RA-nWG [95%]" in whole
+    assert "RA-nWG [95%]" not in str(report)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "compare"])
@@ -133,7 +134,8 @@ def test_a_comparison_shows_its_answers_first(sample) -> None:
     assert list(answers_of(str(comparison))) == ANSWERS
     assert "than dense" in str(comparison)
     assert comparison.details().startswith(str(comparison))
-    assert "p Holm" in comparison.details() and "p Holm" not in str(comparison)
+    assert "p Holm" in comparison.details()
+    assert "p Holm" not in str(comparison)
 
 
 def test_the_decision_is_made_once(report, monkeypatch) -> None:
@@ -176,7 +178,8 @@ def test_one_run_says_that_it_is_alone() -> None:
 
 def test_without_a_label_that_counts_each_line_still_says_something() -> None:
     answers = answers_of(str(rs.evaluate({"q": {"a": 0}}, {"r": {"q": ["a"]}})))
-    assert list(answers) == ANSWERS and all(answers.values())
+    assert list(answers) == ANSWERS
+    assert all(answers.values())
 
 
 def test_weights_leave_the_decision_out_and_say_so() -> None:
@@ -195,7 +198,8 @@ def test_the_only_depth_that_was_asked_for_is_the_k() -> None:
 def test_the_measures_that_were_asked_for_are_shown() -> None:
     report = rs.evaluate(LABELS, {"r": LISTS}, measures=["nDCG@2", "AP"])
     header, row = table_of(str(report))
-    assert header == ["run", "nDCG", "AP"] and "At K = 2" in str(report)
+    assert header == ["run", "nDCG", "AP"]
+    assert "At K = 2" in str(report)
     assert row == ["r", "0.631", "0.500"]
 
 

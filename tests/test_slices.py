@@ -467,7 +467,7 @@ def test_rows_say_of_which_queries_they_are(report) -> None:
 
 
 def test_the_table_marks_slices_with_few_queries(report) -> None:
-    text = report.to_text()
+    text = report.details()
     assert "one by kind" in text
     assert "hard*" in text
     assert "easy*" not in text

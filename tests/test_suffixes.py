@@ -39,7 +39,7 @@ COMMANDS = {
     "store info new.db": ".txt",
     "store failures new.db": ".txt or .json",
     "store recover new.db other.db": ".txt",
-    "online join r.trec": ".jsonl, .json or .ndjson",
+    "online join r.trec": ".jsonl, .json, .ndjson or .txt",
     "online compare r.trec --metric clicks": TABLE,
     "online foretold r.trec": TABLE,
     "online positions r.trec": TABLE,

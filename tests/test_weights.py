@@ -567,7 +567,9 @@ def test_golden_queries_and_their_weights_go_through_the_commands(folder) -> Non
     assert data["runs"]["one"]["measures"]["RA-nWG@3"]["value"] == pytest.approx(expected)
     assert data["settings"]["weights"]["source"] == "golden.jsonl"
     assert data["settings"]["weights"]["sum"] == pytest.approx(sum(WEIGHTS.values()))
-    done = run_command("compare", *shared, "--run", "one.trec", "--run", "other.trec", "--depths", "3", cwd=place)
+    done = run_command(
+        "compare", *shared, "--run", "one.trec", "--run", "other.trec", "--depths", "3", "--details", cwd=place
+    )
     assert done.returncode == 0, done.stderr
     assert "30 queries (weighted)" in done.stdout
     done = run_command("report", *shared, "--run", "one.trec", "--run", "other.trec", "-o", "page.html", cwd=place)

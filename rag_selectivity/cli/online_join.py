@@ -22,7 +22,7 @@ RecordsOption = Annotated[
     Path | None,
     o.option(
         o.OUTPUT,
-        Writable.by_suffix(".jsonl", ".json", ".ndjson"),
+        Writable.by_suffix(".jsonl", ".json", ".ndjson", ".txt"),
         "File of JSON lines to write. Default: standard output.",
         "--output",
         "-o",

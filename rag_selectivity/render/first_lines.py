@@ -12,6 +12,7 @@ from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.plan import without_depth
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
 from rag_selectivity.render.decision_blocks import MARKS_OF_VERDICTS, answer_lines, figure_cell, of_its_ceiling
+from rag_selectivity.render.report_table import weights_text
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import DEPTH, LOSS, NEXT, SHORT, SYSTEM, TRUST, Decision, RunFigure
 from rag_selectivity.results.estimate import Estimate
@@ -162,6 +163,7 @@ def _ceiling(estimates: Any, measure: Measure) -> float | None:
 def _notes(report: Report, decision: Decision | None, figures: Sequence[tuple[str, RunFigure]]) -> Iterable[Block]:
     """What signs and marks mean, what was left out, and the notes of the runs: each once."""
     notes = [
+        *filter(None, [weights_text(report)]),
         *_signs(decision, figures),
         *_caveats(figures, len(report.runs)),
         *_left_out(report),

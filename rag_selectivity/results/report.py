@@ -69,6 +69,8 @@ class Report(Result):
     absent: Mapping[str, str] = field(default_factory=dict)
     #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.calibrated.ground`).
     ground: Any = field(default=None, repr=False, compare=False)
+    #: What was computed of completed labels, for its decision (`rag_selectivity.calibrated.figures.Completed`).
+    completed: Any = field(default=None, repr=False, compare=False)
     #: Where the labels come from; None if that was not looked at.
     provenance: Provenance | None = None
     #: What follows from it for the one who decides; None unless `with_decision` was called.
