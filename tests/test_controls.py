@@ -495,7 +495,7 @@ def test_the_text_says_what_was_shown_and_could_be() -> None:
     assert "under the notion of relevance of these labels" in text
     (row,) = [row for row in result.to_rows() if row["measure"] == "BoR@10"]
     assert (row["basis"], row["as_judged"], row["shown"]) == ("with controls", bits.as_judged, bits.shown)
-    assert "(shown: none;" in " ".join(str(report()).split())
+    assert "(shown: none;" in " ".join(report().details().split())
 
 
 @pytest.mark.parametrize(

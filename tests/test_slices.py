@@ -472,7 +472,7 @@ def test_the_table_marks_slices_with_few_queries(report) -> None:
     assert "hard*" in text
     assert "easy*" not in text
     assert "* under 20 queries" in text
-    assert "hard\\*" in report.to_markdown()
+    assert "hard\\*" in report.to_markdown(details=True)
 
 
 def test_the_page_has_a_table_for_each_column(report) -> None:
