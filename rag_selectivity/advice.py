@@ -352,10 +352,10 @@ class _Advice:
     def _of_chance(self, chosen: int) -> list[str]:
         if self.judged.corpus_size is None:
             return []
-        chance = self._chance()
-        drawn = float(chance[chosen - 1])
+        drawn = float(self._chance(np.array([chosen]))[0])
         if math.isnan(drawn) or regime(drawn) == "healthy":
             return []
+        chance = self._chance(self.depths)
         ceiling = self._ceiling(chosen)
         healthy = np.flatnonzero(chance < DEGRADED_FROM)
         up_to = ""
@@ -368,12 +368,12 @@ class _Advice:
             f"{up_to}"
         ]
 
-    def _chance(self) -> FloatArray:
+    def _chance(self, depths: IntArray) -> FloatArray:
         """Success of a random draw at each depth; with random controls where one of them is relevant."""
         measure = RandomSuccess(rel=self.success.rel, m=self.success.m)
-        outcome = measure.outcome(self.judged, self.depths).settled()
+        outcome = measure.outcome(self.judged, depths).settled()
         as_judged = outcome.value()
-        return np.where(np.isnan(known := self._controlled(measure, outcome, self.depths)), as_judged, known)
+        return np.where(np.isnan(known := self._controlled(measure, outcome, depths)), as_judged, known)
 
     def _ceiling(self, depth: int) -> float:
         measure, depths = BoR_max(rel=self.success.rel, m=self.success.m), np.array([depth])

@@ -16,7 +16,7 @@ from rag_selectivity.io.writing import json_text
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, RandomSuccess, Success, regime
 from rag_selectivity.render.blocks import Block, Heading, Lines, Paragraph, Table, text_of
-from rag_selectivity.render.decision_blocks import decision_lines, decision_table
+from rag_selectivity.render.decision_blocks import answer_lines, decision_table
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.sample.folder import write_sample
@@ -84,7 +84,7 @@ class Demo:
         return [
             Heading(f"1. Three retrievers: {len(expected())} questions, {len(texts('corpus.jsonl')):,} passages"),
             decision_table(decision),
-            Lines(decision_lines(decision)),
+            Lines(answer_lines(decision)),
         ]
 
     def _labels(self) -> list[Block]:

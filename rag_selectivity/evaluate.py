@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.figures import Calibrated
+from rag_selectivity.calibrated.figures import Calibrated, Completed
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import calibration_ground
 from rag_selectivity.calibrated.reporting import (
@@ -324,11 +324,15 @@ def report_on(
     ground: Ground | None = None,
     used_models: Sequence[str] = (),
     slicings: Sequence[Slicing] = (),
+    completed: Completed | None = None,
 ) -> Report:
-    """The report of outcomes that were measured before; `ground` calibrates them by people's labels."""
+    """The report of outcomes that were measured before; `ground` calibrates them by people's labels.
+
+    `completed` has what another report of the same runs computed.
+    """
     # Slices have the resamples of all queries.
     with kept_draws() if slicings else nullcontext():
-        return _report_on(judged, measured, bootstrap, notes or {}, ground, used_models, slicings)
+        return _report_on(judged, measured, bootstrap, notes or {}, ground, used_models, slicings, completed)
 
 
 def _report_on(
@@ -339,7 +343,9 @@ def _report_on(
     ground: Ground | None,
     used_models: Sequence[str],
     slicings: Sequence[Slicing],
+    completed: Completed | None,
 ) -> Report:
+    completed = Completed() if completed is None else completed
     plan, outcomes, table_depths = measured.plan, measured.outcomes, measured.depths
     bootstrap = Bootstrap.of(bootstrap)
     calibrated: Mapping[str, Mapping[str, Calibrated]] = {}
@@ -347,9 +353,9 @@ def _report_on(
     tails = _tails_of(first) if ground is None else None
     _refuse_weights(first, ground, tails is not None, bootstrap)
     if ground is not None:
-        calibrated = calibrated_by_run(ground, judged, plan, bootstrap)
+        calibrated = calibrated_by_run(ground, judged, plan, bootstrap, None, completed)
     elif tails is not None:
-        calibrated = tails_by_run(tails[0], judged, plan, tails[1], bootstrap)
+        calibrated = tails_by_run(tails[0], judged, plan, tails[1], bootstrap, None, completed)
     intervals = _intervals(judged, outcomes, bootstrap)
 
     reports = {}
@@ -430,6 +436,7 @@ def _report_on(
         absent=absent_measures(tuple(measured.measures), sized=size is not None),
         ground=ground,
         provenance=provenance,
+        completed=completed,
     )
 
 

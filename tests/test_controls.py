@@ -249,7 +249,7 @@ def test_without_a_relevant_control_the_figure_is_between_two_ends() -> None:
     assert (bits.low, bits.high) == (pytest.approx(bits.shown), pytest.approx(bits.as_judged))
     assert "none of the 360 controls is relevant" in str(bits.reason)
     assert "low(BoR@10) or shown(BoR@10)" in str(bits.reason)
-    text = " ".join(str(result).split())
+    text = " ".join(result.details().split())
     assert f"BoR@10 between {bits.low:.2f} (shown) and {bits.high:.2f} (as judged)" in text
     decided = decide(result).lines[0].figures["BoR"].estimate
     assert np.isnan(decided.value)
@@ -486,7 +486,7 @@ def test_what_cannot_estimate_them_says_so(tmp_path: Path) -> None:
 
 def test_the_text_says_what_was_shown_and_could_be() -> None:
     result = report(judged_by(0.01, number=20))
-    bits, text = result["BoR@10"], " ".join(str(result).split())
+    bits, text = result["BoR@10"], " ".join(result.details().split())
     assert (
         f"BoR@10 {bits.value:.2f} [{bits.low:.2f}, {bits.high:.2f}], 2,400 controls (shown: {bits.shown:.1f} bits"
         in text
@@ -495,7 +495,7 @@ def test_the_text_says_what_was_shown_and_could_be() -> None:
     assert "under the notion of relevance of these labels" in text
     (row,) = [row for row in result.to_rows() if row["measure"] == "BoR@10"]
     assert (row["basis"], row["as_judged"], row["shown"]) == ("with controls", bits.as_judged, bits.shown)
-    assert "(shown: none;" in " ".join(str(report()).split())
+    assert "(shown: none;" in " ".join(report().details().split())
 
 
 @pytest.mark.parametrize(
@@ -522,7 +522,8 @@ def test_the_text_names_whose_notion_of_relevance_it_is(people, notion, tmp_path
             put(store, "m", every)
         store.put_origins((q, p, Origin(Draw("control"))) for q, grades in drawn.items() for p in grades)
     run = {query: ["d0", "d1"] for query in labels}
-    text = " ".join(str(rs.evaluate(tmp_path / "labels.db", run, corpus_size=50, measures=["BoR"], depths=[2])).split())
+    report = rs.evaluate(tmp_path / "labels.db", run, corpus_size=50, measures=["BoR"], depths=[2])
+    text = " ".join(report.details().split())
     assert f"With random controls, under {notion}:" in text
 
 

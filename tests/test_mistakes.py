@@ -210,7 +210,7 @@ def test_completion_for_the_shell(folder) -> None:
 
 
 def test_pipes_and_no_color_get_plain_text(folder) -> None:
-    done = command(folder, *EVALUATE, "--corpus-size", "3", "--depths", "3", FORCE_COLOR="", NO_COLOR="1")
+    done = command(folder, *EVALUATE, "--corpus-size", "3", "--depths", "3", "--details", FORCE_COLOR="", NO_COLOR="1")
     assert "\x1b" not in done.stdout
     assert "collapse" in done.stdout or "degraded" in done.stdout
 

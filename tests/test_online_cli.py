@@ -129,7 +129,7 @@ def test_records_are_written_as_json_lines_alone(suffix, sample, tmp_path) -> No
     runs = ["--run", f"a={sample / 'bm25.trec'}", "--run", f"b={sample / 'dense.trec'}"]
     for words in (["interleave", *runs], ["join", sample / "impressions.jsonl"]):
         status, _, said = of_command("online", *words, "-o", tmp_path / f"x{suffix}")
-        assert (status, "are written as JSON lines: name a file such as x.jsonl" in said) == (2, True), said
+        assert (status, "; use .jsonl, .json, .ndjson or .txt" in said) == (2, True), said
     assert not list(tmp_path.iterdir())
 
 

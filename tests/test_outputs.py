@@ -169,7 +169,7 @@ def test_no_name_begins_a_line_of_a_decision_or_of_controls(end) -> None:
     run = replace(run, input={"controls": controls}, estimates={"BoR@1": cell})
     by_people = replace(report, runs={"a": run}, provenance=Provenance(3, annotators={name: 3}))
     assert len(lines_of_controls(by_people, run)) == 2
-    for text in (by_people.to_text(), by_people.to_markdown()):
+    for text in (by_people.details(), by_people.to_markdown(details=True)):
         assert "With random controls, under the notion of relevance of x" in text
         assert not has_forged_line(text)
 

@@ -467,12 +467,12 @@ def test_rows_say_of_which_queries_they_are(report) -> None:
 
 
 def test_the_table_marks_slices_with_few_queries(report) -> None:
-    text = report.to_text()
+    text = report.details()
     assert "one by kind" in text
     assert "hard*" in text
     assert "easy*" not in text
     assert "* under 20 queries" in text
-    assert "hard\\*" in report.to_markdown()
+    assert "hard\\*" in report.to_markdown(details=True)
 
 
 def test_the_page_has_a_table_for_each_column(report) -> None:

@@ -149,7 +149,7 @@ def test_a_winner_that_changes_is_found_and_said() -> None:
     assert compared["bm25", "Success@1"].verdict == "no difference shown"
     verdicts = {value: part["bm25", "Success@1"].verdict for value, part in compared.slices["kind"].items()}
     assert verdicts == {"short": "worse", "long": "better"}
-    text = compared.to_text()
+    text = compared.details()
     assert "bm25 compared with dense by kind" in text
     assert "between slices, the winner changes: Success@1" in text
 

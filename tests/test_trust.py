@@ -232,7 +232,7 @@ def test_a_judge_of_the_family_that_answers_or_embeds(used, judge, same) -> None
     qrels = Qrels.from_records(rows, scale="utility", origins=origins)
     report = rs.evaluate(qrels, {"r": {q: list(row) for q, row in labels.items()}}, depths=[1], used_models=[used])
     assert ("same-family" in {caveat.code for caveat in report.runs["r"].caveats}) is same
-    assert ("all figures: The judge and a model" in plain(str(report))) is same
+    assert ("all figures: The judge and a model" in plain(report.details())) is same
 
 
 # -- the paragraph -----------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def test_the_paragraph_of_plain_labels_claims_no_more_than_they_show() -> None:
         "80 labels, by whom and how chosen is not known. The figures are as judged. The figures hold as far as these "
         "labels do."
     )
-    assert plain(str(report)).startswith(report.trust.text)
+    assert report.trust.text in plain(report.details())
     assert report.to_dict()["trust"]["text"] == report.trust.text
     decision = decide(report, k=2)
     assert decision["trust"].more.endswith("The figures are as judged. The figures hold as far as these labels do.")

@@ -496,14 +496,14 @@ def test_every_view_says_that_figures_are_weighted(tmp_path) -> None:
     assert said in " ".join(report.to_text().split())
     assert said in " ".join(report.to_markdown().split())
     assert said in report.to_html()
-    assert said in report._repr_html_()
+    assert said in " ".join(report._repr_html_().split())
     assert report.to_dict()["settings"]["weights"]["effective"] == pytest.approx(effective)
     assert report.to_dict()["runs"]["one"]["measures"]["Success@3"]["effective"] == pytest.approx(
         report["one", "Success@3"].effective
     )
     assert all("effective" in row for row in report.to_rows())
     comparison = rs.compare(LABELS, RUNS, weights=WEIGHTS, **{**OPTIONS, "measures": ["RA-nWG"]})
-    assert "60 queries (weighted)" in comparison.to_text()
+    assert "60 queries (weighted)" in comparison.details()
     assert comparison.to_dict()["settings"]["weights"]["source"] == "weights"
     plain = rs.evaluate(LABELS, RUNS, **{**OPTIONS, "measures": ["RA-nWG"]})
     assert "weight" not in plain.to_text().split("note")[0]
@@ -558,7 +558,9 @@ def test_golden_queries_and_their_weights_go_through_the_commands(folder) -> Non
     assert data["runs"]["one"]["measures"]["RA-nWG@3"]["value"] == pytest.approx(expected)
     assert data["settings"]["weights"]["source"] == "golden.jsonl"
     assert data["settings"]["weights"]["sum"] == pytest.approx(sum(WEIGHTS.values()))
-    done = run_command("compare", *shared, "--run", "one.trec", "--run", "other.trec", "--depths", "3", cwd=place)
+    done = run_command(
+        "compare", *shared, "--run", "one.trec", "--run", "other.trec", "--depths", "3", "--details", cwd=place
+    )
     assert done.returncode == 0, done.stderr
     assert "30 queries (weighted)" in done.stdout
     done = run_command("report", *shared, "--run", "one.trec", "--run", "other.trec", "-o", "page.html", cwd=place)

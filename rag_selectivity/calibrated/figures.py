@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,8 @@ from rag_selectivity.results.estimate import Caveat
 
 #: Completions of the labels, and resamples of the queries for each of them.
 DRAWS, RESAMPLES = 150, 8
+#: The bytes of completions that are kept at most.
+_MOST_KEPT = 64_000_000
 #: By how much the half-widths are stretched: so many completions of so few labels are narrower than their errors.
 STRETCH = 1.2
 #: The same within a slice, which rests on a part of the labels and, of few, on what other queries say too.
@@ -80,18 +82,63 @@ class Sampling:
         return replace(self, stretch=STRETCH_IN_A_SLICE)
 
 
+@dataclass(eq=False)
+class Completed:
+    """What was computed once of some runs, their labels and a sampling, for all that is shown of them.
+
+    A figure is the same whatever other figures are wanted with it, and so are the completions that it is over.
+    """
+
+    figures: dict[tuple[Any, ...], Calibrated] = field(default_factory=dict)
+    draws: dict[tuple[Any, ...], list[tuple[IntArray, IntArray]]] = field(default_factory=dict)
+    _bytes: int = 0
+
+    def __reduce__(self) -> tuple[type[Completed], tuple[()]]:
+        # It can be computed again: copies and other processes start without it.
+        return Completed, ()
+
+    def not_known(self, name: str, plan: Plan, sampling: Sampling) -> list[tuple[Measure, Any]]:
+        """The part of a plan whose figures were not computed before."""
+        wanted = [
+            (measure, at[[(name, sampling, str(measure @ depth)) not in self.figures for depth in at.tolist()]])
+            for measure, at in plan
+        ]
+        return [(measure, at) for measure, at in wanted if len(at)]
+
+    def keep(self, name: str, sampling: Sampling, figures: Mapping[str, Calibrated]) -> None:
+        """Keep figures of a run."""
+        self.figures.update(((name, sampling, key), figure) for key, figure in figures.items())
+
+    def drawn(
+        self, key: tuple[Any, ...], strata: Strata, number: int, seed: Sequence[int]
+    ) -> Iterable[tuple[IntArray, IntArray]]:
+        """The completions of strata: drawn the first time, and kept unless they are too large."""
+        if key in self.draws:
+            yield from self.draws[key]
+            return
+        kept: list[tuple[IntArray, IntArray]] | None = []
+        for grades, table in strata.draws(number, seed):
+            self._bytes += grades.nbytes + table.nbytes
+            kept = None if kept is None or self._bytes > _MOST_KEPT else [*kept, (grades, table)]
+            yield grades, table
+        if kept is not None:
+            self.draws[key] = kept
+
+
 def calibrated_figures(
     ground: Ground,
     judged: Mapping[str, JudgedRun],
     plan: Plan,
     sampling: Sampling,
     parts: Mapping[str, JudgedRun] | None = None,
+    completed: Completed | None = None,
 ) -> dict[str, dict[str, Calibrated]]:
     """Every figure of every run: {run: {measure with its depth: figure}}.
 
     The strata of a figure are those of its own K, so each K has completions of its own. `parts` are the runs over the
-    queries of a slice: their figures rest on what people labelled there.
+    queries of a slice: their figures rest on what people labelled there. `completed` has what was computed before.
     """
+    completed = completed if completed is not None and parts is None else Completed()
     measured = judged if parts is None else parts
     sampling = sampling if parts is None else sampling.in_a_slice()
     result: dict[str, dict[str, Calibrated]] = {name: {} for name in measured}
@@ -103,7 +150,7 @@ def calibrated_figures(
             if strata.missing is not None:
                 figures = {str(measure @ at): Calibrated.none(strata.missing) for measure, at in wanted}
             else:
-                figures = _figures_at(strata, name, run, wanted, depth, sampling)
+                figures = _figures_at(strata, name, run, wanted, depth, sampling, completed)
             result[name].update(figures)
     return result
 
@@ -115,30 +162,38 @@ def figures_with_tails(
     first: int,
     sampling: Sampling,
     parts: Mapping[str, JudgedRun] | None = None,
+    completed: Completed | None = None,
 ) -> dict[str, dict[str, Calibrated]]:
     """Every figure of every run with the ungraded passages of tails completed by the judge's own grades.
 
     Only these passages are completed, so all depths share one set of completions. `first` is the first rank of the
-    tails. `parts` are the runs over the queries of a slice, whose tails are completed by their own grades.
+    tails. `parts` are the runs over the queries of a slice, whose tails are completed by their own grades. `completed`
+    has what was computed before.
     """
+    completed = completed if completed is not None and parts is None else Completed()
     top = tops(judged, ground.labels, first - 1)
     result = {}
     for name, run in (judged if parts is None else parts).items():
-        rows, lenient = rows_of(ground, run), without_errors(run)
-        places = Places.of_run(top, name, named_depth(first - 1))
-        strata = Strata.of(ground, places, None if parts is None else rows)
-        resampled = Resampling(sampling.units(run.queries), len(run))
-        random = np.random.default_rng([sampling.seed, 8])
-        collected = {str(measure @ depth): _Collected() for measure, at in plan for depth in at.tolist()}
-        for grades, table in strata.draws(sampling.draws, (sampling.seed, 7)):
-            completed = completed_run(lenient, rows, strata.levels, grades, table)
-            weights = resampled.weights(random)
-            for measure, at in plan:
-                outcome = measure.outcome(completed, at).settled()
-                for column, depth in enumerate(at.tolist()):
-                    alone = replace(outcome, parts=tuple(part[:, [column]] for part in outcome.parts))
-                    collected[str(measure @ depth)].add(alone, weights, None, random)
-        result[name] = {key: each.figure(sampling) for key, each in collected.items()}
+        wanted = completed.not_known(name, plan, sampling)
+        if wanted:
+            rows, lenient = rows_of(ground, run), without_errors(run)
+            places = Places.of_run(top, name, named_depth(first - 1))
+            strata = Strata.of(ground, places, None if parts is None else rows)
+            resampled = Resampling(sampling.units(run.queries), len(run))
+            random = np.random.default_rng([sampling.seed, 8])
+            collected = {str(measure @ depth): _Collected() for measure, at in wanted for depth in at.tolist()}
+            drawn = completed.drawn((name, "tail", sampling.seed), strata, sampling.draws, (sampling.seed, 7))
+            for grades, table in drawn:
+                run_completed = completed_run(lenient, rows, strata.levels, grades, table)
+                weights = resampled.weights(random)
+                for measure, at in wanted:
+                    outcome = measure.outcome(run_completed, at).settled()
+                    for column, depth in enumerate(at.tolist()):
+                        alone = replace(outcome, parts=tuple(part[:, [column]] for part in outcome.parts))
+                        collected[str(measure @ depth)].add(alone, weights, None, random)
+            completed.keep(name, sampling, {key: each.figure(sampling) for key, each in collected.items()})
+        keys = [str(measure @ depth) for measure, at in plan for depth in at.tolist()]
+        result[name] = {key: completed.figures[name, sampling, key] for key in keys}
     return result
 
 
@@ -158,8 +213,17 @@ def named_depth(depth: int) -> str:
 
 
 def _figures_at(
-    strata: Strata, name: str, run: JudgedRun, wanted: list[tuple[Measure, Any]], depth: int, sampling: Sampling
+    strata: Strata,
+    name: str,
+    run: JudgedRun,
+    wanted: list[tuple[Measure, Any]],
+    depth: int,
+    sampling: Sampling,
+    completed: Completed,
 ) -> dict[str, Calibrated]:
+    keys = [str(measure @ at) for measure, at in wanted]
+    if all((name, sampling, key) in completed.figures for key in keys):
+        return {key: completed.figures[name, sampling, key] for key in keys}
     rows = rows_of(strata.ground, run)
     resampled = Resampling(sampling.units(run.queries), len(run))
     settled = Settled.of(strata.ground, run, rows, depth)
@@ -167,12 +231,13 @@ def _figures_at(
     lenient = without_errors(run)
     random = np.random.default_rng([sampling.seed, 2, min(depth, 1 << 30)])
     relevant = []
-    for grades, table in strata.draws(sampling.draws, (sampling.seed, 1, min(depth, 1 << 30))):
-        completed = completed_run(lenient, rows, strata.levels, grades, table)
-        relevant.append(float(np.median(completed.relevant(None))))
+    seed = (sampling.seed, 1, min(depth, 1 << 30))
+    for grades, table in completed.drawn((name, depth, sampling.seed), strata, sampling.draws, seed):
+        run_completed = completed_run(lenient, rows, strata.levels, grades, table)
+        relevant.append(float(np.median(run_completed.relevant(None))))
         weights = resampled.weights(random)
         for measure, at in wanted:
-            outcome = measure.outcome(completed, np.array([at])).settled()
+            outcome = measure.outcome(run_completed, np.array([at])).settled()
             collected[measure].add(outcome, weights, settled if settled.serves(measure) else None, random)
     few = bool(np.median(relevant) < FEW_RELEVANT) if relevant else False
     figures = {}
@@ -181,6 +246,9 @@ def _figures_at(
         rough = few and (measure.compares_with_all_labels or measure.name == Success.name)
         rough = rough or (settled.given and settled.serves(measure))
         figures[str(measure @ at)] = replace(figure, rough=rough, caveat=strata.caveat)
+    if not settled.given:
+        # Figures that settled queries serve take their random numbers one after another, in the order of the plan.
+        completed.keep(name, sampling, figures)
     return figures
 
 

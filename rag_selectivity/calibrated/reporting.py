@@ -6,7 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rag_selectivity.calibrated.figures import DRAWS, Calibrated, Sampling, calibrated_figures, figures_with_tails
+from rag_selectivity.calibrated.figures import (
+    DRAWS,
+    Calibrated,
+    Completed,
+    Sampling,
+    calibrated_figures,
+    figures_with_tails,
+)
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.chance import Success
@@ -32,10 +39,11 @@ def calibrated_by_run(
     plan: Plan,
     bootstrap: Bootstrap | None,
     parts: Mapping[str, JudgedRun] | None = None,
+    completed: Completed | None = None,
 ) -> dict[str, dict[str, Calibrated]]:
     """The calibrated figures of every run, or of its `parts` over the queries of a slice."""
     served = [(measure, at) for measure, at in plan if measure.name not in WITHOUT_GRADES]
-    return calibrated_figures(ground, judged, served, sampling_of(bootstrap), parts)
+    return calibrated_figures(ground, judged, served, sampling_of(bootstrap), parts, completed)
 
 
 def tails_by_run(
@@ -45,6 +53,7 @@ def tails_by_run(
     first: int,
     bootstrap: Bootstrap | None,
     parts: Mapping[str, JudgedRun] | None = None,
+    completed: Completed | None = None,
 ) -> dict[str, dict[str, Calibrated]]:
     """The figures of every run that other labels bear on, with the tails from rank `first` on completed.
 
@@ -59,7 +68,7 @@ def tails_by_run(
         and measure.higher_is_better is not None
         and not (controlled and measure.needs_corpus_size)
     ]
-    return figures_with_tails(ground, judged, served, first, sampling_of(bootstrap), parts)
+    return figures_with_tails(ground, judged, served, first, sampling_of(bootstrap), parts, completed)
 
 
 def estimates_with_tails(

@@ -28,6 +28,7 @@ def caveats(
     from rag_selectivity.render.blocks import text_of
 
     if code is not None:
+        chosen_format(format, output, (Format.table,))
         put(text_of(code_named(code).blocks()), output)
         return
     listed = [

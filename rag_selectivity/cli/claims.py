@@ -12,7 +12,7 @@ from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files, one_or_named, whole_numbers
 from rag_selectivity.cli.output import SETTINGS, TABLE_FORMATS, chosen_format, note, put, show
-from rag_selectivity.cli.writable import OF_OUTPUT, OF_TABLE
+from rag_selectivity.cli.writable import OF_TABLE, Writable
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -140,9 +140,9 @@ def claims(
         Path | None,
         o.option(
             o.OUTPUT,
-            OF_OUTPUT,
-            "File to write; its suffix sets the format, and .html gives a page with all claims and passages. Default: "
-            "standard output.",
+            Writable.by_suffix(*_PAGES, ".txt", ".json", ".csv", ".md"),
+            "File to write: .html (a page with all claims and passages), .txt, .json, .csv or .md. Default: standard "
+            "output.",
             "--output",
             "-o",
         ),

@@ -101,8 +101,9 @@ def compare(
     against: o.AgainstOption = None,
     on: o.OnOption = None,
     require_trust: o.RequireTrustOption = None,
+    details: o.DetailsOption = False,
     format: o.FormatOption = None,
-    output: o.OutputOption = None,
+    output: o.LatexOutputOption = None,
     csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Compare runs with a baseline: differences, intervals and tests.
@@ -173,5 +174,5 @@ def compare(
         cost_depths=whole_numbers(cost_depths, "--cost-depths"),
     )
     comparison = replace(comparison, report=report)
-    show(comparison, format, output)
+    show(comparison, format, output, details=details)
     gates.check(comparison.report, bootstrap)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -130,8 +131,9 @@ def evaluate(
     explain: Annotated[
         bool, o.flag(o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in.")
     ] = False,
+    details: o.DetailsOption = False,
     format: o.FormatOption = None,
-    output: o.OutputOption = None,
+    output: o.LatexOutputOption = None,
     csv_safe: o.CsvSafeOption = False,
     per_query: Annotated[
         Path | None,
@@ -144,7 +146,7 @@ def evaluate(
     """
     from rag_selectivity.cli.gates import Gates
 
-    shown = show_in_words if explain else show
+    shown = show_in_words if explain else partial(show, details=details)
     gates = Gates.parse(fail_if, max_drop, against, on, require_trust)
     rules = policy_choices(
         order=order,

@@ -33,7 +33,7 @@ def explain(
     format: Annotated[
         Format | None, o.option(o.OUTPUT, "FORMAT", "Format: table (default: text), or markdown.", "--format")
     ] = None,
-    output: o.OutputOption = None,
+    output: Annotated[Path | None, o.output_file(".txt", ".md")] = None,
 ) -> None:
     """Explain the figures of a stored report in words.
 

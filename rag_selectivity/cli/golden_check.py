@@ -10,9 +10,8 @@ import typer
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.golden_build import SetArgument
 from rag_selectivity.cli.inputs import named_files, whole_numbers
-from rag_selectivity.cli.output import NOT_PASSED, Format, json_rows, note, put, put_rows, tell
-from rag_selectivity.cli.writable import OF_OUTPUT, OF_TABLE
-from rag_selectivity.errors import InputError
+from rag_selectivity.cli.output import NOT_PASSED, Format, chosen_format, json_rows, note, put, put_rows, tell
+from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.wording import counted
 
 CHECK_EXAMPLES = (
@@ -69,10 +68,8 @@ def golden_check(
         Path | None,
         o.option(o.OUTPUT, OF_TABLE, "Table of the pairs to label again, for `golden draw --draw file:FILE`."),
     ] = None,
-    format: Annotated[Format, o.option(o.OUTPUT, "FORMAT", "Output format: table or json.")] = Format.table,
-    output: Annotated[
-        Path | None, o.option(o.OUTPUT, OF_OUTPUT, "File to write (default: standard output).", "--output", "-o")
-    ] = None,
+    format: o.TextOrJsonOption = None,
+    output: o.TextOrJsonOutputOption = None,
 ) -> None:
     """Check a golden set: texts, duplicates, judged shares, reusability.
 
@@ -81,8 +78,7 @@ def golden_check(
     from rag_selectivity.golden import check
     from rag_selectivity.golden.render import check_text
 
-    if format not in (Format.table, Format.json):
-        raise InputError(f"--format must be table or json, got {format.value!r}")
+    chosen = chosen_format(format, output, (Format.table, Format.json))
     found = check(
         golden,
         queries=queries,
@@ -104,7 +100,7 @@ def golden_check(
             note(f"wrote {counted(len(found.relabel), 'pair')} to label again to {relabel}")
         else:
             note("no pair is to be labelled again by people: nothing was written")
-    put(json_rows(found.to_dict()) if format is Format.json else check_text(found), output)
+    put(json_rows(found.to_dict()) if chosen is Format.json else check_text(found), output)
     if not found.passed(strict=strict):
         tell("the set did not pass: " + ", ".join(dict.fromkeys(each.code for each in found.failing(strict=strict))))
         raise typer.Exit(NOT_PASSED)

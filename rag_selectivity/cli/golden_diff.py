@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import Format, json_rows, put
-from rag_selectivity.errors import InputError
+from rag_selectivity.cli.output import Format, chosen_format, json_rows, put
 
 DIFF_EXAMPLES = (
     "rag-selectivity golden diff faq",
@@ -28,14 +27,13 @@ def golden_diff(
     ] = None,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
-    format: Annotated[Format, o.option(o.OUTPUT, "FORMAT", "Output format: table or json.")] = Format.table,
-    output: o.OutputOption = None,
+    format: o.TextOrJsonOption = None,
+    output: o.TextOrJsonOutputOption = None,
 ) -> None:
     """Show what changed between two versions of a golden set."""
     from rag_selectivity.golden import diff
     from rag_selectivity.golden.render import difference_text
 
-    if format not in (Format.table, Format.json):
-        raise InputError(f"--format must be table or json, got {format.value!r}")
+    chosen = chosen_format(format, output, (Format.table, Format.json))
     found = diff(old, new, judges=judge, rule=judge_rule)
-    put(json_rows(found.to_dict()) if format is Format.json else difference_text(found), output)
+    put(json_rows(found.to_dict()) if chosen is Format.json else difference_text(found), output)

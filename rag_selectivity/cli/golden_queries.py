@@ -10,6 +10,7 @@ import typer
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import note, put, put_rows
+from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.wording import counted
 
 QUERIES_EXAMPLES = (
@@ -40,7 +41,12 @@ def golden_queries(
         str | None, o.option(o.INPUT, "NAME", "Stratify by a column of the file, by length or by frequency.")
     ] = None,
     seed: o.SeedOption = 7,
-    output: o.OutputOption = None,
+    output: Annotated[
+        Path | None,
+        o.option(
+            o.OUTPUT, OF_TABLE, "File to write: .csv, .jsonl or .parquet. Default: standard output.", "--output", "-o"
+        ),
+    ] = None,
 ) -> None:
     """Make an evaluation set from the questions that users asked.
 

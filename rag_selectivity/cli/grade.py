@@ -110,7 +110,7 @@ def grade(
     format: Annotated[
         Format | None, o.option(o.OUTPUT, "FORMAT", "Format: table (default) or json.", "--format")
     ] = None,
-    output: o.OutputOption = None,
+    output: o.TextOrJsonOutputOption = None,
 ) -> None:
     """Have an LLM grade (query, passage) pairs from 1 to 5.
 

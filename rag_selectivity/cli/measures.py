@@ -24,6 +24,7 @@ def measures(
     from rag_selectivity.measures import REGISTRY, explain, parse_measure, summary
 
     if name is not None:
+        chosen_format(format, output, (Format.table,))
         put(explain(parse_measure(name)), output)
         return
     listed = [{"measure": cls.name, "definition": summary(cls)} for cls in REGISTRY.values()]

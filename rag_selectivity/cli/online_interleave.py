@@ -6,7 +6,7 @@ from typing import Annotated
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files
-from rag_selectivity.cli.online_join import RecordsOption, refuse_table
+from rag_selectivity.cli.online_join import RecordsOption
 from rag_selectivity.cli.output import note, put
 from rag_selectivity.errors import InputError
 
@@ -41,7 +41,6 @@ def online_interleave(
     from rag_selectivity.io.writing import json_line
     from rag_selectivity.online import interleave
 
-    refuse_table(output)
     files = named_files(run)
     if len(files) != 2:
         raise InputError(f"online interleave takes two runs, got {len(files)}: give --run twice")

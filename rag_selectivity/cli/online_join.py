@@ -10,8 +10,7 @@ import typer
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import note, put
-from rag_selectivity.cli.writable import OF_OUTPUT
-from rag_selectivity.errors import InputError
+from rag_selectivity.cli.writable import Writable
 from rag_selectivity.wording import counted
 
 EXAMPLES = (
@@ -21,20 +20,17 @@ EXAMPLES = (
 
 RecordsOption = Annotated[
     Path | None,
-    o.option(o.OUTPUT, OF_OUTPUT, "File of JSON lines to write. Default: standard output.", "--output", "-o"),
+    o.option(
+        o.OUTPUT,
+        Writable.by_suffix(".jsonl", ".json", ".ndjson", ".txt"),
+        "File of JSON lines to write. Default: standard output.",
+        "--output",
+        "-o",
+    ),
 ]
 MaxFaultsOption = Annotated[
     float, o.option(o.INPUT, "SHARE", "Largest share of credits without a draft, or for passages that were not shown.")
 ]
-
-
-def refuse_table(output: Path | None) -> None:
-    """An InputError where records would be written as a table: they hold lists and objects, which tables do not."""
-    if output is not None and output.suffix.lower() in (".csv", ".tsv", ".parquet", ".pq", ".xlsx"):
-        raise InputError(
-            f"{output}: records hold lists and objects, and are written as JSON lines: name a file such as "
-            f"{output.with_suffix('.jsonl').name}"
-        )
 
 
 def online_join(
@@ -50,7 +46,6 @@ def online_join(
     from rag_selectivity.io.writing import json_line
     from rag_selectivity.online import join_records
 
-    refuse_table(output)
     joined = join_records(logs, remember=remember, max_faults=max_faults)
     written = 0
     if output is None or str(output) == "-":

@@ -10,7 +10,7 @@ import typer
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import Format
-from rag_selectivity.cli.writable import OF_OUTPUT
+from rag_selectivity.cli.writable import Writable
 from rag_selectivity.data.grades import SCALES
 
 #: As `rag_selectivity.advice` has them, which is imported where depths are advised.
@@ -286,9 +286,23 @@ FormatOption = Annotated[
 TableFormatOption = Annotated[
     Format | None, option(OUTPUT, "FORMAT", "Format: table (default), json, csv or markdown.", "--format")
 ]
-OutputOption = Annotated[
-    Path | None,
-    option(OUTPUT, OF_OUTPUT, "File to write; its suffix sets the format. Default: standard output.", "--output", "-o"),
+
+
+def output_file(*suffixes: str) -> Any:
+    """The option that names the file to write, and the suffixes that set its format."""
+    metavar = Writable.by_suffix(*suffixes)
+    text = f"File to write: {choices(suffixes)}. Default: standard output."
+    return option(OUTPUT, metavar, text, "--output", "-o")
+
+
+_OF_TABLES = (".txt", ".json", ".csv", ".md")
+OutputOption = Annotated[Path | None, output_file(*_OF_TABLES)]
+LatexOutputOption = Annotated[Path | None, output_file(*_OF_TABLES, ".tex")]
+TextOutputOption = Annotated[Path | None, output_file(".txt")]
+TextOrJsonOutputOption = Annotated[Path | None, output_file(".txt", ".json")]
+TextOrJsonOption = Annotated[Format | None, option(OUTPUT, "FORMAT", "Format: table (default) or json.", "--format")]
+DetailsOption = Annotated[
+    bool, flag(OUTPUT, "--details", "Print every table, interval and note below the first screen. A file has them.")
 ]
 CsvSafeOption = Annotated[
     bool, flag(OUTPUT, "--csv-safe", "In CSV, put ' before what a program for sheets would take for a formula.")

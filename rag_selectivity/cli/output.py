@@ -70,30 +70,28 @@ def chosen_format(format: Format | None, output: Path | None, known: Sequence[Fo
     chosen = format or by_suffix
     if chosen not in known:
         name = "LaTeX" if chosen is Format.latex else chosen.value
-        raise InputError(f"there is no {name} view of this; choose {', '.join(known[:-1])} or {known[-1]}")
+        raise InputError(
+            f"there is no {name} view of this; choose {', '.join(known[:-1])}{' or ' if known[1:] else ''}{known[-1]}"
+        )
     return chosen
 
 
-def show(result: Result, format: Format | None, output: Path | None) -> None:
-    """Print a result, or write it to a file."""
+def show(result: Result, format: Format | None, output: Path | None, *, details: bool = False) -> None:
+    """Print a result, or write it to a file; a text that is printed ends below the first screen unless `details`."""
     chosen = chosen_format(format, output)
+    details = details or output not in (None, STANDARD_OUTPUT)
     match chosen:
         case Format.json:
             text = result.to_json()
         case Format.csv:
             text = csv_text(result.to_rows())
         case Format.markdown:
-            text = result.to_markdown()
+            text = result.to_markdown(details=details)
         case Format.latex:
             text = result.to_latex()
         case Format.table:
-            text = table_text(result)
+            text = result.to_text(ruled=sys.stdout.isatty(), details=details)
     put(text, output, is_data=chosen is Format.csv)
-
-
-def table_text(result: Result) -> str:
-    """A result as tables for the terminal, with rules between the rows only if there is a terminal."""
-    return result.to_text(ruled=sys.stdout.isatty())
 
 
 def rows_text(result: Any, rows: Sequence[dict[str, Any]], format: Format) -> str:

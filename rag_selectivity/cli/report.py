@@ -24,7 +24,7 @@ from rag_selectivity.cli.inputs import (
 )
 from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
 from rag_selectivity.cli.slices import ByOption, WeightsOption
-from rag_selectivity.cli.writable import OF_OUTPUT
+from rag_selectivity.cli.writable import Writable
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -51,7 +51,14 @@ def report(
     qrels: o.QrelsOption,
     run: o.RunOption,
     output: Annotated[
-        Path, o.option(o.OUTPUT, OF_OUTPUT, "File to write; with the suffix .md as Markdown.", "--output", "-o")
+        Path,
+        o.option(
+            o.OUTPUT,
+            Writable.by_suffix(".html", ".htm", ".md"),
+            "File to write: .html, or .md as Markdown.",
+            "--output",
+            "-o",
+        ),
     ],
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,

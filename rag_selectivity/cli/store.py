@@ -10,7 +10,7 @@ import typer
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import STANDARD_INPUT, Readable, name_of
-from rag_selectivity.cli.output import STANDARD_OUTPUT, Format, csv_text, json_rows, note, put, put_lines
+from rag_selectivity.cli.output import STANDARD_OUTPUT, Format, chosen_format, csv_text, json_rows, note, put, put_lines
 from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.errors import InputError
@@ -45,7 +45,7 @@ _STREAMED = ("qrels", "jsonl", "csv")
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Label store.")]
 
 
-def store_info(store: StoreArgument, output: o.OutputOption = None) -> None:
+def store_info(store: StoreArgument, output: o.TextOutputOption = None) -> None:
     """Show who gave labels, how many, at what cost, and of which pairs."""
     from rag_selectivity.grading.exchange import summary_lines
     from rag_selectivity.grading.store import Store
@@ -59,8 +59,8 @@ def store_failures(
     judge: Annotated[
         list[str] | None, o.option(o.INPUT, "NAME", "Judge whose failures to show (default: all). Repeat for more.")
     ] = None,
-    format: Annotated[Format, o.option(o.OUTPUT, "FORMAT", "Output format: table or json.")] = Format.table,
-    output: o.OutputOption = None,
+    format: o.TextOrJsonOption = None,
+    output: o.TextOrJsonOutputOption = None,
 ) -> None:
     """Show the labels that failed, by reason, with an example of each.
 
@@ -69,11 +69,10 @@ def store_failures(
     from rag_selectivity.grading.exchange import failure_lines
     from rag_selectivity.grading.store import Store
 
-    if format not in (Format.table, Format.json):
-        raise InputError(f"--format must be table or json, got {format.value!r}")
+    chosen = chosen_format(format, output, (Format.table, Format.json))
     with Store(store, read_only=True) as labels:
         failures = labels.failures(judge)
-    if format is Format.json:
+    if chosen is Format.json:
         put(json_rows(failures), output)
     else:
         put_lines([*failure_lines(failures)] or ["no label failed"], output)
@@ -179,7 +178,7 @@ def store_import(
 def store_recover(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="Damaged label store; it stays as it is.")],
     target: Annotated[Path, typer.Argument(metavar="NEW", help="Label store to write, a new file.")],
-    output: o.OutputOption = None,
+    output: o.TextOutputOption = None,
 ) -> None:
     """Save what can be read of a damaged store into a new one.
 

@@ -7,21 +7,37 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import Readable, file_of, name_of_parameter
 from rag_selectivity.cli.output import STANDARD_OUTPUT
 from rag_selectivity.errors import InputError
 
 
-class _Writable(str):
-    """The metavar of a parameter that names a file to write, by which it is known."""
+class Writable(str):
+    """The metavar of a parameter that names a file to write, by which it is known.
+
+    Attributes
+    ----------
+    suffixes : tuple of str
+        Those that set a format; none if the command looks at the suffix itself, or not at all.
+    """
+
+    suffixes: tuple[str, ...] = ()
+
+    @classmethod
+    def by_suffix(cls, *suffixes: str) -> Writable:
+        """That of a file whose suffix sets the format, unless `--format` does."""
+        metavar = cls("FILE")
+        metavar.suffixes = suffixes
+        return metavar
 
 
-class _WritableTable(_Writable):
-    """As `_Writable`, for a table whose suffix says its format."""
+class _WritableTable(Writable):
+    """As `Writable`, for a table whose suffix says its format."""
 
 
 #: What the help shows of a file to write, and of a table.
-OF_OUTPUT, OF_TABLE = _Writable("FILE"), _WritableTable("FILE")
+OF_OUTPUT, OF_TABLE = Writable("FILE"), _WritableTable("FILE")
 #: What SQLite writes beside a store.
 _BESIDE_A_STORE = ("-wal", "-shm", "-journal")
 #: How a draw begins whose pairs are in a file.
@@ -40,7 +56,7 @@ def refuse_unwritable_files(parameters: Sequence[Any], values: Mapping[str, Any]
     given = list(_other_files(parameters, values))
     for parameter in parameters:
         value = values.get(parameter.name)
-        if not isinstance(parameter.metavar, _Writable) or (value is None and parameter.name != "output"):
+        if not isinstance(parameter.metavar, Writable) or (value is None and parameter.name != "output"):
             continue
         path = STANDARD_OUTPUT if value is None else Path(value)
         place = str(path) if path == STANDARD_OUTPUT else os.path.realpath(path)
@@ -52,6 +68,8 @@ def refuse_unwritable_files(parameters: Sequence[Any], values: Mapping[str, Any]
         if path != STANDARD_OUTPUT:
             _refuse(path, typed.get(parameter.name, path), is_table=isinstance(parameter.metavar, _WritableTable))
             refuse_replacing(path, given)
+            if values.get("format") is None:
+                _refuse_suffix(path, parameter.metavar.suffixes)
     if values.get("csv_safe") and not _writes_csv(values, places):
         raise InputError("--csv-safe is about CSV, and this command writes none: add --format csv, or leave it out")
 
@@ -81,7 +99,7 @@ def _other_files(parameters: Sequence[Any], values: Mapping[str, Any]) -> Iterat
     """(option, path) of each file and folder that is given beside those to write."""
     for parameter in parameters:
         value = values.get(parameter.name)
-        if isinstance(parameter.metavar, _Writable) or value is None:
+        if isinstance(parameter.metavar, Writable) or value is None:
             continue
         for each in value if isinstance(value, (list, tuple)) else [value]:
             if isinstance(each, Path):
@@ -118,6 +136,12 @@ def _is_read_in(path: Path, folder: Path) -> bool:
 def _writes_csv(values: Mapping[str, Any], places: Iterable[str]) -> bool:
     is_csv = values.get("format") == "csv" or values.get("per_query") == STANDARD_OUTPUT
     return is_csv or any(place.lower().endswith(".csv") for place in places)
+
+
+def _refuse_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """An InputError if a file has a suffix that sets no format; without suffix it holds the usual one."""
+    if suffixes and path.suffix and path.suffix.lower() not in suffixes:
+        raise InputError(f"{path}: cannot write {path.suffix}; use {choices(suffixes)}")
 
 
 def _refuse(path: Path, typed: str | Path, *, is_table: bool) -> None:

@@ -33,6 +33,7 @@ from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CLOSED, NOTHING, UNLESS_PERFECT
+from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.wording import number, percent
 
@@ -175,7 +176,7 @@ class _Decider:
         source = GIVEN if k else ADVISED if advice.K else ASSUMED
         measure = self.ranking @ depth
         measured = self._measured_at(depth)
-        report = report_on(self.judged, measured, self.bootstrap, ground=self.report.ground)
+        report = self._report_on(measured, self.bootstrap)
         report = replace(report, provenance=self.report.provenance, steps=self.report.steps)
         order = best_first(report, measure)
         # At an advised K another run than that of the advice can be the best: loss and next step are about it.
@@ -268,6 +269,10 @@ class _Decider:
             level=None if self.bootstrap is None else self.bootstrap.level,
         )
 
+    def _report_on(self, measured: Measured, bootstrap: Bootstrap | None) -> Report:
+        """The figures of what was measured, with what the given report computed."""
+        return report_on(self.judged, measured, bootstrap, ground=self.report.ground, completed=self.report.completed)
+
     # -- K -------------------------------------------------------------------------------------------------
 
     def _best_at(self, depth: int) -> str:
@@ -279,7 +284,7 @@ class _Decider:
                 means[name] = float(np.nanmean(values)) if not np.isnan(values).all() else -math.inf
             return max(means, key=means.__getitem__)
         measured = measure_all(self.judged, [measure], [])
-        return best_first(report_on(self.judged, measured, None, ground=self.report.ground), measure)[0]
+        return best_first(self._report_on(measured, None), measure)[0]
 
     def _advice(self, run: str, budget: int) -> Recommendation:
         curves = None
@@ -391,7 +396,7 @@ class _Decider:
         depth = int(measure.at or 1)
         bought = self.bought @ depth
         if bought != measure:
-            report = report_on(self.judged, measure_all(self.judged, [bought], []), None, ground=self.report.ground)
+            report = self._report_on(measure_all(self.judged, [bought], []), None)
         completed = any(report[name, bought].basis in _COMPLETED for name in self.judged)
         depths = np.array([depth]) if completed else drawn_depths(reach, depth)
         if completed:

@@ -113,7 +113,7 @@ def trade_offs(
         return {}
     grid = sorted({K, *(depths or ())})
     measured = measure_all(judged, [measure @ depth for depth in grid], [])
-    shown = report_on(judged, measured, bootstrap, ground=report.ground)
+    shown = report_on(judged, measured, bootstrap, ground=report.ground, completed=report.completed)
     places = [(run, depth) for run in judged for depth in grid]
     quality = {(run, depth): shown[run, measure @ depth] for run, depth in places}
     _check_form(measured, measure)

@@ -142,7 +142,7 @@ def _chosen(estimates: Mapping[str, Estimate], wanted: Sequence[Measure], run: s
 
 def _of_report(report: Report, name: str) -> _Run:
     part, records = report.runs[name], report.query_records(name)
-    details = report.details(name) if part.judged is not None else None
+    details = report.query_details(name) if part.judged is not None else None
     parts = None if records is None else records.parts
     return _Run(part.estimates, part.queries, parts, details, part.input, part.label_caveats)
 

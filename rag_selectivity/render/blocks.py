@@ -134,7 +134,8 @@ def _markdown_piece(block: Block) -> str:
         case Note(text, _):
             return f"> {escaped(text)}"
         case Lines(lines) | Figures(lines=lines):
-            return "\n".join(map(escaped, lines))
+            # Two spaces at its end keep a line apart from the next one.
+            return "  \n".join(map(escaped, lines))
         case Paragraph(text):
             return escaped(text)
 

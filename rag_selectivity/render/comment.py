@@ -8,8 +8,9 @@ from pathlib import Path
 
 from rag_selectivity.decision.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
 from rag_selectivity.decision.decide import decide
-from rag_selectivity.render.blocks import markdown
-from rag_selectivity.render.decision_blocks import decision_table
+from rag_selectivity.render.blocks import Table, markdown
+from rag_selectivity.render.decision_blocks import table_of_runs
+from rag_selectivity.render.first_lines import names_of_columns
 from rag_selectivity.render.first_screen import facts_of, figure_text
 from rag_selectivity.render.github import escaped
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED, PLACEBO, WORSE
@@ -81,15 +82,16 @@ def comment_of(
     decision = decision or report.decision or decide(report)
     stored = against if isinstance(against, StoredReport) or against is None else StoredReport.read(against)
     changes = None if stored is None else changes_since(report, decision, stored, on=on)
+    names = names_of_columns(report, decision)
     lines: list[str] = []
     for most_runs, most_changes in ((None, None), (_MOST_RUNS, None), (_MOST_RUNS, _MOST_RUNS)):
         lines = [
             f"## Retrieval at K = {decision.K}",
             *(f"- **{answer.question}** {escaped(answer.text)}{_shown(answer)}" for answer in decision.answers),
             "",
-            *_table_of_runs(decision, most_runs),
+            *_table_of_runs(table_of_runs(decision, names), most_runs),
             "",
-            _NEW_LINE.join(_legend(report, decision)),
+            _NEW_LINE.join(_legend(report, decision, names)),
             *([] if changes is None else ["", *_what_changed(changes, decision, most_changes)]),
         ]
         if len(lines) <= MOST_LINES:
@@ -100,8 +102,7 @@ def comment_of(
 # -- the runs ------------------------------------------------------------------------------------------
 
 
-def _table_of_runs(decision: Decision, most: int | None) -> list[str]:
-    table = decision_table(decision)
+def _table_of_runs(table: Table, most: int | None) -> list[str]:
     rows = [[escaped(run), *cells] for run, *cells in table.rows]
     return _table(table.header, rows, most)
 
@@ -116,29 +117,27 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], most: int | Non
     return lines
 
 
-def _legend(report: Report, decision: Decision) -> Iterable[str]:
+def _legend(report: Report, decision: Decision, names: Sequence[str]) -> Iterable[str]:
     yield f"{escaped(facts_of(report, decision))}."
     level = "" if decision.level is None else f" at the {level_text(decision.level)} level"
     if len(decision.lines) > 1:
-        yield (
-            f"Best first under {decision.measure}. Runs that share a letter (alike) cannot be told apart under "
-            f"{decision.measure}{level} (paired tests of all pairs of runs, Holm's correction)."
-        )
-        verdicts = {figure.verdict for line in decision.lines for figure in line.figures.values()}
+        yield f"Best first under {decision.measure}."
+        verdicts = {line.figures[name].verdict for line in decision.lines for name in names if name in line.figures}
         signs = [f"{sign} {word}" for sign, word in (("+", BETTER), ("−", WORSE)) if word in verdicts]
         if signs:
             yield (
                 f"{' and '.join(signs)}: shown against {escaped(decision.baseline)}{level}, after Holm's correction."
             )
-    yield from _caveats(decision)
+    yield from _caveats(decision, names)
+    yield from (escaped(trade.text) for trade in decision.trade_offs.values() if trade.text)
     yield from (f"{escaped(note[0].upper() + note[1:])}." for note in decision.notes)
 
 
-def _caveats(decision: Decision) -> Iterable[str]:
+def _caveats(decision: Decision, names: Sequence[str]) -> Iterable[str]:
     """Each kind of caveat with a mark once, in the words for the best run that has it."""
     found: dict[tuple[str, str, str], dict[str, str]] = {}
     for line in decision.lines:
-        for figure in line.figures.values():
+        for figure in (line.figures[name] for name in names if name in line.figures):
             for caveat in figure.estimate.caveats:
                 if MARKS[caveat.level]:
                     found.setdefault((caveat.level, str(figure.measure), caveat.code), {})[line.run] = caveat.text

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rag_selectivity.render.first_lines import names_of_columns
 from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.templates import PAGE, environment
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, PLACEBO, WORSE
-from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Answer, Decision, RunFigure, RunLine
+from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Answer, Decision, RunFigure
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_text, number
+from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
 
 #: What stands beside a figure that was compared with the baseline run, and its meaning.
 SIGNS = {
@@ -26,11 +27,6 @@ _K_FROM = {
     GIVEN: "the given K",
     ADVISED: "the K that is advised for the best run",
     ASSUMED: "assumed, since no K was given or advised",
-}
-_COSTS = {
-    "tokens": ("Tokens", "for each query, to the LLM"),
-    "milliseconds": ("Milliseconds", "for each query"),
-    "price": ("Price", "for each query"),
 }
 _SUBTITLES = {
     "BoR": "bits over random",
@@ -92,26 +88,22 @@ class FirstScreen:
 def first_screen(report: Report, decision: Decision) -> FirstScreen:
     """The answers, and the table of the runs in the order of the decision."""
     places = {name: place for place, name in enumerate(report.runs)}
-    names = list(dict.fromkeys(name for line in decision.lines for name in line.figures))
-    costs = list(dict.fromkeys(name for line in decision.lines for name in line.costs))
+    names = names_of_columns(report, decision)
     axes = {name: _Axis(line.figures[name] for line in decision.lines if name in line.figures) for name in names}
-    axes |= {name: _Axis(_of_cost(line, name) for line in decision.lines if name in line.costs) for name in costs}
     rows = []
     for line in decision.lines:
         cells = [_cell(axes[name], line.figures.get(name), decision.baseline) for name in names]
-        cells += [_cell(axes[name], _of_cost(line, name), decision.baseline, name) for name in costs]
         is_baseline = line.run == decision.baseline and len(decision.lines) > 1
         rows.append(Row(line.run, line.letters, places.get(line.run, 0), is_baseline, tuple(cells)))
     columns = [Column(name, _SUBTITLES.get(name, ""), axes[name].ends) for name in names]
-    columns += [Column(*_COSTS.get(name, (name, "")), axes[name].ends) for name in costs]
     return FirstScreen(
         facts_of(report, decision),
         decision.K,
         decision.answers,
         tuple(columns),
         tuple(rows),
-        tuple(_legend(decision, rows)),
-        tuple(_caveats(decision)),
+        tuple(_legend(decision, rows, names)),
+        tuple(_caveats(decision, names)),
     )
 
 
@@ -149,14 +141,7 @@ def html_of_first_screen(screen: FirstScreen) -> str:
 # -- cells ---------------------------------------------------------------------------------------------
 
 
-def _of_cost(line: RunLine, name: str) -> RunFigure | None:
-    from rag_selectivity.measures.utility import Harm
-
-    # A cost has no measure; that of the figure is not looked at.
-    return RunFigure(Harm(), line.costs[name]) if name in line.costs else None
-
-
-def _cell(axis: _Axis, figure: RunFigure | None, baseline: str, cost: str | None = None) -> Cell | None:
+def _cell(axis: _Axis, figure: RunFigure | None, baseline: str) -> Cell | None:
     if figure is None:
         return None
     estimate = figure.estimate
@@ -167,11 +152,11 @@ def _cell(axis: _Axis, figure: RunFigure | None, baseline: str, cost: str | None
     if meaning:
         spoken.append(meaning.replace("the baseline", baseline))
     return Cell(
-        figure_text(estimate) if cost is None else cost_text(estimate),
+        figure_text(estimate),
         ", ".join(part for part in spoken if part),
         sign,
         axis.drawing(figure),
-        cost or str(figure.measure),
+        str(figure.measure),
         figure.verdict,
     )
 
@@ -184,15 +169,6 @@ def figure_text(estimate: Estimate) -> str:
     if math.isnan(estimate.value) and math.isfinite(estimate.low):
         return f"≥ {number(estimate.low)}{estimate.mark}"
     return f"{number(estimate.value)}{estimate.mark}"
-
-
-def cost_text(estimate: Estimate) -> str:
-    """A cost as text: without decimals from 100 on, below with three digits.
-
-    >>> [cost_text(Estimate(cost, cost, cost, 9, 9)) for cost in (1234.5, 90.53, 0.00172, math.nan)]
-    ['1,234', '90.5', '0.00172', '–']
-    """
-    return amount(estimate.value)
 
 
 def _range_in_words(estimate: Estimate) -> str:
@@ -254,7 +230,7 @@ def _numbers_of(figure: RunFigure) -> Sequence[float]:
 # -- notes ---------------------------------------------------------------------------------------------
 
 
-def _legend(decision: Decision, rows: Sequence[Row]) -> Iterable[str]:
+def _legend(decision: Decision, rows: Sequence[Row], names: Sequence[str]) -> Iterable[str]:
     level = "" if decision.level is None else f" at the {level_text(decision.level)} level"
     yield "An answer is marked as shown if a test or a bound shows what it says."
     if len(rows) > 1:
@@ -274,7 +250,7 @@ def _legend(decision: Decision, rows: Sequence[Row]) -> Iterable[str]:
             f"{decision.measure.name} are one family of tests). Without a sign, no difference "
             f"from {decision.baseline} is shown."
         )
-    figures = [figure for line in decision.lines for figure in line.figures.values()]
+    figures = [line.figures[name] for line in decision.lines for name in names if name in line.figures]
     parts = ["a dot is the figure"]
     if any(not math.isnan(each.estimate.low) for each in figures):
         parts.append("the line is its interval")
@@ -286,11 +262,11 @@ def _legend(decision: Decision, rows: Sequence[Row]) -> Iterable[str]:
     yield from (f"{note[0].upper()}{note[1:]}." for note in decision.notes)
 
 
-def _caveats(decision: Decision) -> Iterable[str]:
-    """Each caveat with a mark, once, with the figures that it concerns."""
+def _caveats(decision: Decision, names: Sequence[str]) -> Iterable[str]:
+    """Each caveat with a mark, once, with the figures of the table that it concerns."""
     concerned: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for line in decision.lines:
-        for figure in line.figures.values():
+        for figure in (line.figures[name] for name in names if name in line.figures):
             for caveat in figure.estimate.caveats:
                 if MARKS[caveat.level]:
                     keys = concerned.setdefault((caveat.level, caveat.code, caveat.text), {})

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.advice import parameters_of, resampling_of
-from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.render.blocks import Figures, Table, html_text
 from rag_selectivity.render.cost_blocks import cost_table, cost_title, front_text
+from rag_selectivity.render.decision_blocks import decision_table
 from rag_selectivity.render.explorer import CANDIDATES, explorer
 from rag_selectivity.render.explorer.packing import BUDGET
+from rag_selectivity.render.first_lines import decided_on
 from rag_selectivity.render.first_screen import facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.policy import page_policy
@@ -116,12 +117,13 @@ def to_html(
     if comparison is not None and not comparison.slices:
         raise InputError("`comparison` has no slices, and the page shows only these: compare with `by`")
     with kept_draws():
-        decision = decision if decision is not None else decision_on(report)
+        decision = decision if decision is not None else decided_on(report).decision
         found = _found(report)
     pictures = pictures_of(report, decision, quality, found)
     shapes = [shape_of_run(place) for place in range(len(report.runs))]
     style = "".join((PAGE / name).read_text(encoding="utf-8") for name in ("first_screen.css", "style.css"))
-    style += templates.get_template("first_screen.html.j2").module.colours(shapes)
+    # A macro returns markup, which would escape what it is added to.
+    style += str(templates.get_template("first_screen.html.j2").module.colours(shapes))
     depth = depth_of_page(report, decision)
     explored = (
         None
@@ -148,6 +150,7 @@ def to_html(
             decision=decision,
             screen=None if decision is None else first_screen(report, decision),
             facts=facts_of(report, decision),
+            all_runs=None if decision is None else decision_table(decision),
             first_pictures=pictures[:_FIRST_PICTURES],
             more_pictures=pictures[_FIRST_PICTURES:],
             costs=[] if decision is None else _costs(decision),
@@ -184,39 +187,13 @@ def _costs(decision: Decision) -> list[tuple[str, Table, list[str]]]:
 
 
 def notebook_html(report: Report) -> str:
-    """The first screen for a notebook, or without a decision or Jinja2 the tables; `to_html` gives the whole page."""
-    decision = decision_on(report)
+    """The first screen for a notebook, as text without a decision or Jinja2; `to_html` gives the whole page."""
+    decision = decided_on(report).decision
     if decision is not None:
         # A notebook shows a report without being asked to, so that a missing extra must not be an error.
         with suppress(MissingExtraError):
             return html_of_first_screen(first_screen(report, decision))
-    parts = [f"<p>{html_text(text)}</p>" for text in (report.trust.text, weights_text(report)) if text]
-    for name, run in report.runs.items():
-        header, rows = grid(report, name, run)
-        head = "".join(f"<th>{html_text(cell)}</th>" for cell in header)
-        body = "".join("<tr>" + "".join(f"<td>{html_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        notes = "".join(
-            f"<p><small>{html_text(note)}</small></p>"
-            for note in [
-                *Figures(figures_without_depth(report, run)).lines,
-                *lines_of_controls(report, run),
-                *notes_of(report, run),
-            ]
-        )
-        parts.append(
-            f"<section><h3>{html_text(name)}</h3><p>{run.evaluated:,} queries.</p><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{notes}</section>"
-        )
-    return "".join(parts)
-
-
-def decision_on(report: Report) -> Decision | None:
-    """The report's decision, or the one that its lists give; None if it holds only sums, or if it is weighted."""
-    if report.decision is not None:
-        return report.decision
-    if not report.runs or report.weights is not None or any(run.judged is None for run in report.runs.values()):
-        return None
-    return decide(report)
+    return f"<pre>{html_text(report.to_text())}</pre>"
 
 
 def depth_of_page(report: Report, decision: Decision | None) -> int | None:

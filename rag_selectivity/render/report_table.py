@@ -15,7 +15,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import BLANK, Block, Figures, Heading, Id, Lines, Note, Paragraph, Table
-from rag_selectivity.render.decision_blocks import closing_blocks
+from rag_selectivity.render.cost_blocks import cost_blocks
 from rag_selectivity.render.slice_tables import slice_blocks
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance
@@ -48,7 +48,8 @@ def report_blocks(report: Report) -> Iterable[Block]:
         for note in notes_of(report, run):
             yield Note(note, "note", of_table=note.startswith(_SIGNS))
         yield from slice_blocks(name, run.slices)
-    yield from closing_blocks(report.decision)
+    if report.decision is not None:
+        yield from cost_blocks(report.decision)
 
 
 def _remedies(report: Report, name: str, run: RunReport) -> Iterable[Block]:

@@ -27,6 +27,7 @@ from rag_selectivity.render.claim_blocks import claim_blocks
 from rag_selectivity.render.control_words import control_power_lines, drawn_lines
 from rag_selectivity.render.decision_blocks import decision_blocks
 from rag_selectivity.render.difference_blocks import comparison_blocks
+from rag_selectivity.render.first_lines import first_blocks
 from rag_selectivity.render.online_blocks import (
     arm_blocks,
     experiment_blocks,
@@ -70,14 +71,34 @@ blocks_of.register(ArmComparison)(arm_blocks)
 blocks_of.register(ExperimentDecision)(experiment_blocks)
 
 
-def as_text(result: Result, *, ruled: bool = True) -> str:
+@singledispatch
+def first_blocks_of(_: Result) -> Iterable[Block]:
+    """The first screen of a result, above its details; nothing for a result that is short."""
+    return ()
+
+
+first_blocks_of.register(Report)(first_blocks)
+
+
+@first_blocks_of.register
+def _first_of_comparison(comparison: Comparison) -> Iterable[Block]:
+    return first_blocks(comparison.report, baseline=comparison.baseline, paired=comparison.settings["paired"])
+
+
+def as_text(result: Result, *, ruled: bool = True, details: bool = False) -> str:
     """Text for a terminal; `ruled` draws a line below table heads."""
-    return text_of(blocks_of(result), ruled=ruled)
+    return text_of(_shown(result, details), ruled=ruled)
 
 
-def as_markdown(result: Result) -> str:
+def as_markdown(result: Result, *, details: bool = False) -> str:
     """Markdown, for example for a pull request."""
-    return markdown_of(blocks_of(result))
+    return markdown_of(_shown(result, details))
+
+
+def _shown(result: Result, details: bool) -> Iterable[Block]:
+    """The first screen, with the details below it if they are wanted, or if there is no first screen."""
+    first = list(first_blocks_of(result))
+    return [*first, *blocks_of(result)] if details or not first else first
 
 
 def as_latex(result: Result) -> str:

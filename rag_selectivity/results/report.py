@@ -69,6 +69,8 @@ class Report(Result):
     absent: Mapping[str, str] = field(default_factory=dict)
     #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.calibrated.ground`).
     ground: Any = field(default=None, repr=False, compare=False)
+    #: What was computed of completed labels, for its decision (`rag_selectivity.calibrated.figures.Completed`).
+    completed: Any = field(default=None, repr=False, compare=False)
     #: Where the labels come from; None if that was not looked at.
     provenance: Provenance | None = None
     #: What follows from it for the one who decides; None unless `with_decision` was called.
@@ -194,7 +196,7 @@ class Report(Result):
         rows: list[dict[str, Any]] = []
         for name in [run] if run is not None else list(self.runs):
             part = self._run(name)
-            columns = {key: values.tolist() for key, values in {**part.per_query, **self.details(name)}.items()}
+            columns = {key: values.tolist() for key, values in {**part.per_query, **self.query_details(name)}.items()}
             verdicts = self._diagnoses(name)
             for i, query in enumerate(part.queries):
                 row: dict[str, Any] = {"run": name, "query": query}
@@ -203,7 +205,7 @@ class Report(Result):
                 rows.append(row)
         return rows
 
-    def details(self, run: str) -> dict[str, FloatArray]:
+    def query_details(self, run: str) -> dict[str, FloatArray]:
         """What the figures of single queries are made of, such as `RA-nWG.w4` and `RA-nWG@10.G_oracle`.
 
         Empty if the report was made from sums over queries.

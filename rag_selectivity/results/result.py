@@ -27,17 +27,24 @@ class Result(ABC):
     def to_rows(self) -> list[dict[str, Any]]:
         """As flat rows, for CSV and DataFrames."""
 
-    def to_text(self, *, ruled: bool = True) -> str:
-        """Tables for a terminal of 80 columns; `ruled=False` leaves out the lines below the table heads."""
+    def to_text(self, *, ruled: bool = True, details: bool = False) -> str:
+        """Text for a terminal; of a report and a comparison the first screen, with `details` all of it.
+
+        `ruled=False` leaves out the lines below the table heads.
+        """
         from rag_selectivity.render.tables import as_text
 
-        return as_text(self, ruled=ruled)
+        return as_text(self, ruled=ruled, details=details)
 
-    def to_markdown(self) -> str:
-        """Markdown tables, for example for a pull request."""
+    def to_markdown(self, *, details: bool = False) -> str:
+        """As `to_text`, in Markdown, for example for a pull request."""
         from rag_selectivity.render.tables import as_markdown
 
-        return as_markdown(self)
+        return as_markdown(self, details=details)
+
+    def details(self) -> str:
+        """All of it as text: every table, interval and note."""
+        return self.to_text(details=True)
 
     def to_latex(self) -> str:
         """LaTeX tables for a paper; they need the LaTeX package booktabs.

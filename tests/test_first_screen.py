@@ -1,0 +1,210 @@
+"""What a person sees first: five answers, one line each, one table of at most five columns, and notes once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import rag_selectivity as rs
+from rag_selectivity.cli.app import app
+from rag_selectivity.sample import write_sample
+
+pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
+
+ANSWERS = ["System", "K", "Loss", "Next", "Trust"]
+RUNS = ("bm25", "dense", "reranked")
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("sample")
+    write_sample(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(sample) -> rs.Report:
+    runs = {name: sample / f"{name}.trec" for name in RUNS}
+    return rs.evaluate(sample / "labels.db", runs, corpus_size=1000)
+
+
+def words(sample: Path, command: str) -> list[str]:
+    runs = [word for name in RUNS for word in ("--run", str(sample / f"{name}.trec"))]
+    return [command, "--qrels", str(sample / "labels.db"), *runs, "--corpus-size", "1000"]
+
+
+def printed(arguments: list[str]) -> str:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def answers_of(text: str) -> dict[str, str]:
+    """{name: answer} of the first five lines, which must be these."""
+    lines = text.splitlines()[:5]
+    found = [re.fullmatch(r"(System|K|Loss|Next|Trust): (\S.*?) *", line) for line in lines]
+    assert all(found), lines
+    return {each[1]: each[2] for each in found if each is not None}
+
+
+def table_of(text: str) -> list[list[str]]:
+    """The cells of the only table."""
+    rule = next(line for line in text.splitlines() if set(line) == {"─", " "})
+    lines = text.splitlines()
+    ends = [match.span() for match in re.finditer("─+", rule)]
+    at = lines.index(rule)
+    rows = [lines[at - 1]]
+    for line in lines[at + 1 :]:
+        if not line.strip():
+            break
+        rows.append(line)
+    assert sum(set(line) == {"─", " "} for line in lines) == 1
+    return [[row[start:end].strip() for start, end in ends] for row in rows]
+
+
+@pytest.mark.parametrize("show", [str, repr, rs.Report.to_text])
+def test_a_report_shows_its_answers_first_in_at_most_forty_lines(show: Callable[[rs.Report], str], report) -> None:
+    text = show(report)
+    assert list(answers_of(text)) == ANSWERS
+    assert len(text.splitlines()) <= 40
+
+
+def test_the_table_has_five_columns_at_the_k_of_the_decision(report) -> None:
+    from rag_selectivity.decision import decide
+
+    text = str(report)
+    decision = decide(report)
+    assert f"At K = {decision.K}" in text
+    assert answers_of(text) == {
+        name: " ".join(answer.text.split()) for name, answer in zip(ANSWERS, decision.answers, strict=True)
+    }
+    header, *rows = table_of(text)
+    assert header == ["run", "RA-nWG", "BoR of its ceiling", "Harm", "Success"]
+    assert [row[0] for row in rows] == [line.run for line in decision.lines]
+    for row, line in zip(rows, decision.lines, strict=True):
+        value = float(re.match(r"[\d.]+", row[1])[0])  # type: ignore[index]
+        assert value == round(line.figures["RA-nWG"].estimate.value, 3)
+
+
+def test_notes_stand_once_for_all_runs(report) -> None:
+    paragraphs = str(report).split("\n\n")
+    assert len(paragraphs) == len(set(paragraphs))
+    assert str(report).count("[by-construction]") == 1
+
+
+def test_details_have_the_first_screen_and_everything_else(report) -> None:
+    whole = report.details()
+    assert whole.startswith(str(report))
+    assert whole == report.to_text(details=True)
+    for name in RUNS:
+        assert f"\n{name}: 60 queries, N = 1,000, utility scale\n" in whole
+    assert "RA-nWG [95%]" in whole
+    assert "RA-nWG [95%]" not in str(report)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_commands_print_the_first_screen_and_more_with_details(command, sample) -> None:
+    text = printed(words(sample, command))
+    assert list(answers_of(text)) == ANSWERS
+    assert len(text.splitlines()) <= 40
+    whole = printed([*words(sample, command), "--details"])
+    assert list(answers_of(whole)) == ANSWERS
+    assert len(whole.splitlines()) > 60
+    in_markdown = printed([*words(sample, command), "--format", "markdown"])
+    assert list(answers_of(in_markdown)) == ANSWERS
+    assert len(in_markdown.splitlines()) <= 40
+
+
+@pytest.mark.parametrize(("command", "holds"), [("evaluate", "RA-nWG [95%]"), ("compare", "p Holm")])
+@pytest.mark.parametrize("name", ["out.txt", "out.md", "out"])
+def test_a_file_is_complete(command, holds, name, sample, tmp_path) -> None:
+    printed([*words(sample, command), "--output", str(tmp_path / name)])
+    text = (tmp_path / name).read_text()
+    assert list(answers_of(text)) == ANSWERS
+    assert holds.replace("[", "\\[").replace("]", "\\]") in text or holds in text
+
+
+def test_a_comparison_shows_its_answers_first(sample) -> None:
+    runs = {name: sample / f"{name}.trec" for name in RUNS}
+    comparison = rs.compare(sample / "labels.db", runs, baseline="dense", corpus_size=1000)
+    assert list(answers_of(str(comparison))) == ANSWERS
+    assert "than dense" in str(comparison)
+    assert comparison.details().startswith(str(comparison))
+    assert "p Holm" in comparison.details()
+    assert "p Holm" not in str(comparison)
+
+
+def test_the_decision_is_made_once(report, monkeypatch) -> None:
+    first = str(report)
+    monkeypatch.setattr(rs.JudgedRun, "hits_at", None)  # what a decision cannot do without
+    assert str(report) == first
+    assert report.to_markdown()
+    assert report._repr_html_()
+
+
+def test_a_notebook_shows_the_answers_above_the_table(report) -> None:
+    page = report._repr_html_()
+    places = [page.index(f">{question}<") for question in (
+        "Which system?", "Which K?", "Where is the loss?", "What next?", "May I believe it?",
+    )]  # fmt: skip
+    assert places == sorted(places)
+    assert places[-1] < page.index("<table")
+    assert page.count('scope="col"') == 5
+
+
+def test_the_page_shows_the_answers_above_a_table_of_five_columns(report) -> None:
+    page = report.to_html()
+    assert page.index("May I believe it?") < page.index("<table")
+    first = page[page.index("<table") : page.index("</table>")]
+    assert first.count('scope="col"') == 5
+    # Nothing is lost: the other figures stand below.
+    assert "PROC" in page[page.index("</table>") :]
+
+
+# -- reports that have less to say -------------------------------------------------------------------
+
+LABELS = {f"q{i}": {"a": 1} for i in range(30)}
+LISTS = {query: ["b", "a", "c"] for query in LABELS}
+
+
+def test_one_run_says_that_it_is_alone() -> None:
+    answers = answers_of(str(rs.evaluate(LABELS, {"only": LISTS}, corpus_size=50)))
+    assert answers["System"].startswith("Only only was measured")
+
+
+def test_without_a_label_that_counts_each_line_still_says_something() -> None:
+    answers = answers_of(str(rs.evaluate({"q": {"a": 0}}, {"r": {"q": ["a"]}})))
+    assert list(answers) == ANSWERS
+    assert all(answers.values())
+
+
+def test_weights_leave_the_decision_out_and_say_so() -> None:
+    report = rs.evaluate(LABELS, {"r": LISTS}, corpus_size=50, weights=dict.fromkeys(LABELS, 2.0))
+    answers = answers_of(str(report))
+    assert "weighted" in answers["System"]
+    assert table_of(str(report))[0] == ["run", "BoR of its ceiling", "Success"]
+
+
+def test_the_only_depth_that_was_asked_for_is_the_k() -> None:
+    report = rs.evaluate(LABELS, {"r": LISTS}, corpus_size=50, depths=[2])
+    assert "At K = 2" in str(report)
+    assert answers_of(str(report))["K"].startswith("2")
+
+
+def test_the_measures_that_were_asked_for_are_shown() -> None:
+    report = rs.evaluate(LABELS, {"r": LISTS}, measures=["nDCG@2", "AP"])
+    header, row = table_of(str(report))
+    assert header == ["run", "nDCG", "AP"]
+    assert "At K = 2" in str(report)
+    assert row == ["r", "0.631", "0.500"]
+
+
+def test_no_decision_is_no_error() -> None:
+    graded = {f"q{i}": {"a": 5, "b": 1} for i in range(5)}
+    lists = {query: ["a", "b", "c"] for query in graded}
+    report = rs.evaluate(graded, {"r": lists}, scale="utility", measures=["RA-nWG"], depths=[1, 2], unjudged="error")
+    assert list(answers_of(str(report))) == ANSWERS
