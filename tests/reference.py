@@ -57,7 +57,7 @@ def family(qrels, run, *, N: int, K: int, rel: int, m: int = 1, returned: bool =
         "RandomSuccess": float(mean(chances)),
         "EF": float(mean(successes) / mean(chances)) if some_chance else nan,
         "BoR": bits(mean(successes) / mean(chances)) if some_chance else nan,
-        "BoR_max": -bits(mean(chances)),
+        "BoR_max": -bits(mean(chances)) if some_chance else nan,
         "BoR_opt": -bits(mean(shares)),
         "BoR_recall": bits(mean(recalls) / mean(recall_chances)),
         "lambda": float(mean(lambdas)),

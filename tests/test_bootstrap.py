@@ -211,9 +211,9 @@ def test_few_queries_that_carry_the_baseline_are_a_caveat_on_every_path() -> Non
     assert "note: † BoR@10: The random baseline depends mostly on few queries" in report.to_text().replace("\n", " ")
 
 
-@pytest.mark.parametrize(("low", "high", "rough"), [(30, 33, False), (30, 60, True), (29, 30, True)])
+@pytest.mark.parametrize(("low", "high", "rough"), [(30, 33, False), (30, 60, True), (29, 30, False), (29, 90, True)])
 def test_where_a_baseline_begins_to_be_rough(low, high, rough) -> None:
-    """Thirty queries of two chances: rough below two thirds effective queries, and below thirty queries at all."""
+    """Two chances: rough below two thirds effective queries, and below nine tenths of fewer than thirty."""
     queries = 30 if low == 30 else 29
     counts = [low if i % 2 else high for i in range(queries)]
     if (low, high) == (30, 60):
