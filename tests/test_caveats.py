@@ -78,9 +78,9 @@ def test_a_judge_that_rolls_dice_on_its_own_top_ten_is_told_so(cranfield):
     assert levels(report, "bm25", "AP") == ["soft"]
     assert levels(report, "bm25", "Success@10", "by-construction") == ["strong"]
     assert report["Success@10"].value == 1
-    assert "Of all queries, 97.8% succeed" in " ".join(str(report).split())
-    assert "‡" in str(report)
-    assert "shows nothing about the retriever" in " ".join(str(report).split())
+    assert "Of all queries, 97.8% succeed" in " ".join(report.details().split())
+    assert "‡" in report.details()
+    assert "shows nothing about the retriever" in " ".join(report.details().split())
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_tail_makes_it_a_figure_down_to_its_rank(cranfield):
     assert levels(report, "bm25", "RA-nWG@10", "down-to-rank") == ["note"]
     assert not levels(report, "bm25", "RA-nWG@10")
     assert levels(report, "bm25", "BoR@10")
-    assert "down to rank 200" in str(report)
+    assert "down to rank 200" in report.details()
 
 
 # -- wherever a figure stands --------------------------------------------------------------------------------
@@ -358,4 +358,4 @@ def test_a_level_is_written_with_the_digits_it_has() -> None:
     bootstrap = rs.Bootstrap(resamples=200, level=0.999)
     lists = {"q1": ["d"], "q2": ["x"], "q3": ["d"]}
     report = rs.evaluate({query: ["d"] for query in lists}, {"r": lists}, depths=[1], bootstrap=bootstrap)
-    assert "Success [99.9%]" in report.to_text()
+    assert "Success [99.9%]" in report.details()

@@ -247,7 +247,7 @@ def test_one_relevant_passage_a_query_is_rough() -> None:
     found = evaluated(judge, runs, human=some)
     assert found["one", "BoR@10"].rough
     assert not found["one", "Harm@10"].rough
-    assert "rough" in found.to_text()
+    assert "rough" in found.details()
     settling = {q: {runs["one"][q][3]: 5} for q in list(one)[:20] if runs["one"][q][3] not in some.get(q, {})}
     settled = evaluated(judge, runs, human=PeoplesLabels(some, settling))
     assert settled["one", "Success@10"].value == pytest.approx(1, abs=0.02)
@@ -317,7 +317,7 @@ def test_the_verdict_the_interval_and_p_of_a_difference_agree() -> None:
         true = truth["two", str(row.measure)].difference
         assert row.low <= true <= row.high
     assert found["two", "Harm@10"].verdict == "worse"
-    assert "differences as judged" in found.to_text()
+    assert "differences as judged" in found.details()
 
 
 def test_a_run_compared_with_itself_never_differs() -> None:

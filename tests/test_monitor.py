@@ -108,7 +108,7 @@ def test_without_a_depth_it_is_what_was_shown() -> None:
     traffic = monitor.traffic
     assert (traffic.retrievals, traffic.empty, traffic.longest, traffic.tokens, traffic.seconds) == (3, 1, 10, 65, 1)
     assert "BoR@20" not in monitor.report().runs["live"].estimates
-    assert "1 retrievals returned nothing" in str(monitor.report())
+    assert "1 retrievals returned nothing" in monitor.report().details()
 
 
 def test_utility_as_shown_compares_with_the_best_set_of_that_size() -> None:
@@ -233,7 +233,7 @@ def test_labels_that_fit_nothing_are_said_so() -> None:
     with pytest.raises(rs.InputError, match="none of the 1 retrievals so far had labels"):
         monitor.report()
     monitor.record(Retrieval("q", ["x"]))
-    assert "not one labelled passage was ever retrieved" in str(monitor.report())
+    assert "not one labelled passage was ever retrieved" in monitor.report().details()
     by_id = Monitor({"7": {"a": 1}})
     by_id.record(Retrieval("what is it?", ["a"], query_id="7"))
     by_id.record(Retrieval("graded just now", ["b"], grades={"b": 1}))
@@ -285,7 +285,7 @@ def test_odd_traffic_is_measured_and_said() -> None:
     monitor.record(Retrieval("q", [f"x{i}" for i in range(1000)], pool=["a"]))
     report = monitor.report()
     assert report.depths == ()
-    text = " ".join(str(report).split())
+    text = " ".join(report.details().split())
     for part in ("1 retrievals returned nothing", "1 retrievals showed more passages than", "1 passages stood twice"):
         assert part in text
     assert "&lt;x&gt;" in report.to_html()
@@ -302,7 +302,7 @@ def test_measures_of_every_kind_have_their_place() -> None:
     assert report["AP"].value == pytest.approx((1 + 2 / 3) / 2)
     assert report["IPrec@0.5"].value == 1.0
     assert report["BoR(m=2)"].value == pytest.approx(log2(1 / Fraction(comb(7, 1), comb(9, 3))))
-    assert "IPrec" not in str(report).splitlines()[2]
+    assert "IPrec" not in report.details().splitlines()[2]
 
 
 def test_bad_ids_are_named() -> None:

@@ -79,8 +79,8 @@ def test_reports_show_a_measures_own_name_and_answer_to_both() -> None:
     report = rs.evaluate({"q": {"a": 1}}, {"r": {"q": ["b", "a"]}}, measures=["mrr", "Hit@2", "F1@2"], bootstrap=None)
     assert list(report.to_dict()["runs"]["r"]["measures"]) == ["RR", "Success@2", "F@2"]
     assert report["MRR"] == report["RR"]
-    assert "RR" in report.to_text()
-    assert "MRR" not in report.to_text()
+    assert "RR" in report.details()
+    assert "MRR" not in report.details()
 
 
 def test_a_further_name_is_listed_nowhere_and_nobody_else_can_have_it() -> None:

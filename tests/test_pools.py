@@ -103,7 +103,7 @@ def test_every_kind_of_interval(world, bootstrap) -> None:
     )
     cell = report.runs["r"].pool_sources["pool 1"][f"PROC@{K}"].adds
     assert np.isnan(cell.low) == (bootstrap is None)
-    assert "it adds" in str(report)
+    assert "it adds" in report.details()
 
 
 def test_the_report_as_json(world) -> None:

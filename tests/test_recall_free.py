@@ -228,7 +228,7 @@ def test_the_spread_over_resamples_is_that_of_the_maximum_and_not_called_an_inte
     low, high = np.quantile([alpha for _, alpha in chosen], [0.1, 0.9])
     assert (found.alpha_low, found.alpha_high) == (pytest.approx(low), pytest.approx(high))
     assert (found.level, found.n) == (0.8, 40)
-    text = found.to_text()
+    text = found.details()
     assert "where 80% of the resamples lie is a spread, and no confidence interval" in " ".join(text.split())
     assert "[" not in text
 

@@ -77,7 +77,7 @@ def test_it_stands_in_the_report_its_json_and_the_decision() -> None:
     assert diagnosed.overall == "selection-limited"
     assert all(word in diagnosed.remedy for word in OF_SELECTION)
     assert report.to_dict()["runs"]["run"]["diagnosis"]["2"]["remedy"] == diagnosed.remedy
-    assert "a cross-encoder as reranker" in " ".join(report.to_text().split())
+    assert "a cross-encoder as reranker" in " ".join(report.details().split())
     assert diagnosed.remedy in " ".join((decide(report, k=2)["loss"].more).split())
     unknown = rs.evaluate(
         grades, {"run": shown}, pool=pool, scale="utility", depths=[2], measures=MEASURES, bootstrap=None

@@ -200,7 +200,7 @@ def test_without_n_bor_is_absent_with_a_reason(path: str) -> None:
     report = reports_without_n()[path]
     assert "no corpus size N" in report.absent["BoR"]
     assert json.loads(report.to_json())["absent"]["BoR"] == report.absent["BoR"]
-    assert "BoR, BoR_max and lambda could not be measured: no corpus size N" in " ".join(str(report).split())
+    assert "BoR, BoR_max and lambda could not be measured: no corpus size N" in " ".join(report.details().split())
     with pytest.raises(InputError, match="BoR@1 was not measured: no corpus size N"):
         report[next(iter(report.runs)), "BoR@1"]
 

@@ -188,7 +188,7 @@ def test_a_report_without_single_queries_has_all_its_views() -> None:
         rs.join(rs.Qrels.from_dict(labels), rs.Run.from_dict(lists), corpus_size=100, scale="utility"),
     )
     report = tally.report("mine")
-    assert "mine: 5 queries" in str(report)
+    assert "mine: 5 queries" in report.details()
     assert report.to_dict()["runs"]["mine"]["queries"]["evaluated"] == 5
     assert report.per_query() == []
     page = report.to_html()

@@ -57,9 +57,9 @@ def test_the_published_case_of_58_tools_of_which_four_apply(caplog) -> None:
     assert (report.lam, report.regime, report.BoR_max, report.healthy_K) == (4.0, "collapse", 0.0, 12)
     assert (report.calls, report.shown, report.tokens) == (5, 58, 2900)
     assert len(report.never_called) == 57
-    assert "57 tools were never called; they took 98.3% of the tokens" in str(report)
+    assert "57 tools were never called; they took 98.3% of the tokens" in report.details()
     assert json.loads(report.to_json())["lambda"] == 4.0
-    assert report.to_markdown().startswith("5 model calls, 58 of 58 tools shown on average")
+    assert report.to_markdown(details=True).startswith("5 model calls, 58 of 58 tools shown on average")
 
 
 def test_with_labels_bor_is_that_of_the_core_and_the_ceiling_exact() -> None:
@@ -83,7 +83,7 @@ def test_without_labels_the_tools_used_for_such_queries_stand_for_those_that_app
     monitor = ToolMonitor(catalogue=58)
     monitor.call("weather in Rome", definitions(NAMES), [], kind="weather")
     assert isnan(monitor.report().lam)
-    assert "there is no selection to measure" in str(monitor.report())
+    assert "there is no selection to measure" in monitor.report().details()
     for tool in ("tool_01", "tool_02", "tool_01"):
         monitor.call("weather", definitions(NAMES), [tool], kind="weather")
     monitor.call("mail", definitions(NAMES[:10]), ["tool_03"], kind="mail")
@@ -151,7 +151,7 @@ def test_five_wrong_calls_of_ten_are_a_wrong_tool_rate_of_one_half() -> None:
     assert "Choice: of 10 model calls with labels 50.0% called a right tool, 50.0% [18.7%, 81.3%] a wrong tool" in str(
         report
     )
-    assert "Selection: a right tool was shown in 100.0% [69.2%, 100.0%] of 10 model calls" in str(report)
+    assert "Selection: a right tool was shown in 100.0% [69.2%, 100.0%] of 10 model calls" in report.details()
     assert json.loads(report.to_json())["choice"]["wrong"]["value"] == 0.5
 
 
@@ -200,8 +200,8 @@ def test_runs_arguments_and_tools_that_were_not_offered_are_named_and_counted() 
     }
     assert sum(report.not_offered.values()) == 1500
     assert (len(report.not_offered), report.not_offered["(others)"]) == (1001, 500)
-    assert "Failed: 50.0% [6.8%, 93.2%] of 4 runs of tools ended in an error" in str(report)
-    assert "Called without being offered: (others) (500 calls), made_up_0 (1 call)" in str(report)
+    assert "Failed: 50.0% [6.8%, 93.2%] of 4 runs of tools ended in an error" in report.details()
+    assert "Called without being offered: (others) (500 calls), made_up_0 (1 call)" in report.details()
 
 
 def test_names_in_the_catalogue_and_in_the_labels_that_cannot_be(caplog) -> None:
@@ -218,7 +218,7 @@ def test_names_in_the_catalogue_and_in_the_labels_that_cannot_be(caplog) -> None
     assert (report.catalogue, report.shown) == (2, 3)
     assert report.unknown_labels == {"get_wether": 2}
     assert report.duplicates == {"send_mail": 2, "get_weather": 2}
-    assert "neither in the catalogue nor were shown: get_wether (2 queries)" in str(report)
+    assert "neither in the catalogue nor were shown: get_wether (2 queries)" in report.details()
 
 
 def test_html_escapes_what_models_and_servers_say() -> None:

@@ -244,7 +244,7 @@ def test_the_diagnosis_is_in_the_json_the_table_and_the_api() -> None:
         "queries": {"healthy": 1, "selection-limited": 1},
         "remedy": found.remedy,
     }
-    assert "who lost it" in report.to_text()
+    assert "who lost it" in report.details()
     assert [row["diagnosis@2"] for row in report.per_query()] == ["healthy", "selection-limited", None]
 
 
