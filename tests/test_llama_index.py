@@ -147,8 +147,8 @@ def test_anything_with_queries_and_relevant_docs_serves() -> None:
     evaluation = SelectivityEvaluator(WordRetriever(), depths=[1]).evaluate_dataset(dataset)
     assert evaluation.report.scale == "trec"
     assert evaluation.report["Success@1"].value == 1
-    with pytest.raises(rs.InputError, match=r"RA-nWG@1 needs grades 1 to 5.*grade map"):
-        SelectivityMetric("RA-nWG@1", dataset)
+    with pytest.raises(rs.InputError, match=r"Harm@1 needs grades 1 to 5.*grade map"):
+        SelectivityMetric("Harm@1", dataset)
 
 
 def test_an_empty_retrieval_is_a_failed_query() -> None:

@@ -97,8 +97,8 @@ def test_references_are_binary_relevance(m) -> None:
         for row in ROWS
     ]
     assert m.selectivity(texts_only, depths=[1])["Success@1"].value == 0.5
-    with pytest.raises(rs.InputError, match=r"RA-nWG.*grade map"):
-        m.selectivity(rows, depths=[1], measures=["RA-nWG"])
+    with pytest.raises(rs.InputError, match=r"Harm.*grade map"):
+        m.selectivity(rows, depths=[1], measures=["Harm"])
     with pytest.raises(rs.InputError, match=r"RA-nWG@5 needs grades 1 to 5.*grade_map="):
         m.RANWG({"q0?": {"a": 1, "b": 0}}, k=5)
 

@@ -21,7 +21,7 @@ def document_of(passage: Any) -> Document:
     """
     first = passage[0] if isinstance(passage, tuple) and len(passage) == 2 else passage
     if not isinstance(first, Document):
-        raise InputError(f"a Document or a pair of a Document and its score is needed, got {passage!r:.80}")
+        raise InputError(f"it must return Documents, or pairs of a Document and its score, got {passage!r:.80}")
     return first
 
 

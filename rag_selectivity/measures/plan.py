@@ -130,7 +130,9 @@ def scale_for(qrels: Qrels | None, scale: Any, measures: Any) -> Any:
     if scale is not None or (qrels is not None and (qrels.scale is not None or not _has_no_grades(qrels))):
         return scale
     asked = [measures] if isinstance(measures, (str, Measure)) else measures if isinstance(measures, Sequence) else ()
-    needs = any(each != DEFAULT_MEASURES and parse_measure(each).required_scale == "utility" for each in asked)
+    parsed = [parse_measure(each) for each in asked if each != DEFAULT_MEASURES]
+    # Harm and the like need grades of junk, which expected ids cannot tell.
+    needs = any(each.required_scale == "utility" and each.compares_with_all_labels for each in parsed)
     return "utility" if needs else None
 
 
