@@ -328,7 +328,7 @@ def of_junk(run: dict, **options) -> rs.Report:
 def test_caveats_of_different_measures_keep_their_own_words() -> None:
     qrels = {"q1": {"a": 5, "j": 1}, "q2": {"a": 5, "j": 1}}
     runs = {"one": {"q1": ["a", "x"], "q2": ["a", "y"]}, "other": {"q1": ["a", "j"], "q2": ["a", "y"]}}
-    text = rs.compare(qrels, runs, scale="utility", measures=["P", "Harm"], depths=[1, 2]).to_text().replace("\n", " ")
+    text = rs.compare(qrels, runs, scale="utility", measures=["P", "Harm"], depths=[1, 2]).details().replace("\n", " ")
     p, harm = text.index("P@2: other:"), text.index("Harm@2: other:")
     assert "counts the rest as not relevant" in text[p:harm]
     assert "counts the rest as harmless" in text[harm:]
