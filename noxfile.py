@@ -53,8 +53,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the types, strictly."""
-    # mypy takes what all other libraries give as it comes.
-    session.install("--editable", ".[cli,report,judge,mcp]", *dev_tools("mypy", "scipy-stubs", "pytest"))
+    session.install("--editable", ".[all,dev]")
     session.run("mypy")
 
 
