@@ -20,19 +20,14 @@ from packaging.version import Version
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv"
-# Works whatever file system the cache is on, and NLTK, with which LlamaIndex splits texts, refuses hard links.
-os.environ.setdefault("UV_LINK_MODE", "copy")
 
 ROOT = Path(__file__).parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 #: The lowest versions have no wheels for later ones.
 LOWEST_PYTHON = "3.11"
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+LATER_PYTHONS = ("3.12", "3.13", "3.14")
 BUILT = tempfile.TemporaryDirectory(prefix="rag-selectivity-wheel-")
-#: Of the environments in which nothing runs that NLTK is a part of. Where there can be no links, uv copies.
-LINKED = {"UV_LINK_MODE": "hardlink"}
-USE_NLTK = ("ragas", "llama-index", "langchain")
 #: A file's tests stay together, since they share what they set up.
 IN_PARALLEL = ("-n", "2", "--dist", "loadfile")
 
@@ -58,7 +53,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the types, strictly."""
-    install_everything(session, LINKED)
+    session.install("--editable", ".[all,dev]")
     session.run("mypy")
 
 
@@ -87,10 +82,18 @@ def docs(session: nox.Session) -> None:
 @nox.session
 def site(session: nox.Session) -> None:
     """Build the site of `docs/` without network, every warning an error, and check what was built."""
-    install_everything(session, LINKED)
+    install_everything(session)
     built = ROOT / "docs" / "_build" / "html"
     session.run("python", "-m", "sphinx", "-E", "-W", "--keep-going", "-q", "-b", "html", "docs", str(built))
     session.run("pytest", "tests/test_site.py", *session.posargs, env={"RAG_SELECTIVITY_SITE": str(built)})
+
+
+@nox.session(venv_backend="venv")
+def readme(session: nox.Session) -> None:
+    """Install as the README does, by the pip that this Python came with; run the README, and find all tests."""
+    session.install("--editable", ".[all,dev]")
+    session.run("pytest", "tests/test_readme.py", *session.posargs)
+    session.run("pytest", "--collect-only", "--quiet", "--quiet")
 
 
 @nox.session
@@ -147,28 +150,46 @@ BEARING = {
     "duplicates": Bearing("groups", "not command"),
     "ir-measures": Bearing("ir_measures", "not pyterrier"),
 }
-each_by_itself = nox.parametrize("extra", [nox.param(extra, id=extra) for extra in BEARING])
 
 
 @nox.session(python=LOWEST_PYTHON)
-@each_by_itself
+@nox.parametrize("extra", [nox.param(extra, id=extra) for extra in BEARING])
 def lowest(session: nox.Session, extra: str) -> None:
     """Use the core, and each extra by itself, with the lowest versions that pyproject.toml declares."""
-    installed = install_alone(session, extra, "lowest-direct")
+    choice = () if extra == "core" else ("--extra", extra)
+    session.install("--resolution", "lowest-direct", "--requirements", "pyproject.toml", *choice)
+    chosen = str(session.run("uv", "pip", "freeze", silent=True, stderr=subprocess.DEVNULL))
+    installed = {name: Version(version) for name, version in (line.split("==") for line in chosen.splitlines())}
     for name, bound in lowest_versions(extra).items():
         if installed[name] != bound:
             session.error(f"{name}: {bound} is declared, but the lowest that fits the others is {installed[name]}")
-    use_alone(session, extra, installed, tests=True)
+    session.install("--no-deps", str(wheel(session)))
+    with tempfile.TemporaryDirectory() as folder, session.chdir(folder):
+        use(session, "installed", extra)
+        bearing = BEARING[extra]
+        if bearing.files:
+            Path("chosen.txt").write_text(chosen, encoding="utf-8")
+            session.install("--constraints", "chosen.txt", *dev_tools("pytest", "hypothesis"), *bearing.imports)
+            shutil.copy(ROOT / "pyproject.toml", ".")
+            shutil.copytree(ROOT / "tests", "tests", ignore=shutil.ignore_patterns("__pycache__"))
+            files = [f"tests/test_{file}.py" for file in bearing.files.split()]
+            session.run("python", "-m", "pytest", "--disable-warnings", "-m", "not slow", "-k", bearing.choice, *files)
+    shutil.rmtree(session.virtualenv.location)  # these environments take gigabytes
 
 
 @nox.session
-@each_by_itself
-def extras(session: nox.Session, extra: str) -> None:
-    """Use the core, and each extra by itself, with the newest versions; no licence of them may be a surprise."""
-    installed = install_alone(session, extra, "highest")
-    check_licences(session, extra)
-    # `tests` does without Ray, which is as large as all the others together.
-    use_alone(session, extra, installed, tests=extra == "ray")
+def extras(session: nox.Session) -> None:
+    """Use all extras and run the README with the newest versions; `-- --write` writes docs/reference/licences.md."""
+    names = [extra for extra in BEARING if extra != "core"]
+    session.install(f"{wheel(session)}[{','.join(names)}]")
+    # By the Python of nox, which has `packaging`.
+    where = str(session.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True))
+    licences = (str(ROOT / ".ci" / "licences.py"), where.strip(), *BEARING, *session.posargs)
+    session.run(sys.executable, *licences, external=True)
+    with tempfile.TemporaryDirectory() as folder, session.chdir(folder):
+        use(session, "installed", *names)
+    # `tests` does without Ray, which is as large as all the others together, and has no file that is a hard link.
+    session.run("python", "-m", "pytest", "tests/test_ray.py", "tests/test_readme.py")
 
 
 def python_on_this_machine(version: str) -> str | None:
@@ -186,24 +207,16 @@ def python_on_this_machine(version: str) -> str | None:
 
 
 @nox.session
-@nox.parametrize("python", [nox.param(python_on_this_machine(each) or False, id=each) for each in PYTHONS])
+@nox.parametrize("python", [nox.param(python_on_this_machine(each) or False, id=each) for each in LATER_PYTHONS])
 def pythons(session: nox.Session) -> None:
-    """Use the core and the lightest extras in each Python of this machine."""
+    """Use the core and the lightest extras in each Python of this machine that `lowest` does not use."""
     if session.python is False:
         session.skip("there is no such Python on this machine")
     session.install(str(wheel(session)))
-    smoke(session, "core")
+    use(session, "installed", "core")
     light = ("cli", "files", "judge")
     session.install(f"{wheel(session)}[{','.join(light)}]")
-    for extra in light:
-        use(session, extra)
-
-
-@nox.session
-def licences(session: nox.Session) -> None:
-    """List the licences of all that each extra requires; `-- --write` writes them into docs/reference/licences.md."""
-    session.install(f"{wheel(session)}[{','.join(set(BEARING) - {'core'})}]")
-    check_licences(session, *BEARING, *session.posargs)
+    use(session, *light)
 
 
 # -- what the sessions share ------------------------------------------------------------------------
@@ -215,19 +228,9 @@ def dev_tools(*names: str) -> list[str]:
     return [listed[name] for name in names]
 
 
-def install_everything(session: nox.Session, env: dict[str, str] | None = None) -> None:
-    """Install as the README does."""
-    session.install("--editable", ".[all,dev]", env=env)
-
-
-def install_alone(session: nox.Session, extra: str, resolution: str) -> dict[str, Version]:
-    """Install the wheel, and what it requires with this extra alone; return the versions that were chosen."""
-    choice = () if extra == "core" else ("--extra", extra)
-    env = None if extra in USE_NLTK else LINKED
-    session.install("--resolution", resolution, "--requirements", "pyproject.toml", *choice, env=env)
-    printed = str(session.run("uv", "pip", "freeze", silent=True, stderr=subprocess.DEVNULL))
-    session.install("--no-deps", str(wheel(session)))
-    return {name: Version(version) for name, version in (line.split("==") for line in printed.splitlines())}
+def install_everything(session: nox.Session) -> None:
+    """Install what tests need but Ray; NLTK, with which LlamaIndex splits texts, refuses files that are hard links."""
+    session.install("--editable", ".[all,dev,site,hosts]", env={"UV_LINK_MODE": "copy"})
 
 
 def wheel(session: nox.Session) -> Path:
@@ -239,23 +242,10 @@ def wheel(session: nox.Session) -> Path:
     return built
 
 
-def smoke(session: nox.Session, extra: str) -> None:
-    """See that the wheel is what is used, by its version, and use what an extra is for."""
-    use(session, "installed")
-    use(session, extra)
-
-
-def use(session: nox.Session, name: str) -> None:
-    """Run one of the scripts in `.ci/smoke`."""
-    session.run("python", "-P", str(ROOT / ".ci" / "smoke" / f"{name}.py"), env={"PYTHONPATH": ""})
-
-
-def check_licences(session: nox.Session, *arguments: str) -> None:
-    """List the licences of what these extras require, and fail where one is a surprise."""
-    where = session.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True)
-    script = str(ROOT / ".ci" / "licences.py")
-    # By the Python of nox, which has `packaging`.
-    session.run(sys.executable, script, str(where).strip(), *arguments, external=True)
+def use(session: nox.Session, *names: str) -> None:
+    """Run scripts in `.ci/smoke`: what was installed is what is used, and does what an extra is for."""
+    for name in names:
+        session.run("python", "-P", str(ROOT / ".ci" / "smoke" / f"{name}.py"), env={"PYTHONPATH": ""})
 
 
 def lowest_versions(extra: str) -> dict[str, Version]:
@@ -270,19 +260,3 @@ def lowest_versions(extra: str) -> dict[str, Version]:
             (bound,) = (each.version for each in requirement.specifier if each.operator == ">=")
             bounds[canonicalize_name(requirement.name)] = Version(bound)
     return bounds
-
-
-def use_alone(session: nox.Session, extra: str, installed: dict[str, Version], *, tests: bool) -> None:
-    """Use what is installed, far from the sources; then, with the test tools added, run the tests that bear on it."""
-    with tempfile.TemporaryDirectory() as name, session.chdir(name):
-        smoke(session, extra)
-        bearing = BEARING[extra]
-        if tests and bearing.files:
-            kept = Path("kept.txt")
-            kept.write_text("".join(f"{name}=={version}\n" for name, version in installed.items()), encoding="utf-8")
-            session.install("--constraints", str(kept), *dev_tools("pytest", "hypothesis"), *bearing.imports)
-            shutil.copy(ROOT / "pyproject.toml", ".")
-            shutil.copytree(ROOT / "tests", "tests", ignore=shutil.ignore_patterns("__pycache__"))
-            files = [f"tests/test_{file}.py" for file in bearing.files.split()]
-            session.run("python", "-m", "pytest", "--disable-warnings", "-m", "not slow", "-k", bearing.choice, *files)
-    shutil.rmtree(session.virtualenv.location)  # these environments take gigabytes

@@ -1,4 +1,4 @@
-"""List the licences of what an extra installs, from the metadata of installed packages; `nox -s licences` calls it.
+"""List the licences of what an extra installs, from the metadata of installed packages; `nox -s extras` calls it.
 
 It fails if a package of the core has a copyleft licence or states none, and if an extra brings a copyleft licence that
 docs/reference/licences.md does not name. `--write` writes that page.
@@ -34,7 +34,7 @@ HEAD = """# Licences
 
 rag-selectivity is under the MIT licence; the texts of its sample are under the PSF licence. This page says which
 licences come with it: of the core, and of each extra with all that it requires, directly or not. The versions are the
-newest for {system}. `nox -s licences` lists every package with its licence, and `nox -s licences -- --write`
+newest for {system}. `nox -s extras` lists every package with its licence, and `nox -s extras -- --write`
 writes this page.
 
 The licence of a package is the one that its metadata states: the SPDX expression, else the classifiers, else the field

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.judge_server import JudgeServer
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LONGEST = 150
+LONGEST = 138
 #: Of each way in, without the lines of its fence.
-LONGEST_BLOCK = 12
+LONGEST_BLOCK = 14
 
 
 def blocks(language: str) -> list[str]:
@@ -27,6 +29,7 @@ def shell(block: str) -> str:
 
 
 SET_UP, SAMPLE, GRADED = blocks("console")
+RAGAS, RAGAS_UNLABELLED, LLAMA_INDEX = blocks("python")
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +63,8 @@ def test_each_way_in_is_short(block) -> None:
 @pytest.mark.parametrize(
     ("needed", "block", "printed"),
     [
-        ("ragas", blocks("python")[0], "ragas: 60 queries, N = 1,000, utility scale"),
-        ("llama_index.core", blocks("python")[1], "retriever: 60 queries, N = 1,000, utility scale"),
+        ("ragas", RAGAS, "ragas: 60 queries, N = 1,000, utility scale"),
+        ("llama_index.core", LLAMA_INDEX, "retriever: 60 queries, N = 1,000, utility scale"),
     ],
     ids=["ragas", "llama_index"],
 )
@@ -71,6 +74,19 @@ def test_python_runs_as_it_stands(needed, block, printed, folder) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert printed in done.stdout
     assert "BoR@5" in done.stdout
+
+
+@pytest.mark.slow
+def test_ragas_grades_what_has_no_labels(folder, monkeypatch) -> None:
+    pytest.importorskip("ragas")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    code = f"{RAGAS}\n{RAGAS_UNLABELLED}"
+    with JudgeServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert len(server.requests) == 300  # each context once
+    assert done.stdout.count("ragas: 60 queries, N = 1,000, utility scale") == 2  # by the store's labels, by its own
 
 
 @pytest.mark.slow
@@ -86,4 +102,4 @@ def test_the_set_up_commands_are_those_of_the_checks() -> None:
     demo_command, test_command = (line.removeprefix("$ ") for line in SET_UP.splitlines())
     assert demo_command == "pip install -e '.[demo]' && rag-selectivity demo"
     assert test_command == "pip install -e '.[all,dev]' && pytest"
-    assert '"--editable", ".[all,dev]"' in (ROOT / "noxfile.py").read_text(encoding="utf-8")
+    assert 'session.install("--editable", ".[all,dev]")' in (ROOT / "noxfile.py").read_text(encoding="utf-8")
