@@ -16,7 +16,7 @@ pytestmark = pytest.mark.contract
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 
 LABELS = {"who?": {"1": 1, "8": 1}}
-NO_IDS = [[1, 8], {"id": 1}, None, 1.5, nan, True, b"1", object()]
+NO_IDS = [[1, 8], {"id": 1}, None, 1.5, nan, True, b"1", Ellipsis]
 
 
 @pytest.fixture
