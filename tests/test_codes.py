@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import rag_selectivity as rs
 from rag_selectivity.caveats import CAVEATS
 from rag_selectivity.explain.codes import all_codes
@@ -64,7 +66,25 @@ def test_messages_name_only_how_tos_that_there_are() -> None:
     text = "\n".join(TEXTS.values())
     named = set(re.findall(r"\(how-to: ([a-z-]+)\)", text))
     assert len(named) >= 6
-    assert named | {code.how_to for code in all_codes().values() if code.how_to} <= HOW_TOS
+    assert named <= HOW_TOS
+
+
+@pytest.mark.parametrize("code", all_codes().values(), ids=lambda code: code.name)
+@pytest.mark.filterwarnings("ignore")
+def test_the_example_of_a_code_gives_it(code, tmp_path, monkeypatch) -> None:
+    if code.needs:
+        pytest.importorskip(code.needs)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code.example, code.name, "exec", dont_inherit=True), {"__name__": "__main__"})
+
+
+def test_every_section_of_the_page_is_a_code() -> None:
+    page = (ROOT / "docs" / "reference" / "caveats.md").read_text(encoding="utf-8")
+    assert list(all_codes()) == re.findall(r"^### (.+)$", page, flags=re.M)
+    for code in all_codes().values():
+        assert all(f"**{part}.**" in code.text for part in ("What it means", "When it appears", "What to do")), (
+            code.name
+        )
 
 
 def test_the_texts_of_codes_are_loaded_only_when_asked_for() -> None:

@@ -25,11 +25,10 @@ def caveats(
     What it means, when it appears, what to do, and an example.
     """
     from rag_selectivity.explain.codes import all_codes, code_named
-    from rag_selectivity.render.blocks import text_of
 
     if code is not None:
         chosen_format(format, output, (Format.table,))
-        put(text_of(code_named(code).blocks()), output)
+        put(str(code_named(code)), output)
         return
     listed = [
         {"code": each.name, "kind": each.kind, "levels": ", ".join(each.levels), "meaning": each.sentence}
