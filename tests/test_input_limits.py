@@ -6,8 +6,6 @@ import csv
 import gzip
 import io
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +24,7 @@ from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.io import limits, opening, separated
-from rag_selectivity.io.limits import MAX_INPUT, json_value, nesting, parse_size
+from rag_selectivity.io.limits import MAX_INPUT, json_value, nesting
 from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_records, read_run
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.retrieval import Retrieval
@@ -562,7 +560,7 @@ def test_a_compressed_file_may_grow_up_to_the_limit(tmp_path, restored) -> None:
     whole = read_run(path)
     assert sum(len(whole[query]) for query in whole) == 60_000
     MAX_INPUT.bytes = len(data) - 1
-    with pytest.raises(rs.InputError, match=r"run\.gz: the compressed file of .* bytes grows above .*--max-input"):
+    with pytest.raises(rs.InputError, match=r"run\.gz: the compressed file of .* bytes grows above"):
         read_run(path)
     (tmp_path / "plain").write_bytes(data)
     assert len(read_run(tmp_path / "plain")) == len(whole)
@@ -769,35 +767,6 @@ def test_real_text_that_is_packed_well_is_read(tmp_path) -> None:
     path = tmp_path / "x.qrels.gz"
     path.write_bytes(gzip.compress(b"".join(b"q%d 0 d%d 1\n" % (i // 1000, i) for i in range(200_000)), 9))
     assert len(read_qrels(path)) == 200
-
-
-def test_the_command_line_sets_the_limit(tmp_path) -> None:
-    (tmp_path / "run.gz").write_bytes(gzip.compress(rows(3000)))
-    (tmp_path / "qrels").write_text("q0 0 d 1\n")
-    command = [sys.executable, "-m", "rag_selectivity", "evaluate", "--qrels", "qrels", "--run", "run.gz"]
-    for size, message in (("10KB", "grows above 10,000; if it really is so large"), ("much", "is not a size above 0")):
-        done = subprocess.run([*command, "--max-input", size], cwd=tmp_path, capture_output=True, text=True)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert message in done.stderr
-
-
-def test_the_limit_of_a_command_ends_with_it(tmp_path) -> None:
-    (tmp_path / "run.gz").write_bytes(gzip.compress(rows(3000)))
-    (tmp_path / "qrels").write_text("q0 0 d 1\n")
-    command = ["evaluate", "--qrels", str(tmp_path / "qrels"), "--run", str(tmp_path / "run.gz")]
-    before = MAX_INPUT.bytes
-    for ends in (["--max-input", "10KB"], ["--max-input", "10KB", "--no-such-option"], ["--max-input", "much"]):
-        assert CliRunner().invoke(app, [*command, *ends]).exit_code
-        assert MAX_INPUT.bytes == before, ends
-
-
-def test_sizes_are_read_with_their_units() -> None:
-    assert [parse_size(text) for text in ("1", "2kb", "3 MB", "1.5GB", "64TB")] == [
-        *(1, 2000, 3_000_000, 1_500_000_000, 64 * 10**12)
-    ]
-    for text in ("", "0", "-1", "GB", "1e9", "9" * 30, "nan", "1 GB 2"):
-        with pytest.raises(rs.InputError, match="--max-input"):
-            parse_size(text)
 
 
 @pytest.mark.parametrize(

@@ -115,11 +115,14 @@ def test_no_command_prints_what_a_terminal_obeys(files, monkeypatch) -> None:
         (*EVALUATE, "--run", f"{name}=run.csv", "--output", f"nowhere{name}/x"),
         ("evaluate", "--qrels", f"gone{name}", "--run", "run.csv"),
         ("evaluate", "--qrels", "labels.csv", "--run", "run.csv", "--measure", name),
-        ("evaluate", "--qrels", f"gone{name}", "--run", "run.csv", "--debug"),
     ):
         out, err = whole_run(monkeypatch, *words, code=(1, 2))
         assert err
         assert is_calm(out + err)
+    monkeypatch.setenv("RAG_SELECTIVITY_DEBUG", "1")
+    out, err = whole_run(monkeypatch, *words, code=(2,))
+    assert "Traceback" in err
+    assert is_calm(out + err)
 
 
 def whole_run(monkeypatch, *words: str, code: tuple[int, ...] = (0,)) -> tuple[str, str]:
@@ -273,34 +276,20 @@ def test_a_log_shows_what_it_quotes(caplog) -> None:
 # -- CSV -----------------------------------------------------------------------------------------------
 
 
-def test_formulas_in_csv_are_named_and_made_harmless_when_asked(files, monkeypatch) -> None:
+def test_formulas_in_csv_are_made_harmless(files, monkeypatch) -> None:
     evaluate = (*EVALUATE, "--run", "run.csv", "--output", "report.json")
-    err = whole_run(monkeypatch, *evaluate, "--per-query", "kept.csv")[1]
-    (line,) = (line for line in err.splitlines() if "CSV" in line)
-    assert line.startswith("warning: 2 cells of the CSV, such as '=1+1', would be computed")
-    kept = rows_of("kept.csv")
-    assert {"=1+1", "-q"} <= {row["query"] for row in kept}
-    assert "CSV" not in whole_run(monkeypatch, *evaluate, "--per-query", "safe.csv", "--csv-safe")[1]
-    safe = rows_of("safe.csv")
-    assert {"'=1+1", "'-q"} <= {row["query"] for row in safe}
-    assert [{key: without_apostrophe(value) for key, value in row.items()} for row in safe] == kept
+    assert "CSV" not in whole_run(monkeypatch, *evaluate, "--per-query", "safe.csv")[1]
+    assert {"'=1+1", "'-q"} <= {row["query"] for row in rows_of("safe.csv")}
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(Path(name).read_text(encoding="utf-8"), newline="")))
 
 
-def test_csv_safe_without_csv_is_refused(files) -> None:
-    with pytest.raises(rs.InputError, match=r"--csv-safe is about CSV, and this command writes none"):
-        raise CliRunner().invoke(app, [*EVALUATE, "--run", "run.csv", "--csv-safe"]).exception  # type: ignore[misc]
-    done = CliRunner().invoke(app, [*EVALUATE, "--run", "run.csv", "--csv-safe", "--format", "csv"])
-    assert done.exit_code == 0
-
-
 @pytest.mark.parametrize("cell", ["=1", "+1", "-a", "-1+1", "@x", "\tx", "\rx", "＝1", "-", "-1e5x", "-1\n"])
 def test_a_formula_is_one(cell) -> None:
     assert is_formula(cell)
-    text = csv_text([{"a": cell, "b": 1}], csv_safe=True)
+    text = csv_text([{"a": cell, "b": 1}])
     ((shown, _),) = list(csv.reader(io.StringIO(text, newline="")))[1:]
     assert shown == f"'{cell}"
     assert without_apostrophe(shown) == cell
@@ -309,7 +298,7 @@ def test_a_formula_is_one(cell) -> None:
 @pytest.mark.parametrize("cell", ["-1", "-1.5e-7", "-.5", "a=b", " x", "", "'x", -3, None])
 def test_what_is_no_formula_stays(cell) -> None:
     assert not is_formula(cell)
-    assert csv_text([{"a": cell, "b": 1}], csv_safe=True) == csv_text([{"a": cell, "b": 1}])
+    assert csv_text([{"a": cell}]) == ('a\n""\n' if cell in ("", None) else f"a\n{cell}\n")
 
 
 # -- Markdown, LaTeX, plots, JSON ----------------------------------------------------------------------

@@ -103,7 +103,6 @@ def compare(
     require_trust: o.RequireTrustOption = None,
     format: o.FormatOption = None,
     output: o.OutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Compare runs with a baseline: differences, intervals and tests.
 

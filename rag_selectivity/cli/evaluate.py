@@ -132,7 +132,6 @@ def evaluate(
     ] = False,
     format: o.FormatOption = None,
     output: o.OutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
     per_query: Annotated[
         Path | None,
         o.option(o.OUTPUT, OF_TABLE, "File for the figures of each query: .csv, .jsonl or .parquet."),

@@ -292,6 +292,3 @@ OutputOption = Annotated[
     Path | None,
     option(OUTPUT, OF_OUTPUT, "File to write; its suffix sets the format. Default: standard output.", "--output", "-o"),
 ]
-CsvSafeOption = Annotated[
-    bool, flag(OUTPUT, "--csv-safe", "In CSV, put ' before what a program for sheets would take for a formula.")
-]

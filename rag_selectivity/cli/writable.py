@@ -52,8 +52,6 @@ def refuse_unwritable_files(parameters: Sequence[Any], values: Mapping[str, Any]
         if path != STANDARD_OUTPUT:
             _refuse(path, typed.get(parameter.name, path), is_table=isinstance(parameter.metavar, _WritableTable))
             refuse_replacing(path, given)
-    if values.get("csv_safe") and not _writes_csv(values, places):
-        raise InputError("--csv-safe is about CSV, and this command writes none: add --format csv, or leave it out")
 
 
 def refuse_replacing(path: Path, given: Iterable[tuple[str, Path]]) -> None:
@@ -113,11 +111,6 @@ def _is_read_in(path: Path, folder: Path) -> bool:
         return False
     of_a_set = (place.parent / MANIFEST).is_file() and place.name in (*FILES, MANIFEST)
     return of_a_set or place.suffix in _READ_IN_FOLDERS
-
-
-def _writes_csv(values: Mapping[str, Any], places: Iterable[str]) -> bool:
-    is_csv = values.get("format") == "csv" or values.get("per_query") == STANDARD_OUTPUT
-    return is_csv or any(place.lower().endswith(".csv") for place in places)
 
 
 def _refuse(path: Path, typed: str | Path, *, is_table: bool) -> None:

@@ -320,19 +320,4 @@ file.close()
             "store-migrated",
         ),
     ),
-    Code(
-        "csv-formulas",
-        "A CSV file holds cells that a program for sheets would compute as formulas.",
-        "Nothing for the figures. Programs that join files by their ids need the ids as they are, so that these cells "
-        "are written unchanged.",
-        "A cell begins with `=`, `+`, `@`, a tab or the end of a line, or with `-` and is no number.",
-        "Nothing where programs read the file. Add `--csv-safe` (`csv_safe=True`) for a file that people open in a "
-        "program for sheets: an apostrophe stands before each such cell then.",
-        heard(
-            "from rag_selectivity.io.writing import write_rows",
-            'write_rows("per_query.csv", [{"query_id": "=1+1", "Success@10": 1.0}])',
-            "csv-formulas",
-        ),
-        how_to="outputs",
-    ),
 )

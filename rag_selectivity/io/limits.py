@@ -18,7 +18,6 @@ from rag_selectivity.errors import InputError
 LONGEST_LINE = 16_000_000
 #: Levels of lists and objects in JSON and TOML.
 DEEPEST = 100
-_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 @dataclass
@@ -37,7 +36,7 @@ class MaxInput:
     ratio: int = 1000
 
 
-#: What holds for all files; the option `--max-input` changes it.
+#: What holds for all files.
 MAX_INPUT = MaxInput()
 
 
@@ -54,27 +53,14 @@ def refuse_growth(path: Path, size: int, unpacked: int, mend: str = "unpack it f
     """An InputError for a file of so many bytes whose content takes too many; `mend` says what to do with real data."""
     if unpacked > MAX_INPUT.bytes:
         raise InputError(
-            f"{path}: the compressed file of {size:,} bytes grows above {MAX_INPUT.bytes:,}; if it really is so "
-            f"large, raise the limit with --max-input"
+            f"{path}: the compressed file of {size:,} bytes grows above {MAX_INPUT.bytes:,}; unpack it first if it "
+            f"really is so large"
         )
     if unpacked > most_growth(size):
         raise InputError(
             f"{path}: the compressed file grows to more than {MAX_INPUT.ratio:,} times its size of {size:,} bytes, as "
             f"no real data do; {mend} if they are real"
         )
-
-
-def parse_size(text: str) -> int:
-    """Bytes of a size such as 64GB.
-
-    >>> parse_size("64GB"), parse_size("1.5 mb"), parse_size("4096")
-    (64000000000, 1500000, 4096)
-    """
-    found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([KMGT]B)?\s*", text, re.IGNORECASE)
-    size = 0 if found is None else int(float(found[1]) * _UNITS[(found[2] or "").upper()])
-    if not size:
-        raise InputError(f"--max-input {text!r} is not a size above 0 such as 64GB (KB, MB, GB, TB)")
-    return size
 
 
 def last_line_is_too_long(text: bytes | bytearray, begin: int = 0, end: int | None = None) -> bool:
