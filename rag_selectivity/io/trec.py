@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import MOST_DIGITS, label_grade, shown
+from rag_selectivity.data.cells import label_grade, shown
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
@@ -25,7 +25,6 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.blocks import Block, RankAndScore, rank_remarks
 from rag_selectivity.io.chunks import ahead, keep_freed_memory
 from rag_selectivity.io.formats import Format
-from rag_selectivity.io.limits import last_line_is_too_long, too_long
 from rag_selectivity.io.opening import opened, text_lines
 from rag_selectivity.io.trec_fields import Fields, PaddedText, decimals, fields_of, ranks_and_scores, whole_numbers
 
@@ -246,8 +245,6 @@ def _texts(path: Path, size: int, *, whole_queries: bool = False) -> Generator[t
     offset, kept, wanted = 0, b"", size
     with opened(path) as file:
         while len(text := PaddedText.read(file, kept, wanted)) > len(kept):
-            if last_line_is_too_long(text.buffer, text.begin, text.end):
-                raise too_long(path, _lines_before(path, offset) + bytes(text)[:-1].count(b"\n") + 1)
             if not offset and text.buffer.startswith(_BYTE_ORDER_MARK, text.begin):
                 text = PaddedText.of(bytes(text).removeprefix(_BYTE_ORDER_MARK))
                 offset = len(_BYTE_ORDER_MARK)
@@ -370,8 +367,7 @@ def _floats(fields: Fields, rows: IntArray) -> NDArray[np.float64] | None:
     """Scores in any form that Python reads; None where one is in none."""
     texts = fields.texts(4, rows)
     try:
-        odd = any(b"_" in text or len(text) > MOST_DIGITS for text in texts)
-        return None if odd else np.array(list(map(float, texts)))
+        return None if any(b"_" in text for text in texts) else np.array(list(map(float, texts)))
     except ValueError:
         return None
 
@@ -433,12 +429,12 @@ def _problem(fields: list[bytes]) -> str | None:
     if not fields[0] or b"\0" in fields[0] or b"\0" in fields[2]:
         return "an id is empty or holds a NUL character"
     try:
-        score = float(fields[4]) if b"_" not in fields[4] and len(fields[4]) <= MOST_DIGITS else math.nan
+        score = float(fields[4]) if b"_" not in fields[4] else math.nan
     except ValueError:
         score = math.nan
     if math.isnan(score):
-        what = "is not a number" if len(fields[4]) <= MOST_DIGITS else f"has {len(fields[4]):,} digits, too many"
-        return f"query {fields[0].decode()!r}: the score {shown(fields[4].decode('utf-8', 'replace'))} {what}"
+        score_text = shown(fields[4].decode("utf-8", "replace"))
+        return f"query {fields[0].decode()!r}: the score {score_text} is not a number"
     return None
 
 
