@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import signal
 import sys
 import threading
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.io import replacing
 from rag_selectivity.live import trace_writer
 from rag_selectivity.live.background import BackgroundGrader
@@ -138,58 +133,6 @@ def test_a_line_that_is_wrong_but_not_cut_off_is_an_error(tmp_path) -> None:
         Trace.read(trace)
 
 
-def test_an_export_that_is_killed_again_and_again_can_be_read(tmp_path) -> None:
-    target = tmp_path / "labels.qrels"
-    put = replacing._put_in_place
-
-    def killed_after_one(*at: str) -> None:
-        put(*at)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def killed_before(*_at: str) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    number = exported = 0
-    for _ in range(2):  # the first export, and one that replaces another
-        # As in life, there are other labels to export each time.
-        for moment in (killed_after_one, killed_before, killed_before, killed_after_one, killed_before):
-            with Store(tmp_path / "labels.db") as store:
-                key = (store.settings_id(Settings("grade", "m", {})), digest("q"), digest(f"p{number}"), 0)
-                store.add_texts([("q", f"p{number}", key[1], key[2])])
-                store.put([Label(key, 3)]).result()
-            number += 1
-            child = os.fork()
-            if child == 0:
-                replacing._put_in_place = moment
-                with suppress(BaseException):
-                    export_labels(Store(tmp_path / "labels.db"), target)
-                os._exit(0)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-            exported = number if moment is killed_after_one else exported
-            read = rs.read_qrels(target)
-            assert read.to_dict() == {"q": {f"p{i}": 3 for i in range(exported)}}
-            assert read.origins is not None
-        with Store(tmp_path / "labels.db") as store:
-            export_labels(store, target)
-        assert {path.name for path in tmp_path.iterdir() if "labels.q" in path.name} == {
-            "labels.qrels",
-            "labels.qrels.origins.jsonl",
-        }
-
-
-def test_a_file_that_is_whole_but_not_yet_in_its_place_is_not_taken_for_one_left_behind(tmp_path, monkeypatch) -> None:
-    put, target = replacing._put_in_place, tmp_path / "out.txt"
-
-    def while_another_writes(*at: str) -> None:
-        monkeypatch.setattr(replacing, "_put_in_place", put)
-        replacing.write_whole(target, "other")
-        put(*at)
-
-    monkeypatch.setattr(replacing, "_put_in_place", while_another_writes)
-    replacing.write_whole(target, "last")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out.txt": "last"}
-
-
 def test_what_cannot_be_measured_for_any_reason_is_counted(monkeypatch, caplog) -> None:
     monitor = Monitor(LABELS, corpus_size=10)
     judged = LiveFigures._judged
@@ -263,17 +206,6 @@ def test_a_service_leaves_nothing_open(tmp_path, capsys) -> None:
 
     run(tmp_path, 6, runs=3, judgments=200)
     assert capsys.readouterr().out.count("left open: nothing") == 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["report (HTML)", "export of a store", "label store", "recovery of a store", "out-of-core parts"]
-)
-def test_a_killed_writer_leaves_what_was_there_or_the_new(tmp_path, name) -> None:
-    from benchmarks.kills import KINDS, killed
-
-    outcome = killed(KINDS[name], tmp_path / "x", 3, random.Random(4))
-    assert (outcome.kills, outcome.faults) == (3, [])
 
 
 @pytest.mark.slow
