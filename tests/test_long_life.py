@@ -14,7 +14,6 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.io import replacing
 from rag_selectivity.live import trace_writer
-from rag_selectivity.live.background import BackgroundGrader
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
@@ -148,20 +147,6 @@ def test_what_cannot_be_measured_for_any_reason_is_counted(monkeypatch, caplog) 
     report = monitor.report()
     assert report["BoR"].n == 6
     assert "3 retrievals could not be measured: ZeroDivisionError: by zero" in report.runs["live"].notes
-
-
-def test_a_process_that_can_start_no_thread_counts_what_it_cannot_grade(tmp_path, monkeypatch) -> None:
-    async def judge(request) -> str:
-        raise AssertionError(request)
-
-    grader = BackgroundGrader(judge, tmp_path / "labels.db", share=1.0)
-
-    def no_thread(_thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", no_thread)
-    grader.offer(Retrieval("q", ["a"], texts={"a": "text"}), lambda graded: None)
-    assert grader.left_out == {"no thread could be started": 1}
 
 
 # -- the commands, in short ----------------------------------------------------------------------------
