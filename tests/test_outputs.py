@@ -25,7 +25,7 @@ from rag_selectivity.decision import decide
 from rag_selectivity.grading.judge import Usage
 from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.io.log import LOG
-from rag_selectivity.io.writing import csv_text, is_formula, json_line, without_apostrophe, write_rows
+from rag_selectivity.io.writing import csv_text, is_formula, json_line, without_apostrophe
 from rag_selectivity.render import blocks
 from rag_selectivity.render.report_table import lines_of_controls
 from rag_selectivity.results.estimate import WITH_CONTROLS
@@ -87,6 +87,14 @@ def command(*words: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
+def write_csv(path: str, rows: list[dict[str, Any]]) -> None:
+    """As another program writes it: with ids as they are."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 @pytest.fixture
 def files(tmp_path, monkeypatch) -> Path:
     """Labels and a run as CSV, with ids that are formulas and escape sequences."""
@@ -94,9 +102,9 @@ def files(tmp_path, monkeypatch) -> Path:
     # A reader of CSV takes a carriage return for the end of a row, and UTF-8 lacks halves of surrogate pairs.
     ids = {"q1": "=1+1", "q2": "q\x1b[2J\x9b\u202e", "q3": "-q"}
     rows = [{"query_id": ids[q], "passage_id": p, "grade": g} for q, row in GRADED.items() for p, g in row.items()]
-    write_rows("labels.csv", rows)
+    write_csv("labels.csv", rows)
     ranked = [(ids[q], p, 9 - i) for q, found in LISTS.items() for i, p in enumerate(found)]
-    write_rows("run.csv", [{"query_id": q, "passage_id": p, "score": s} for q, p, s in ranked])
+    write_csv("run.csv", [{"query_id": q, "passage_id": p, "score": s} for q, p, s in ranked])
     return tmp_path
 
 

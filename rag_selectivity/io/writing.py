@@ -75,7 +75,7 @@ def csv_text(rows: Sequence[Row], *, line_end: str = "\n", columns: Sequence[str
 def _cell(value: Any) -> Any:
     if isinstance(value, (list, tuple, dict)):
         return json_line(value)
-    return f"'{value}" if is_formula(value) else value
+    return harmless(value)
 
 
 class _Lines:
