@@ -87,7 +87,7 @@ def command(*words: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def write_csv(path: str, rows: list[dict[str, Any]]) -> None:
+def write_csv(path: str, rows: list[dict[str, object]]) -> None:
     """As another program writes it: with ids as they are."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, rows[0])
