@@ -266,11 +266,8 @@ def test_the_commands_say_what_they_need(tmp_path) -> None:
 def test_a_full_disk_ends_the_trace_and_nothing_else(tmp_path, caplog) -> None:
     monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl")
 
-    class Full:
-        def write(self, text: str) -> None:
-            raise OSError(28, "No space left on device")
-
-    monitor._trace._file = Full()
+    (tmp_path / "t.jsonl").unlink()
+    (tmp_path / "t.jsonl").symlink_to("/dev/full")
     for _ in range(3):
         monitor.record(Retrieval("good?", ["a"]))
     assert monitor.report()["Success@1"].n == 3

@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.io import replacing
-from rag_selectivity.live import trace_writer
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
@@ -28,9 +26,7 @@ def ids(*files: Path) -> list[str]:
 
 
 @pytest.fixture
-def monitor(tmp_path, monkeypatch):
-    monkeypatch.setattr(trace_writer, "_SECONDS_UNTIL_RETRY", 0.0)
-    monkeypatch.setattr(trace_writer, "_SECONDS_UNTIL_LOOK", 0.0)
+def monitor(tmp_path):
     monitor = Monitor(LABELS, trace=tmp_path / "trace.jsonl")
     yield monitor
     monitor.close()
@@ -46,33 +42,6 @@ def test_a_trace_that_is_renamed_or_removed_is_made_anew(tmp_path, monitor) -> N
     monitor.outcome("3", 1)
     assert (ids(tmp_path / "old.jsonl"), ids(trace)) == (["1"], ["3", "late"])
     assert monitor.traffic.not_traced == 0
-
-
-def test_no_line_is_lost_before_the_writer_looks_whether_the_trace_was_renamed(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(trace_writer, "_SECONDS_UNTIL_LOOK", 3600)
-    trace, old = tmp_path / "trace.jsonl", tmp_path / "old.jsonl"
-    monitor = Monitor(LABELS, trace=trace)
-    monitor.record(Retrieval("q", ["a"], id="1"))
-    trace.rename(old)
-    monitor.record(Retrieval("q", ["a"], id="2"))
-    assert ids(old) == ["1", "2"]
-    old.unlink()
-    monitor.record(Retrieval("q", ["a"], id="3"))
-    monitor.close()
-    assert ids(trace) == ["3"]
-
-
-def test_a_trace_that_is_removed_while_a_line_is_written_gets_the_line(tmp_path, monitor, monkeypatch) -> None:
-    append, trace = replacing.append_whole, tmp_path / "trace.jsonl"
-
-    def removed_meanwhile(file, line) -> None:
-        monkeypatch.setattr(trace_writer, "append_whole", append)
-        trace.unlink()
-        append(file, line)
-
-    monkeypatch.setattr(trace_writer, "append_whole", removed_meanwhile)
-    monitor.record(Retrieval("q", ["a"], id="1"))
-    assert ids(trace) == ["1"]
 
 
 def test_lines_that_could_not_be_written_are_counted_and_the_trace_goes_on(tmp_path, monitor, caplog) -> None:
