@@ -61,14 +61,6 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "an argument is missing": (("audit",), "Missing argument 'FILE'"),
     "an argument too many": (("audit", "a", "b"), "unexpected extra argument"),
     "no number": ((*EVALUATE, "--resamples", "many"), "Invalid value for '--resamples'"),
-    "a gate of too many digits": (
-        (*EVALUATE, "--fail-if", f"Success@1 < {'9' * 5000}"),
-        "a number has 5,000 digits, and may have 4,300",
-    ),
-    "a drop of too many digits": (
-        (*EVALUATE, "--against", "broken.json", "--max-drop", f"P@1:0.{'1' * 4301}"),
-        "a number has 4,301 digits, and may have 4,300",
-    ),
     "no format": ((*EVALUATE, "--format", "xml"), "Invalid value for '--format'"),
     "a folder for a file": ((*EVALUATE[:-1], "folder"), "folder"),
     "a folder for a report": ((*EVALUATE, "--against", "folder", "--max-drop", "P@1:1"), "folder: cannot be read"),
