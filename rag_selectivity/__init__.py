@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rag_selectivity.io.reading import read_qrels, read_run
     from rag_selectivity.join.joining import join
     from rag_selectivity.join.judged_run import JudgedRun
-    from rag_selectivity.live.background import BackgroundGrader
     from rag_selectivity.live.monitor import Monitor
     from rag_selectivity.live.retrieval import Retrieval
     from rag_selectivity.live.tools import ToolMonitor
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 
 #: The module of each name, imported when the name is first used, so that a program pays for what it uses.
 _PLACES = {
-    "BackgroundGrader": "live.background",
     "Bootstrap": "statistics.bootstrap",
     "Budget": "grading.limits",
     "Calibration": "results.calibration",
@@ -105,7 +103,6 @@ _PLACES = {
 _MODULES = ("engines", "plots", "ray")
 
 __all__ = [
-    "BackgroundGrader",
     "Bootstrap",
     "Budget",
     "Calibration",

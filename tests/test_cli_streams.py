@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import errno
 import gzip
 import io
 import json
@@ -18,7 +17,6 @@ import pytest
 from typer.testing import CliRunner
 
 import rag_selectivity as rs
-from rag_selectivity import golden
 from rag_selectivity.cli.app import all_commands, app
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.writable import OF_OUTPUT, OF_TABLE, refuse_unwritable_files
@@ -277,40 +275,6 @@ def test_no_result_takes_the_place_of_what_is_read(name) -> None:
     assert Path(file).read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "store info labels.db -o labels.db",
-        "store info link.db -o labels.db-wal",
-        "store info labels.db -o labels.db-shm",
-        "store export labels.db labels.db",
-        "store recover labels.db new.db -o new.db",
-        "store recover labels.db new.db -o labels.db",
-        "evaluate --qrels labels.db --run run.trec -o labels.db",
-        "evaluate --qrels qrels.trec --run run.csv --per-query run.csv",
-        "evaluate --qrels qrels.trec --run run.trec -o qrels.trec.origins.jsonl",
-        "evaluate --qrels beir --run run.trec -o beir/qrels/test.tsv",
-        "evaluate --qrels qrels.trec --run parts -o parts/part-0.parquet",
-        "annotate --store labels.db --draw file:pairs.csv --queries queries.jsonl --corpus corpus.jsonl -o pairs.csv",
-        "golden check set -o set/v1/labels.jsonl",
-        "golden export set . --form beir --corpus corpus.jsonl",
-    ],
-)
-def test_what_belongs_to_a_store_a_file_or_a_folder_is_kept_too(words) -> None:
-    Path("link.db").symlink_to("labels.db")
-    Path("beir/qrels").mkdir(parents=True)
-    Path("qrels.tsv").rename("beir/qrels/test.tsv")
-    Path("parts").mkdir()
-    Path("run.parquet").rename("parts/part-0.parquet")
-    if "golden" in words:
-        golden.build("set", labels="labels.db", queries="queries.jsonl", corpus="corpus.jsonl")
-    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-    code, printed, complaint = run(*words.split())
-    assert (code, printed) == (2, "")
-    assert "name another f" in complaint
-    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
-
-
 def test_every_option_for_a_file_to_write_is_held_against_every_file_that_is_read() -> None:
     tried = 0
     for command in all_commands().values():
@@ -334,15 +298,6 @@ def _takes_a_file(parameter) -> bool:
     return isinstance(parameter.metavar, Readable) or "path" in repr(kind).lower()
 
 
-def test_other_files_of_a_folder_that_is_read_are_written_again() -> None:
-    Path("qrels").mkdir()
-    Path("qrels.tsv").rename("qrels/test.tsv")
-    for table in Path().glob("*.parquet"):
-        table.unlink()
-    for _ in range(2):
-        assert run(*EVALUATE.replace("qrels.trec", ".").split(), "-o", "report.json")[0] == 0
-
-
 def test_what_is_written_into_is_no_file_that_is_read() -> None:
     assert process(*EVALUATE.split(), "--output", "/dev/null").returncode == 0
     with Path("qrels.trec").open("ab") as file:
@@ -359,7 +314,6 @@ def test_what_is_written_into_is_no_file_that_is_read() -> None:
     [
         ("", "--output is an empty name: give a path"),
         ("new/", "new/: cannot be written (Is a directory); it is a folder: name a file"),
-        ("/dev/fd/77", "/dev/fd/77: cannot be written (Bad file descriptor); no file is open there: open one"),
     ],
 )
 def test_a_place_that_is_no_file_is_refused_by_what_it_is(target, said) -> None:
@@ -434,16 +388,6 @@ def test_a_pipe_is_no_label_store() -> None:
     for words in ("store info pipe.db", "store import pipe.db human.qrels --annotator ada"):
         said = run(*words.split())[2]
         assert said == "pipe.db: a label store is an SQLite file and cannot be a pipe or a device; name its file"
-
-
-def test_the_sample_says_what_to_do_where_nothing_can_be_written() -> None:
-    def refused(*_: object) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rag_selectivity.io.replacing._Target._opened", refused)
-        said = run("sample", "here")[2]
-    assert said == "here: cannot be written (Permission denied); name a place where you may write"
 
 
 # -- what goes where --------------------------------------------------------------------------------------

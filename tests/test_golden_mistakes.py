@@ -66,15 +66,6 @@ def test_a_version_that_lost_its_manifest_is_not_passed_over(home) -> None:
     assert GoldenSet.read("s/v1").version == 1
 
 
-def test_what_a_killed_process_left_in_the_folder_goes_away(home) -> None:
-    from rag_selectivity.io import replacing
-
-    left = Path("s") / f".{replacing._PROBE}.0123456789ab.partial"
-    left.touch()
-    build("s", labels=OTHERS, queries=QUERIES, corpus=CORPUS)
-    assert sorted(each.name for each in Path("s").iterdir()) == ["v1", "v2"]
-
-
 def test_a_folder_in_the_place_of_a_version_is_named(home) -> None:
     Path("s/v2").mkdir()
     Path("s/v2/notes.txt").write_text("mine")

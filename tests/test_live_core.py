@@ -6,16 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.judge import CallableJudge
-from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.live import monitor as monitor_module
 from rag_selectivity.live.alerts import Alarm
-from rag_selectivity.live.background import BackgroundGrader
 from rag_selectivity.live.calls import CallTree, Kind, Passages
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
@@ -270,108 +266,14 @@ def test_the_commands_say_what_they_need(tmp_path) -> None:
 def test_a_full_disk_ends_the_trace_and_nothing_else(tmp_path, caplog) -> None:
     monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl")
 
-    class Full:
-        def write(self, text: str) -> None:
-            raise OSError(28, "No space left on device")
-
-    monitor._trace._file = Full()
+    (tmp_path / "t.jsonl").unlink()
+    (tmp_path / "t.jsonl").symlink_to("/dev/full")
     for _ in range(3):
         monitor.record(Retrieval("good?", ["a"]))
     assert monitor.report()["Success@1"].n == 3
     assert caplog.text.count("No space left") == 1
     with pytest.raises(rs.InputError, match="cannot be written"):
         Monitor(LABELS, scale="utility", trace=tmp_path / "missing" / "t.jsonl")
-
-
-# -- grades in the background ------------------------------------------------------------------------
-
-
-class Rule:
-    """A judge that gives the grade that a passage ends with, after it was let go."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.gate = threading.Event()
-        self.gate.set()
-
-    async def __call__(self, messages, schema):
-        self.gate.wait(10)
-        self.calls += 1
-        return {"reason": "r", "grade": int(messages[-1]["content"].split("begin passage]\n")[1].split("\n")[0][-1])}
-
-
-def shown(query: str, *marked: str) -> Retrieval:
-    return Retrieval(query, marked, texts={text: f"text {text}" for text in marked})
-
-
-def grader(rule: Rule, folder, **options) -> BackgroundGrader:
-    options = {"share": 1.0, "limits": Limits(concurrency=2, attempts=1, backoff=0.01), **options}
-    return BackgroundGrader(CallableJudge(rule, "rule"), folder / "s.db", **options)
-
-
-def test_unlabelled_traffic_is_graded_later_and_measured_then(tmp_path) -> None:
-    rule = Rule()
-    rule.gate.clear()
-    background = grader(rule, tmp_path)
-    monitor = Monitor(grader=background)
-    assert monitor.wants_texts
-    monitor.record(shown("one?", "x5", "y1"))  # returns while the judge is still held up
-    assert (monitor.traffic.retrievals, monitor.traffic.labelled) == (1, 0)
-    rule.gate.set()
-    background.drain()
-    report = monitor.report()
-    assert (report["Harm"].value, report["RA-nWG"].value, report["Judged"].value) == (0.5, 1.0, 1.0)
-    assert (monitor.traffic.retrievals, monitor.traffic.labelled, background.graded) == (1, 1, 1)
-    monitor.record(shown("one?", "x5", "y1"))
-    monitor.close()
-    assert rule.calls == 2  # the store knew them
-    assert monitor.report()["Harm"].n == 2
-
-
-def test_a_share_a_budget_and_a_queue_that_is_full(tmp_path) -> None:
-    rule = Rule()
-    some = grader(rule, tmp_path, share=0.3)
-    monitor = Monitor(grader=some)
-    for i in range(300):
-        monitor.record(shown(f"q{i}", "x5"))
-        if i % 50 == 0:
-            some.drain()
-    some.drain()
-    assert 60 < some.graded + some.left_out.total() < 120
-    (tmp_path / "few").mkdir()
-    few = grader(rule, tmp_path / "few", budget=Budget(calls=3))
-    monitor = Monitor(grader=few)
-    for i in range(6):
-        monitor.record(shown(f"new{i}", "x5"))
-        few.drain()
-    assert (few.graded, few.stopped) == (3, "the budget of 3 requests is used up")
-    assert few.left_out == {"the budget is used up": 3}
-    rule.gate.clear()
-    slow = grader(rule, tmp_path, waiting=2)
-    monitor = Monitor(grader=slow)
-    for i in range(10):
-        monitor.record(shown(f"late{i}", "x5"))
-    rule.gate.set()
-    slow.drain()
-    assert slow.graded + slow.left_out.total() == 10
-    assert slow.left_out["the queue is full"] >= 7
-
-
-def test_a_set_that_was_graded_in_part_is_left_out(tmp_path, caplog) -> None:
-    class Failing(Rule):
-        async def __call__(self, messages, schema):
-            if "text bad" in messages[-1]["content"]:
-                raise ConnectionError("away")
-            return await super().__call__(messages, schema)
-
-    background = grader(Failing(), tmp_path)
-    monitor = Monitor(grader=background)
-    monitor.record(shown("q", "x5", "bad1"))
-    monitor.record(shown("r", "x5"))
-    background.drain()
-    assert (background.failed, background.graded) == (1, 1)
-    with pytest.raises(rs.InputError, match="share must be a number from 0 to 1"):
-        grader(Rule(), tmp_path, share=2)
 
 
 # -- calls -------------------------------------------------------------------------------------------

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import signal
 import sys
 import threading
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.store import Label, Settings, Store, digest
-from rag_selectivity.io import replacing
-from rag_selectivity.live import trace_writer
-from rag_selectivity.live.background import BackgroundGrader
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
@@ -34,9 +26,7 @@ def ids(*files: Path) -> list[str]:
 
 
 @pytest.fixture
-def monitor(tmp_path, monkeypatch):
-    monkeypatch.setattr(trace_writer, "_SECONDS_UNTIL_RETRY", 0.0)
-    monkeypatch.setattr(trace_writer, "_SECONDS_UNTIL_LOOK", 0.0)
+def monitor(tmp_path):
     monitor = Monitor(LABELS, trace=tmp_path / "trace.jsonl")
     yield monitor
     monitor.close()
@@ -52,33 +42,6 @@ def test_a_trace_that_is_renamed_or_removed_is_made_anew(tmp_path, monitor) -> N
     monitor.outcome("3", 1)
     assert (ids(tmp_path / "old.jsonl"), ids(trace)) == (["1"], ["3", "late"])
     assert monitor.traffic.not_traced == 0
-
-
-def test_no_line_is_lost_before_the_writer_looks_whether_the_trace_was_renamed(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(trace_writer, "_SECONDS_UNTIL_LOOK", 3600)
-    trace, old = tmp_path / "trace.jsonl", tmp_path / "old.jsonl"
-    monitor = Monitor(LABELS, trace=trace)
-    monitor.record(Retrieval("q", ["a"], id="1"))
-    trace.rename(old)
-    monitor.record(Retrieval("q", ["a"], id="2"))
-    assert ids(old) == ["1", "2"]
-    old.unlink()
-    monitor.record(Retrieval("q", ["a"], id="3"))
-    monitor.close()
-    assert ids(trace) == ["3"]
-
-
-def test_a_trace_that_is_removed_while_a_line_is_written_gets_the_line(tmp_path, monitor, monkeypatch) -> None:
-    append, trace = replacing.append_whole, tmp_path / "trace.jsonl"
-
-    def removed_meanwhile(file, line) -> None:
-        monkeypatch.setattr(trace_writer, "append_whole", append)
-        trace.unlink()
-        append(file, line)
-
-    monkeypatch.setattr(trace_writer, "append_whole", removed_meanwhile)
-    monitor.record(Retrieval("q", ["a"], id="1"))
-    assert ids(trace) == ["1"]
 
 
 def test_lines_that_could_not_be_written_are_counted_and_the_trace_goes_on(tmp_path, monitor, caplog) -> None:
@@ -138,58 +101,6 @@ def test_a_line_that_is_wrong_but_not_cut_off_is_an_error(tmp_path) -> None:
         Trace.read(trace)
 
 
-def test_an_export_that_is_killed_again_and_again_can_be_read(tmp_path) -> None:
-    target = tmp_path / "labels.qrels"
-    put = replacing._put_in_place
-
-    def killed_after_one(*at: str) -> None:
-        put(*at)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def killed_before(*_at: str) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    number = exported = 0
-    for _ in range(2):  # the first export, and one that replaces another
-        # As in life, there are other labels to export each time.
-        for moment in (killed_after_one, killed_before, killed_before, killed_after_one, killed_before):
-            with Store(tmp_path / "labels.db") as store:
-                key = (store.settings_id(Settings("grade", "m", {})), digest("q"), digest(f"p{number}"), 0)
-                store.add_texts([("q", f"p{number}", key[1], key[2])])
-                store.put([Label(key, 3)]).result()
-            number += 1
-            child = os.fork()
-            if child == 0:
-                replacing._put_in_place = moment
-                with suppress(BaseException):
-                    export_labels(Store(tmp_path / "labels.db"), target)
-                os._exit(0)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-            exported = number if moment is killed_after_one else exported
-            read = rs.read_qrels(target)
-            assert read.to_dict() == {"q": {f"p{i}": 3 for i in range(exported)}}
-            assert read.origins is not None
-        with Store(tmp_path / "labels.db") as store:
-            export_labels(store, target)
-        assert {path.name for path in tmp_path.iterdir() if "labels.q" in path.name} == {
-            "labels.qrels",
-            "labels.qrels.origins.jsonl",
-        }
-
-
-def test_a_file_that_is_whole_but_not_yet_in_its_place_is_not_taken_for_one_left_behind(tmp_path, monkeypatch) -> None:
-    put, target = replacing._put_in_place, tmp_path / "out.txt"
-
-    def while_another_writes(*at: str) -> None:
-        monkeypatch.setattr(replacing, "_put_in_place", put)
-        replacing.write_whole(target, "other")
-        put(*at)
-
-    monkeypatch.setattr(replacing, "_put_in_place", while_another_writes)
-    replacing.write_whole(target, "last")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out.txt": "last"}
-
-
 def test_what_cannot_be_measured_for_any_reason_is_counted(monkeypatch, caplog) -> None:
     monitor = Monitor(LABELS, corpus_size=10)
     judged = LiveFigures._judged
@@ -205,20 +116,6 @@ def test_what_cannot_be_measured_for_any_reason_is_counted(monkeypatch, caplog) 
     report = monitor.report()
     assert report["BoR"].n == 6
     assert "3 retrievals could not be measured: ZeroDivisionError: by zero" in report.runs["live"].notes
-
-
-def test_a_process_that_can_start_no_thread_counts_what_it_cannot_grade(tmp_path, monkeypatch) -> None:
-    async def judge(request) -> str:
-        raise AssertionError(request)
-
-    grader = BackgroundGrader(judge, tmp_path / "labels.db", share=1.0)
-
-    def no_thread(_thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", no_thread)
-    grader.offer(Retrieval("q", ["a"], texts={"a": "text"}), lambda graded: None)
-    assert grader.left_out == {"no thread could be started": 1}
 
 
 # -- the commands, in short ----------------------------------------------------------------------------
@@ -263,17 +160,6 @@ def test_a_service_leaves_nothing_open(tmp_path, capsys) -> None:
 
     run(tmp_path, 6, runs=3, judgments=200)
     assert capsys.readouterr().out.count("left open: nothing") == 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["report (HTML)", "export of a store", "label store", "recovery of a store", "out-of-core parts"]
-)
-def test_a_killed_writer_leaves_what_was_there_or_the_new(tmp_path, name) -> None:
-    from benchmarks.kills import KINDS, killed
-
-    outcome = killed(KINDS[name], tmp_path / "x", 3, random.Random(4))
-    assert (outcome.kills, outcome.faults) == (3, [])
 
 
 @pytest.mark.slow

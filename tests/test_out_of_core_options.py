@@ -86,7 +86,7 @@ REFUSED = {
 #: What choose the way of reading, and how intervals are made there: tests of their own below.
 OF_THEIR_OWN = {"out_of_core", "memory", "method"}
 #: What every command has, and what bears on no figure.
-OF_EVERY_COMMAND = {"quiet", "debug", "max_input", "csv_safe", "help"}
+OF_EVERY_COMMAND = {"quiet", "help"}
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ from rag_selectivity.decision import decide
 from rag_selectivity.grading.judge import Usage
 from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.io.log import LOG
-from rag_selectivity.io.writing import csv_text, is_formula, json_line, without_apostrophe, write_rows
+from rag_selectivity.io.writing import csv_text, is_formula, json_line, without_apostrophe
 from rag_selectivity.render import blocks
 from rag_selectivity.render.report_table import lines_of_controls
 from rag_selectivity.results.estimate import WITH_CONTROLS
@@ -87,6 +87,14 @@ def command(*words: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
+def write_csv(path: str, rows: list[dict[str, object]]) -> None:
+    """As another program writes it: with ids as they are."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 @pytest.fixture
 def files(tmp_path, monkeypatch) -> Path:
     """Labels and a run as CSV, with ids that are formulas and escape sequences."""
@@ -94,9 +102,9 @@ def files(tmp_path, monkeypatch) -> Path:
     # A reader of CSV takes a carriage return for the end of a row, and UTF-8 lacks halves of surrogate pairs.
     ids = {"q1": "=1+1", "q2": "q\x1b[2J\x9b\u202e", "q3": "-q"}
     rows = [{"query_id": ids[q], "passage_id": p, "grade": g} for q, row in GRADED.items() for p, g in row.items()]
-    write_rows("labels.csv", rows)
+    write_csv("labels.csv", rows)
     ranked = [(ids[q], p, 9 - i) for q, found in LISTS.items() for i, p in enumerate(found)]
-    write_rows("run.csv", [{"query_id": q, "passage_id": p, "score": s} for q, p, s in ranked])
+    write_csv("run.csv", [{"query_id": q, "passage_id": p, "score": s} for q, p, s in ranked])
     return tmp_path
 
 
@@ -115,11 +123,14 @@ def test_no_command_prints_what_a_terminal_obeys(files, monkeypatch) -> None:
         (*EVALUATE, "--run", f"{name}=run.csv", "--output", f"nowhere{name}/x"),
         ("evaluate", "--qrels", f"gone{name}", "--run", "run.csv"),
         ("evaluate", "--qrels", "labels.csv", "--run", "run.csv", "--measure", name),
-        ("evaluate", "--qrels", f"gone{name}", "--run", "run.csv", "--debug"),
     ):
         out, err = whole_run(monkeypatch, *words, code=(1, 2))
         assert err
         assert is_calm(out + err)
+    monkeypatch.setenv("RAG_SELECTIVITY_DEBUG", "1")
+    out, err = whole_run(monkeypatch, *words, code=(2,))
+    assert "Traceback" in err
+    assert is_calm(out + err)
 
 
 def whole_run(monkeypatch, *words: str, code: tuple[int, ...] = (0,)) -> tuple[str, str]:
@@ -273,34 +284,20 @@ def test_a_log_shows_what_it_quotes(caplog) -> None:
 # -- CSV -----------------------------------------------------------------------------------------------
 
 
-def test_formulas_in_csv_are_named_and_made_harmless_when_asked(files, monkeypatch) -> None:
+def test_formulas_in_csv_are_made_harmless(files, monkeypatch) -> None:
     evaluate = (*EVALUATE, "--run", "run.csv", "--output", "report.json")
-    err = whole_run(monkeypatch, *evaluate, "--per-query", "kept.csv")[1]
-    (line,) = (line for line in err.splitlines() if "CSV" in line)
-    assert line.startswith("warning: 2 cells of the CSV, such as '=1+1', would be computed")
-    kept = rows_of("kept.csv")
-    assert {"=1+1", "-q"} <= {row["query"] for row in kept}
-    assert "CSV" not in whole_run(monkeypatch, *evaluate, "--per-query", "safe.csv", "--csv-safe")[1]
-    safe = rows_of("safe.csv")
-    assert {"'=1+1", "'-q"} <= {row["query"] for row in safe}
-    assert [{key: without_apostrophe(value) for key, value in row.items()} for row in safe] == kept
+    assert "CSV" not in whole_run(monkeypatch, *evaluate, "--per-query", "safe.csv")[1]
+    assert {"'=1+1", "'-q"} <= {row["query"] for row in rows_of("safe.csv")}
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(Path(name).read_text(encoding="utf-8"), newline="")))
 
 
-def test_csv_safe_without_csv_is_refused(files) -> None:
-    with pytest.raises(rs.InputError, match=r"--csv-safe is about CSV, and this command writes none"):
-        raise CliRunner().invoke(app, [*EVALUATE, "--run", "run.csv", "--csv-safe"]).exception  # type: ignore[misc]
-    done = CliRunner().invoke(app, [*EVALUATE, "--run", "run.csv", "--csv-safe", "--format", "csv"])
-    assert done.exit_code == 0
-
-
 @pytest.mark.parametrize("cell", ["=1", "+1", "-a", "-1+1", "@x", "\tx", "\rx", "＝1", "-", "-1e5x", "-1\n"])
 def test_a_formula_is_one(cell) -> None:
     assert is_formula(cell)
-    text = csv_text([{"a": cell, "b": 1}], csv_safe=True)
+    text = csv_text([{"a": cell, "b": 1}])
     ((shown, _),) = list(csv.reader(io.StringIO(text, newline="")))[1:]
     assert shown == f"'{cell}"
     assert without_apostrophe(shown) == cell
@@ -309,7 +306,7 @@ def test_a_formula_is_one(cell) -> None:
 @pytest.mark.parametrize("cell", ["-1", "-1.5e-7", "-.5", "a=b", " x", "", "'x", -3, None])
 def test_what_is_no_formula_stays(cell) -> None:
     assert not is_formula(cell)
-    assert csv_text([{"a": cell, "b": 1}], csv_safe=True) == csv_text([{"a": cell, "b": 1}])
+    assert csv_text([{"a": cell}]) == ('a\n""\n' if cell in ("", None) else f"a\n{cell}\n")
 
 
 # -- Markdown, LaTeX, plots, JSON ----------------------------------------------------------------------
@@ -444,7 +441,6 @@ ALONE = {
     "grading/store/opening.py": "SQLite writes the store; copies are in a temporary folder",
     "grading/store/migration.py": "SQLite writes the copy of the store",
     "grading/store/recovery.py": "SQLite writes the new store; copies are in a temporary folder",
-    "io/own_folder.py": "opens a temporary folder to lock it",
     "golden/importing.py": "labels in a temporary folder",
     "scale/parts.py": "rows in a temporary folder",
     "sample/files/judge.py": "a script of the sample",

@@ -91,7 +91,7 @@ class _Watching(Shared):
         return self.monitor.traffic
 
     def close(self) -> None:
-        """Record what is under way, wait for a background grader, and close a trace."""
+        """Record what is under way, and close a trace."""
         self._calls.finish()
         self.monitor.close()
 
@@ -273,7 +273,7 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
     Parameters
     ----------
     labels, corpus_size, **options
-        As in `rag_selectivity.Monitor`: alerts, a trace, a background grader, and so on. `monitor=` takes an existing
+        As in `rag_selectivity.Monitor`: alerts, a trace, and so on. `monitor=` takes an existing
         monitor instead. The callback does not see the index: give N, the vector store or the retriever as
         `corpus_size`.
     identity : {"auto", "id", "text"} or str, optional

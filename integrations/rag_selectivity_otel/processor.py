@@ -56,7 +56,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
     Parameters
     ----------
     labels, corpus_size, **options
-        As in `rag_selectivity.Monitor`: alerts, a trace, a background grader, and so on. `monitor=` takes an existing
+        As in `rag_selectivity.Monitor`: alerts, a trace, and so on. `monitor=` takes an existing
         monitor instead.
     identity : {"auto", "id", "text"} or str, optional
         How labels know a passage: the id in the span, a hash of the text, or a key of its metadata. `"auto"` takes the
@@ -155,7 +155,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         return done
 
     def shutdown(self) -> None:
-        """Record what is under way, wait for a background grader, close a trace, and end the thread."""
+        """Record what is under way, close a trace, and end the thread."""
         with self._faults:
             with self._lock:
                 left = list(self._operations.values())

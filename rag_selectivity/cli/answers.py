@@ -162,7 +162,6 @@ def answers(
     ] = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Have an LLM answer from what was retrieved, and score its answers.
 

@@ -190,7 +190,7 @@ def _status(command: Any) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
-        if SETTINGS.debug:
+        if os.environ.get("RAG_SELECTIVITY_DEBUG") == "1":
             for line in "".join(traceback.format_exception(error)).splitlines():
                 tell(line)
         tell(f"error: {explained(error)}")

@@ -39,7 +39,6 @@ def calibrate_alpha(
     level: o.LevelOption = 0.95,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Choose the alpha of F, Fe or T by the scores of the answers.
 

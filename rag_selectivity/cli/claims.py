@@ -147,7 +147,6 @@ def claims(
             "-o",
         ),
     ] = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Check which claims of reference answers the passages support.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
 from importlib import import_module
 from itertools import zip_longest
 from typing import Annotated, Any
@@ -43,8 +42,7 @@ class Command(typer.core.TyperCommand):
         """Parse, and refuse an option given twice, of which the last value alone would count, and a second `-`."""
         args = list(_with_implied_values(args))
         values, _, given = self.make_parser(ctx).parse_args(list(args))
-        SETTINGS.quiet, SETTINGS.debug = bool(values.get("quiet")), bool(values.get("debug"))
-        SETTINGS.csv_safe = bool(values.get("csv_safe"))
+        SETTINGS.quiet = bool(values.get("quiet"))
         for parameter, times in Counter(given).items():
             if times > 1 and not parameter.multiple and not getattr(parameter, "is_flag", False):
                 option = parameter.opts[0]
@@ -53,7 +51,6 @@ class Command(typer.core.TyperCommand):
         refuse_empty_names(self.params, ctx.params, values)
         refuse_two_standard_inputs(self.params, ctx.params)
         refuse_unwritable_files(self.params, ctx.params, values)
-        _limit_input(values.get("max_input"), ctx)
         return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -219,18 +216,8 @@ def wrapped(example: str, width: int) -> str:
     return " \\\n".join(lines)
 
 
-def _limit_input(size: str | None, ctx: Any) -> None:
-    """Set how far a compressed file may grow, until the command ends."""
-    if size is None:
-        return
-    from rag_selectivity.io.limits import MAX_INPUT, parse_size
-
-    ctx.call_on_close(partial(setattr, MAX_INPUT, "bytes", MAX_INPUT.bytes))
-    MAX_INPUT.bytes = parse_size(size)
-
-
 def _common_options() -> list[Any]:
-    """`--quiet`, `--debug` and `--max-input`, which `Command.parse_args` reads."""
+    """`--quiet`, which `Command.parse_args` reads."""
     options = typer.main.get_command(_OPTIONS).params
     for option in options:
         option.expose_value = False
@@ -245,16 +232,5 @@ def _options(
     quiet: Annotated[
         bool, typer.Option("--quiet", help="No progress, warnings or notes.", rich_help_panel=EVERY_COMMAND)
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=EVERY_COMMAND)
-    ] = False,
-    max_input: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Size to which a compressed file may grow, as in 200GB (default: 64GB).",
-            rich_help_panel=EVERY_COMMAND,
-        ),
-    ] = None,
 ) -> None:
     """Declares what every command takes."""

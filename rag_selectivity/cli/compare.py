@@ -104,7 +104,6 @@ def compare(
     details: o.DetailsOption = False,
     format: o.FormatOption = None,
     output: o.LatexOutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Compare runs with a baseline: differences, intervals and tests.
 

@@ -26,7 +26,6 @@ def duplicates(
         float, o.option(o.MEASURES, "SHARE", "Share of common shingles from which two texts are nearly the same.")
     ] = 0.8,
     words: Annotated[int, o.option(o.MEASURES, "COUNT", "Words of a shingle, a run of words.")] = 5,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Find passages whose texts are nearly the same.
 

@@ -134,7 +134,6 @@ def evaluate(
     details: o.DetailsOption = False,
     format: o.FormatOption = None,
     output: o.LatexOutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
     per_query: Annotated[
         Path | None,
         o.option(o.OUTPUT, OF_TABLE, "File for the figures of each query: .csv, .jsonl or .parquet."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ import typer
 from rag_selectivity.against import Against
 from rag_selectivity.cli.output import NOT_PASSED, note, tell
 from rag_selectivity.compare.claims import ClaimsAgainst, refuse_other
-from rag_selectivity.data.cells import MOST_DIGITS, shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.gates import FailIf, MaxDrop, check_level, check_options, failures, parse_fail_if, parse_max_drop
 from rag_selectivity.measures import Measure
@@ -49,9 +47,6 @@ class _Gates(Generic[S]):
         require_trust: str | None,
     ) -> Self:
         """From the options; an InputError if one of them needs another."""
-        for option, texts in (("--fail-if", fail_if), ("--max-drop", max_drop)):
-            for text in texts or []:
-                _refuse_long_number(text, option)
         of_claims = cls.stored_as is StoredClaims
         drops = [parse_max_drop(text, of_claims=of_claims) for text in max_drop or []]
         check_options(drops, stored=against is not None, on=on)
@@ -114,12 +109,6 @@ class ClaimGates(_Gates[StoredClaims]):
             for line in against.notes:
                 note(f"note: {line}")
         exit_if_failed(failures(report, self.conditions, self.drops, against, require_trust=self.require_trust))
-
-
-def _refuse_long_number(text: str, option: str) -> None:
-    digits = max(map(len, re.findall("[0-9]+", text)), default=0)
-    if digits > MOST_DIGITS:
-        raise InputError(f"{option} {shown(text)}: a number has {digits:,} digits, and may have {MOST_DIGITS:,}")
 
 
 def exit_if_failed(failed: list[str]) -> None:

@@ -42,8 +42,8 @@ def _text(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory; `evaluate --out-of-core` reads part by part"
     return (
-        f"this is a bug in rag-selectivity ({type(error).__name__}: {error}); --debug shows the traceback, which a "
-        f"report of the bug needs"
+        f"this is a bug in rag-selectivity ({type(error).__name__}: {error}); RAG_SELECTIVITY_DEBUG=1 shows the "
+        f"traceback, which a report of the bug needs"
     )
 
 

@@ -304,6 +304,3 @@ TextOrJsonOption = Annotated[Format | None, option(OUTPUT, "FORMAT", "Format: ta
 DetailsOption = Annotated[
     bool, flag(OUTPUT, "--details", "Print every table, interval and note below the first screen. A file has them.")
 ]
-CsvSafeOption = Annotated[
-    bool, flag(OUTPUT, "--csv-safe", "In CSV, put ' before what a program for sheets would take for a formula.")
-]

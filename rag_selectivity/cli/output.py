@@ -42,8 +42,6 @@ class Settings:
     """
 
     quiet: bool = False
-    debug: bool = False
-    csv_safe: bool = False
     after_error: str | None = None
 
 
@@ -125,7 +123,7 @@ def csv_text(rows: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> str
     from rag_selectivity.io import writing
 
     defined = [{key: "" if value != value else value for key, value in row.items()} for row in rows]
-    return writing.csv_text(defined, csv_safe=SETTINGS.csv_safe, columns=columns).rstrip("\n")
+    return writing.csv_text(defined, columns=columns).rstrip("\n")
 
 
 def put(text: str, output: Path | None, *, is_data: bool = False) -> None:
@@ -158,7 +156,7 @@ def put_rows(rows: list[dict[str, Any]], target: Path, columns: Sequence[str] = 
     if target == STANDARD_OUTPUT:
         put(csv_text(rows, columns), None, is_data=True)
     else:
-        write_rows(target, rows, csv_safe=SETTINGS.csv_safe, columns=columns)
+        write_rows(target, rows, columns=columns)
 
 
 def refuse_standard_output(path: Path, what: str) -> None:

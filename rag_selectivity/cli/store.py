@@ -92,7 +92,6 @@ def store_export(
     format: Annotated[
         str, o.option(o.OUTPUT, "FORMAT", f"Format for standard output (-): {choices(_STREAMED)}.")
     ] = "qrels",
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Write the labels of a store to a file."""
     from rag_selectivity.grading.exchange import export_labels, label_table
@@ -105,7 +104,7 @@ def store_export(
         raise InputError(f"--format must be {choices(_STREAMED)}, got {format!r}")
     with Store(store, read_only=True) as labels:
         if target != STANDARD_OUTPUT:
-            count = export_labels(labels, target, judges=judge, rule=judge_rule, csv_safe=csv_safe)
+            count = export_labels(labels, target, judges=judge, rule=judge_rule)
             beside = f", and where they come from to {side_path(target)}" if has_side_file(target) else ""
             note(f"wrote {counted(count, 'label')} to {target}{beside}")
         elif format == "qrels":

@@ -80,7 +80,6 @@ def sweep(
     clusters: o.ClustersOption = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Measure every depth K and advise one.
 

@@ -73,7 +73,6 @@ def validate(
     clusters: o.ClustersOption = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Show which measure at which K follows the scores of the answers.
 

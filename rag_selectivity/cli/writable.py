@@ -38,12 +38,8 @@ class _WritableTable(Writable):
 
 #: What the help shows of a file to write, and of a table.
 OF_OUTPUT, OF_TABLE = Writable("FILE"), _WritableTable("FILE")
-#: What SQLite writes beside a store.
-_BESIDE_A_STORE = ("-wal", "-shm", "-journal")
 #: How a draw begins whose pairs are in a file.
 _DRAW_OF_FILE = "file:"
-#: Files that are read where their folder is given: those of datasets and of BEIR.
-_READ_IN_FOLDERS = (".parquet", ".pq", ".tsv")
 
 
 def refuse_unwritable_files(parameters: Sequence[Any], values: Mapping[str, Any], typed: Mapping[str, Any]) -> None:
@@ -67,18 +63,13 @@ def refuse_unwritable_files(parameters: Sequence[Any], values: Mapping[str, Any]
             raise InputError(f"two results cannot both go to {where}: {mend}")
         if path != STANDARD_OUTPUT:
             _refuse(path, typed.get(parameter.name, path), is_table=isinstance(parameter.metavar, _WritableTable))
-            refuse_replacing(path, given)
+            _refuse_replacing(path, given)
             if values.get("format") is None:
                 _refuse_suffix(path, parameter.metavar.suffixes)
-    if values.get("csv_safe") and not _writes_csv(values, places):
-        raise InputError("--csv-safe is about CSV, and this command writes none: add --format csv, or leave it out")
 
 
-def refuse_replacing(path: Path, given: Iterable[tuple[str, Path]]) -> None:
-    """An InputError if a file to write would take the place of one of these, or of a file that belongs to it.
-
-    `given` are the names of their options, and their paths. A pipe, a device and `/dev/stdout` take no place.
-    """
+def _refuse_replacing(path: Path, given: Iterable[tuple[str, Path]]) -> None:
+    """An InputError if a file to write would take the place of one of these: names of options, and their paths."""
     from rag_selectivity.io.replacing import is_one_file, is_written_into
 
     if is_written_into(path):
@@ -87,11 +78,6 @@ def refuse_replacing(path: Path, given: Iterable[tuple[str, Path]]) -> None:
         if is_one_file(path, file):
             raise InputError(
                 f"{path}: is given as {name} too, and the result would take its place: name another file to write"
-            )
-        if any(is_one_file(path, each) for each in _beside(file)) or _is_read_in(path, file):
-            raise InputError(
-                f"{path}: belongs to {file}, which is given as {name}, and the result would take its place: name "
-                f"another file to write"
             )
 
 
@@ -108,34 +94,6 @@ def _other_files(parameters: Sequence[Any], values: Mapping[str, Any]) -> Iterat
                 yield name_of_parameter(parameter), Path(each.removeprefix(_DRAW_OF_FILE))
             elif isinstance(parameter.metavar, Readable):
                 yield name_of_parameter(parameter), file_of(str(each))
-
-
-def _beside(file: Path) -> Iterator[Path]:
-    """What may stand beside a file that is read, and belong to it."""
-    from rag_selectivity.io.side_file import side_path
-
-    target = os.path.realpath(file)
-    yield from (Path(f"{target}{ending}") for ending in _BESIDE_A_STORE)
-    if file.name:
-        yield side_path(file)
-
-
-def _is_read_in(path: Path, folder: Path) -> bool:
-    """Whether a file that is there is one of those that are read where a folder is given."""
-    if not path.is_file() or not folder.is_dir():
-        return False
-    from rag_selectivity.golden.manifest import FILES, MANIFEST
-
-    place = Path(os.path.realpath(path))
-    if Path(os.path.realpath(folder)) not in place.parents:
-        return False
-    of_a_set = (place.parent / MANIFEST).is_file() and place.name in (*FILES, MANIFEST)
-    return of_a_set or place.suffix in _READ_IN_FOLDERS
-
-
-def _writes_csv(values: Mapping[str, Any], places: Iterable[str]) -> bool:
-    is_csv = values.get("format") == "csv" or values.get("per_query") == STANDARD_OUTPUT
-    return is_csv or any(place.lower().endswith(".csv") for place in places)
 
 
 def _refuse_suffix(path: Path, suffixes: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rag_selectivity.data.cells import shown
@@ -18,7 +19,6 @@ from rag_selectivity.golden.labelled_texts import keeping_labelled_texts, with_v
 from rag_selectivity.golden.manifest import LABELS, MANIFEST, QUERIES, RUBRIC, Manifest
 from rag_selectivity.golden.query_rows import query_rows
 from rag_selectivity.grading.rubric import Rubric
-from rag_selectivity.io.own_folder import OwnFolder
 from rag_selectivity.io.replacing import refuse_unwritable_folder, write_files
 from rag_selectivity.io.writing import json_text
 
@@ -174,7 +174,7 @@ def put_version(
         return former, False
     target = place / f"v{manifest.version}"
     _make_folder(place)
-    with OwnFolder(place) as own:
+    with TemporaryDirectory(dir=place) as own:
         made = Path(own) / target.name
         made.mkdir()
         write_files({made / file: content for file, content in files.items()})

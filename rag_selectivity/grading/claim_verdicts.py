@@ -20,7 +20,7 @@ from rag_selectivity.data.columns import (
 )
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import is_path, read_records
-from rag_selectivity.io.writing import harmless, without_apostrophe
+from rag_selectivity.io.writing import without_apostrophe
 from rag_selectivity.measures.claims import GROUNDEDNESS
 from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck, ClaimReport
 from rag_selectivity.results.provenance import Provenance
@@ -96,7 +96,7 @@ def verdict_sheet(report: ClaimReport, pairs: int = 200, *, seed: int = 7) -> li
 
 def _row(key: Key, verdict: Verdict) -> dict[str, str]:
     query, claim, passage = key
-    row = {
+    return {
         "question": verdict.question,
         "claim": claim,
         "passage": verdict.passage,
@@ -107,7 +107,6 @@ def _row(key: Key, verdict: Verdict) -> dict[str, str]:
         "fingerprint": verdict.fingerprint(claim),
         "drawn": _DRAWN,
     }
-    return {name: harmless(cell) for name, cell in row.items()}
 
 
 @dataclass(frozen=True, slots=True)

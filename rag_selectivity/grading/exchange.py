@@ -28,19 +28,18 @@ def export_labels(
     *,
     judges: list[str] | None = None,
     rule: str | None = None,
-    csv_safe: bool = False,
 ) -> int:
     """Write the labels of a store to a file, or nothing if that fails; how many rows.
 
     A `.trec`, `.qrels` or `.txt` file holds qrels with one grade for each pair (`judges` and `rule` as in
     `label_rows`), and a side file beside it says where they come from. A `.jsonl`, `.csv` or `.parquet` file holds
-    every label with its reason, judge, tokens, cost, failure and origins (`csv_safe` as in `csv_text`).
+    every label with its reason, judge, tokens, cost, failure and origins.
     """
     target = Path(path)
     if target.suffix.lower() in _QRELS_SUFFIXES:
         return write_qrels(store, target, judges=judges, rule=rule)
     rows = label_table(store, judges=judges)
-    write_rows(target, rows, csv_safe=csv_safe)
+    write_rows(target, rows)
     return len(rows)
 
 

@@ -155,8 +155,6 @@ class Gate:
         self._longest_answer = 0
         self._dearest_token = 0.0
         self._random = random.Random()
-        #: What had been spent when the period of the budget began: requests, tokens, cost.
-        self._before: tuple[int, int, float] = (0, 0, 0.0)
 
     # -- for those who ask -------------------------------------------------------------------------
 
@@ -258,18 +256,6 @@ class Gate:
             if self.stop is not None and self.stop.cause != "budget":
                 self.stop = None
 
-    def begin_period(self, spent: Spending) -> None:
-        """Begin a period of the budget, in which so much is spent already; a budget used up before stops nothing."""
-        with self._lock:
-            now = self.spending
-            self._before = (
-                now.requests - spent.requests,
-                now.usage.total - spent.usage.total,
-                (now.cost or 0.0) - (spent.cost or 0.0),
-            )
-            if self.stop is not None and self.stop.cause == "budget":
-                self.stop = None
-
     def probed(self) -> None:
         """The endpoint has shown what it can do: several requests may go at once."""
         with self._lock:
@@ -320,14 +306,8 @@ class Gate:
     def _used_up(self, ticket: _Ticket) -> str | None:
         """Which budget this request could exceed, together with the requests under way; None if none."""
         budget = self.budget
-        requests, spent_tokens, spent = (
-            now - before
-            for now, before in zip(
-                (self.spending.requests, self.spending.usage.total, self.spending.cost or 0.0),
-                self._before,
-                strict=True,
-            )
-        )
+        requests, spent_tokens = self.spending.requests, self.spending.usage.total
+        spent = self.spending.cost or 0.0
         if budget.calls is not None and requests >= budget.calls:
             return f"the budget of {counted(budget.calls, 'request')} is used up"
         if budget.tokens is not None:

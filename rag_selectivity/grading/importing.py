@@ -29,6 +29,7 @@ from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.reading import is_table, read_qrels, read_records
 from rag_selectivity.io.side_file import has_side_file, read_side_file, side_path
 from rag_selectivity.io.versions import check_version
+from rag_selectivity.io.writing import without_apostrophe
 
 #: What each row of an export has.
 _IDENTITY = ("source", "judge", "query_id", "passage_id")
@@ -208,7 +209,9 @@ def _hashes_in(row: Mapping[str, Any], name: str) -> tuple[bytes, bytes] | None:
 def _of_export(file: Path) -> Incoming:
     incoming = Incoming()
     given: dict[tuple[str, str, str, int], int | None] = {}
-    for line, row in read_records(file):
+    for line, cells in read_records(file):
+        # As CSV is written, so that no program for sheets computes a cell.
+        row = {name: without_apostrophe(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
         where = f"{file}:{line}"
         for name in _IDENTITY:
             if row.get(name) in (None, ""):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.arrow import IrregularCells, label_rows, run_rows
-from rag_selectivity.data.cells import MOST_DIGITS, checked_id, id_fault, label_grade, number_of, query_text, shown
+from rag_selectivity.data.cells import checked_id, id_fault, label_grade, number_of, query_text, shown
 from rag_selectivity.data.columns import token_count
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.remarks import counted
@@ -136,14 +136,12 @@ def _scored(records: list[tuple[Any, ...]], lines: list[int], path: Path, *, ran
     """The rows of a run with a number for its score or its rank."""
     for line, record in zip(lines, records, strict=True):
         if len(record) == 3:
-            is_long = isinstance(record[2], str) and len(record[2]) > MOST_DIGITS
             try:
-                value = math.nan if is_long else number_of(record[2])
+                value = number_of(record[2])
             except (TypeError, ValueError):
                 value = math.nan
             if value != value:
-                what = f"has {len(record[2]):,} digits, too many" if is_long else "is not a number"
-                raise InputError(f"{path}:{line}: query {record[0]!r}: {shown(record[2])} {what}")
+                raise InputError(f"{path}:{line}: query {record[0]!r}: {shown(record[2])} is not a number")
             # A rank counts upwards: its negative sorts as a score does.
             record = (record[0], record[1], -value if ranked else value)
         yield record

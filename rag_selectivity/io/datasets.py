@@ -26,8 +26,6 @@ from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.blocks import Block
-from rag_selectivity.io.opening import opened
-from rag_selectivity.io.parquet import Growth
 
 #: Rows that are read first to see how wide their ids are.
 _FIRST_ROWS = 1024
@@ -62,7 +60,7 @@ def size_of(files: Sequence[Path]) -> tuple[int, float]:
     for file, parquet in zip(files, parquets, strict=True):
         passage = optional_column(parquet.schema_arrow.names, PASSAGE_NAMES)
         if parquet.num_row_groups and passage is not None:
-            widths.append(_width(file, parquet, [passage], _growth(file, parquet, [passage])))
+            widths.append(_width(file, parquet, [passage]))
             break
     return sum(parquet.metadata.num_rows for parquet in parquets), widths[0] if widths else 0.0
 
@@ -159,26 +157,12 @@ def _batches(
 ) -> Iterator[tuple[int, Any]]:
     """(row group, record batch) with the columns, those of the folders included."""
     stored = [name for name in dict.fromkeys(columns) if name not in keys]
-    growth = _growth(file, parquet, stored)
-    size = growth.rows_at_once(rows(_width(file, parquet, stored, growth))) if parquet.num_row_groups else 1
+    size = rows(_width(file, parquet, stored)) if parquet.num_row_groups else 1
     for group in range(parquet.num_row_groups):
         for batch in _read(file, parquet, group, stored, size):
-            growth.add(batch.columns)
             for name in set(columns) - set(stored):
                 batch = batch.append_column(name, _repeated(keys[name], batch.num_rows))
             yield group, batch
-
-
-def _growth(file: Path, parquet: Any, columns: Sequence[str]) -> Growth:
-    import pyarrow
-
-    with opened(file, any_content=True) as stream:
-        try:
-            return Growth(file, stream, parquet.metadata, columns)
-        except InputError:
-            raise
-        except (pyarrow.ArrowException, KeyError, OSError, ValueError) as error:
-            raise InputError(f"{file}: its columns are damaged ({str(error)[:200]})") from None
 
 
 def _read(file: Path, parquet: Any, group: int, columns: Sequence[str], size: int) -> Iterator[Any]:
@@ -197,9 +181,9 @@ def _read(file: Path, parquet: Any, group: int, columns: Sequence[str], size: in
         yield batch
 
 
-def _width(file: Path, parquet: Any, columns: Sequence[str], growth: Growth) -> float:
+def _width(file: Path, parquet: Any, columns: Sequence[str]) -> float:
     """The mean bytes of a row's values, at the beginning of the first row group."""
-    for batch in _read(file, parquet, 0, columns, growth.rows_at_once(_FIRST_ROWS)):
+    for batch in _read(file, parquet, 0, columns, _FIRST_ROWS):
         return sum(map(_width_of, batch.columns))
     return 0.0
 

@@ -11,7 +11,7 @@ from rag_selectivity.data.arrow import IrregularCells
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.chunks import Chunk, Row, ahead, keep_freed_memory
 from rag_selectivity.io.json_fields import JsonFields, Template, fields_of
-from rag_selectivity.io.limits import json_value, may_hold_long_number
+from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.opening import Lines, line_blocks, opened
 
 #: Its lines are longer than those of other tables.
@@ -29,7 +29,7 @@ class JsonLinesChunk(Chunk):
 
     def arrays(self) -> dict[str, Any]:
         """By NumPy."""
-        if self.fields is None or may_hold_long_number(self.lines.text):
+        if self.fields is None:
             raise IrregularCells
         columns = {role: _column(self.fields, role, key) for role, key in self.columns.items()}
         self.fields.check_others(self.columns.values())
@@ -51,7 +51,7 @@ def json_chunks(path: Path, columns: Mapping[str, str]) -> Iterator[JsonLinesChu
     template = None
     kept = Lines(b"", 1, 0)
     with opened(path) as file:
-        for read in ahead(line_blocks(path, file, blocks=_BLOCKS)):
+        for read in ahead(line_blocks(file, blocks=_BLOCKS)):
             if template is None:
                 template = Template.of(read.text[: read.text.find(b"\n") + 1] or read.text)
             lines = Lines(kept.text + read.text, kept.first, kept.ends + read.ends)
@@ -72,7 +72,7 @@ def json_rows(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[in
     for number, line in lines:
         try:
             row = json_value(line)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise InputError(f"{path}:{number}: not a JSON object ({error})") from None
         if not isinstance(row, dict):
             raise InputError(f"{path}:{number}: expected a JSON object, got {type(row).__name__}")

@@ -14,7 +14,6 @@ from rag_selectivity.data.arrow import IrregularCells
 from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.chunks import Chunk, Row
-from rag_selectivity.io.limits import may_hold_long_number
 from rag_selectivity.io.opening import Lines, first_line, line_blocks, opened
 
 
@@ -60,7 +59,7 @@ def separated_chunks(path: Path, separator: str, columns: Mapping[str, str]) -> 
             refuse_doubled(header, f"{path}:{number}")
         except csv.Error:
             raise IrregularCells from None
-        for lines in line_blocks(path, file, number + 1):
+        for lines in line_blocks(file, number + 1):
             yield SeparatedChunk(path, separator, header, columns, lines)
 
 
@@ -150,7 +149,7 @@ def parsed(lines: Lines, separator: str, width: int, wanted: Mapping[str, tuple[
 
     text = lines.text
     quoted = separator == "," and b'"' in text
-    if not _is_regular(text) or may_hold_long_number(text) or (quoted and not _is_quoted_plainly(text, separator)):
+    if not _is_regular(text) or (quoted and not _is_quoted_plainly(text, separator)):
         raise IrregularCells
     types = {str(place): type for place, type in wanted.values()}
     try:

@@ -7,7 +7,6 @@ and to which content they belong; each further line is about one judgment.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.opening import STANDARD_INPUT, is_folder, opened, text_lines
-from rag_selectivity.io.replacing import left_behind
 from rag_selectivity.io.shapes import Misfit, by_name, count, fields, or_null
 from rag_selectivity.io.shapes import number as is_number
 from rag_selectivity.io.versions import check_version
@@ -42,7 +40,7 @@ def has_side_file(path: Path) -> bool:
     """Whether a file has a side file."""
     if path == STANDARD_INPUT or is_folder(path):
         return False
-    return side_path(path).is_file() or _of_killed_export(path) is not None
+    return side_path(path).is_file()
 
 
 def content_hash(content: bytes) -> str:
@@ -75,17 +73,11 @@ def read_side_file(path: Path) -> tuple[dict[str, Any], Iterator[tuple[int, dict
         If it is no side file, or belongs to another content of the file.
     """
     side = side_path(path)
-    if not side.is_file():
-        side = _of_killed_export(path) or side
     lines = _objects(side)
     _, first = next(lines, (1, {}))
     wrong = f"no side file of origins ({SCHEMA}); remove it, or export the labels again"
     check_version(first.get("schema"), SCHEMA, str(side), wrong)
     if first.get("hash") != _hash_of(path):
-        new = _of_killed_export(path)
-        if new is not None:
-            lines = _objects(new)
-            return next(lines)[1], lines
         raise InputError(
             f"{side}: it says where the labels of {path.name} come from, but that file has changed since. Export the "
             f"labels again, or remove the side file; the origins of the labels are then unknown"
@@ -96,20 +88,6 @@ def read_side_file(path: Path) -> tuple[dict[str, Any], Iterator[tuple[int, dict
 def _hash_of(path: Path) -> str:
     with opened(path) as file:
         return content_hash(file.read())
-
-
-def _of_killed_export(path: Path) -> Path | None:
-    """The side file of this content that an export wrote whole, and was killed before it could put it in its place."""
-    found = left_behind(side_path(path))
-    if not found or not path.is_file():
-        return None
-    wanted = _hash_of(path)
-    for left in map(Path, found):
-        with suppress(InputError, OSError):
-            _, first = next(_objects(left), (1, {}))
-            if (first.get("schema"), first.get("hash")) == (SCHEMA, wanted):
-                return left
-    return None
 
 
 def _tail_ranks(first: Mapping[str, Any], side: Path) -> tuple[int, int] | None:

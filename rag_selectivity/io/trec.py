@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import MOST_DIGITS, label_grade, shown
+from rag_selectivity.data.cells import label_grade, shown
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
@@ -25,7 +25,6 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.blocks import Block, RankAndScore, rank_remarks
 from rag_selectivity.io.chunks import ahead, keep_freed_memory
 from rag_selectivity.io.formats import Format
-from rag_selectivity.io.limits import last_line_is_too_long, too_long
 from rag_selectivity.io.opening import opened, text_lines
 from rag_selectivity.io.trec_fields import Fields, PaddedText, decimals, fields_of, ranks_and_scores, whole_numbers
 
@@ -249,8 +248,6 @@ def _texts(path: Path, size: int, *, whole_queries: bool = False) -> Generator[t
     offset, kept, wanted = 0, b"", size
     with opened(path) as file:
         while len(text := PaddedText.read(file, kept, wanted)) > len(kept):
-            if last_line_is_too_long(text.buffer, text.begin, text.end):
-                raise too_long(path, _lines_before(path, offset) + bytes(text)[:-1].count(b"\n") + 1)
             if not offset and text.buffer.startswith(_BYTE_ORDER_MARK, text.begin):
                 text = PaddedText.of(bytes(text).removeprefix(_BYTE_ORDER_MARK))
                 offset = len(_BYTE_ORDER_MARK)
@@ -372,8 +369,7 @@ def _floats(fields: Fields, rows: IntArray) -> NDArray[np.float64] | None:
     """Scores in any form that Python reads; None where one is in none."""
     texts = fields.texts(4, rows)
     try:
-        odd = any(b"_" in text or len(text) > MOST_DIGITS for text in texts)
-        return None if odd else np.array(list(map(float, texts)))
+        return None if any(b"_" in text for text in texts) else np.array(list(map(float, texts)))
     except ValueError:
         return None
 
@@ -436,15 +432,15 @@ def _problem(fields: list[bytes], most: int | None) -> str | None:
         return "an id is empty or holds a NUL character"
     for name, text in (("rank", fields[3]), ("score", fields[4])):
         if math.isnan(_number(text)):
-            what = "is not a number" if len(text) <= MOST_DIGITS else f"has {len(text):,} digits, too many"
-            return f"query {fields[0].decode()!r}: the {name} {shown(text.decode('utf-8', 'replace'))} {what}"
+            what = shown(text.decode("utf-8", "replace"))
+            return f"query {fields[0].decode()!r}: the {name} {what} is not a number"
     return None
 
 
 def _number(text: bytes) -> float:
     """The number that a field holds; NaN if it holds none."""
     try:
-        return float(text) if b"_" not in text and len(text) <= MOST_DIGITS else math.nan
+        return float(text) if b"_" not in text else math.nan
     except ValueError:
         return math.nan
 

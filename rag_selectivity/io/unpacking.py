@@ -10,8 +10,10 @@ import zlib
 from pathlib import Path
 from typing import IO, Any
 
-from rag_selectivity.io.limits import refuse_growth
+from rag_selectivity.errors import InputError
 
+#: A compressed file may grow to so many bytes.
+MOST_UNPACKED = 64 * 10**9
 #: What every gzipped file begins with.
 GZIP_MARK = b"\x1f\x8b"
 _PACKED_AT_ONCE = 1 << 18
@@ -21,11 +23,10 @@ _GZIP = 31
 
 
 class Unpacked(io.RawIOBase):
-    """The bytes of a gzipped file, up to `MAX_INPUT`; several gzip members are read one after the other."""
+    """The bytes of a gzipped file, up to `MOST_UNPACKED`; several gzip members are read one after the other."""
 
     def __init__(self, path: Path, packed: IO[bytes]) -> None:
         self._path, self._packed = path, packed
-        self._size = max(1, packed.seek(0, io.SEEK_END))
         self._start()
 
     def _start(self) -> None:
@@ -64,7 +65,7 @@ class Unpacked(io.RawIOBase):
         Raises
         ------
         InputError
-            If the file has grown above a limit.
+            If the file has grown above the limit.
         zlib.error, EOFError
             If it is damaged, or ends too early.
         """
@@ -72,7 +73,11 @@ class Unpacked(io.RawIOBase):
         data = self._next(len(view)) if len(view) else b""
         view[: len(data)] = data
         self._place += len(data)
-        refuse_growth(self._path, self._size, self._place)
+        if self._place > MOST_UNPACKED:
+            raise InputError(
+                f"{self._path}: the compressed file grows above {MOST_UNPACKED:,} bytes; unpack it first if it really "
+                f"is so large"
+            )
         return len(data)
 
     def _next(self, most: int) -> bytes:

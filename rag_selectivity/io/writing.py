@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import re
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rag_selectivity.errors import InputError, MissingExtraError, SelectivityWarning
+from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.replacing import Content, write_whole
 
 Row = dict[str, Any]
@@ -20,16 +19,16 @@ _FORMULA = re.compile(r"[=+@\t\r\n＝＋－＠]|-(?!(?:\d+\.?\d*|\.\d+)(?:[eE][+
 _TO_ESCAPE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def write_rows(path: str | Path, rows: list[Row], *, csv_safe: bool = False, columns: Sequence[str] = ()) -> None:
-    """Write rows as .csv, .jsonl or .parquet (`csv_safe` and `columns` as in `csv_text`)."""
-    write_whole(path, rows_content(path, rows, csv_safe=csv_safe, columns=columns))
+def write_rows(path: str | Path, rows: list[Row], *, columns: Sequence[str] = ()) -> None:
+    """Write rows as .csv, .jsonl or .parquet (`columns` as in `csv_text`)."""
+    write_whole(path, rows_content(path, rows, columns=columns))
 
 
-def rows_content(path: str | Path, rows: list[Row], *, csv_safe: bool = False, columns: Sequence[str] = ()) -> Content:
+def rows_content(path: str | Path, rows: list[Row], *, columns: Sequence[str] = ()) -> Content:
     """What `write_rows` writes, an InputError or a MissingExtraError if the suffix or an extra does not allow it."""
     match refuse_suffix(path):
         case ".csv":
-            return csv_text(rows, csv_safe=csv_safe, line_end="\r\n", columns=columns)
+            return csv_text(rows, line_end="\r\n", columns=columns)
         case ".jsonl":
             return lambda file: file.writelines(f"{json_line(row)}\n".encode() for row in rows)
         case _:
@@ -60,26 +59,23 @@ def _write_parquet(file: BinaryIO, rows: list[Row], columns: Sequence[str]) -> N
 # -- CSV -----------------------------------------------------------------------------------------------
 
 
-def csv_text(rows: Sequence[Row], *, csv_safe: bool = False, line_end: str = "\n", columns: Sequence[str] = ()) -> str:
+def csv_text(rows: Sequence[Row], *, line_end: str = "\n", columns: Sequence[str] = ()) -> str:
     """Rows as CSV with a header, in which `columns` come first: they are all that a table without rows has.
 
-    Cells that a program for sheets takes for formulas stay as they are, since programs join tables by their ids; a
-    warning names the first of them. With `csv_safe` an apostrophe stands before each, so that it is shown as text.
+    An apostrophe stands before each cell that a program for sheets takes for a formula, so that it is shown as text.
     Lists and dicts are written as JSON.
     """
     names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
-    lines: Iterable[Sequence[Any]] = [names, *([_cell(row.get(name, "")) for name in names] for row in rows)]
-    if csv_safe:
-        lines = ([harmless(cell) for cell in line] for line in lines)
-    else:
-        _warn_of_formulas(lines)
+    lines = [names, *([row.get(name, "") for name in names] for row in rows)]
     written = _Lines(line_end)
-    csv.writer(written, lineterminator="\r\n").writerows(lines)
+    csv.writer(written, lineterminator="\r\n").writerows([_cell(cell) for cell in line] for line in lines)
     return "".join(written.lines)
 
 
 def _cell(value: Any) -> Any:
-    return json_line(value) if isinstance(value, (list, tuple, dict)) else value
+    if isinstance(value, (list, tuple, dict)):
+        return json_line(value)
+    return harmless(value)
 
 
 class _Lines:
@@ -114,21 +110,6 @@ def harmless(cell: Any) -> Any:
 def without_apostrophe(cell: str) -> str:
     """The text that `harmless` made a cell of."""
     return cell[1:] if cell.startswith("'") and is_formula(cell.lstrip("'")) else cell
-
-
-def _warn_of_formulas(lines: Iterable[Sequence[Any]]) -> None:
-    found = [cell for line in lines for cell in line if is_formula(cell)]
-    if found:
-        one = len(found) == 1
-        warnings.warn(
-            SelectivityWarning(
-                f"{len(found):,} {'cell' if one else 'cells'} of the CSV, such as {found[0]!r}, would be computed as "
-                f"{'a formula' if one else 'formulas'} by a program for sheets; add --csv-safe (csv_safe=True) for a "
-                f"file that people open in one",
-                "csv-formulas",
-            ),
-            stacklevel=3,
-        )
 
 
 # -- JSON ----------------------------------------------------------------------------------------------

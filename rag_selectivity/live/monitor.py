@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rag_selectivity.caveats import with_unchecked_judge
 from rag_selectivity.data.identity import AUTO
@@ -46,14 +46,6 @@ _BATCH = 512
 _SECONDS = 5.0
 
 
-class Grader(Protocol):
-    """Grades some of the retrievals that it is offered, at a later time."""
-
-    def offer(self, retrieval: Retrieval, when_graded: Callable[[Retrieval], None]) -> None: ...
-
-    def drain(self) -> None: ...
-
-
 class Monitor(Shared):
     """Measures retrieval while it happens, in memory that does not grow.
 
@@ -72,7 +64,7 @@ class Monitor(Shared):
         Depths K of the figures. Figures without a depth, such as `report["BoR"]`, are about everything that each
         retrieval showed.
     sample_rate : float
-        The share of the retrievals to measure, trace and offer to the grader, above 0 and up to 1. Each one is drawn
+        The share of the retrievals to measure and trace, above 0 and up to 1. Each one is drawn
         with this probability, whatever it holds, so the figures speak of all of them. Traffic, outcomes, and alerts
         about the traffic take in every retrieval.
     sample_size : int
@@ -94,8 +86,6 @@ class Monitor(Shared):
         `grade --trace`. If the monitor chooses the id of the passages, it writes the lines after the choice.
     trace_texts : bool
         Write the texts of queries and passages to the trace. Without it, a hash takes the place of a query's text.
-    grader : BackgroundGrader, optional
-        Grades a share of the retrievals without labels, in a thread of its own.
     ids : {"exact"}, optional
         `"exact"` says that the passage ids are those of the labels. Without it, ten or more retrievals without one
         labelled passage are an error, and no alert about a measure goes out.
@@ -139,7 +129,6 @@ class Monitor(Shared):
         on_alert: Callable[[Alarm], Any] | None = None,
         trace: str | Path | None = None,
         trace_texts: bool = False,
-        grader: Grader | None = None,
         ids: str | None = None,
         name: str = "live",
         seed: int = 7,
@@ -153,8 +142,6 @@ class Monitor(Shared):
             raise InputError(f"sample_rate must be a number above 0 and up to 1, got {sample_rate!r}")
         if ids not in (None, "exact"):
             raise InputError(f"ids must be 'exact' or None, got {ids!r}")
-        # A judge grades from 1 to 5, and labels on another scale would not go together with its grades.
-        scale = "utility" if grader and scale is None else scale
         self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
         self.corpus_size = corpus_size
         self.name = name
@@ -180,8 +167,7 @@ class Monitor(Shared):
         self._figures = new_figures(name, ids == "exact")
         self._figures.passages_of = counts
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
-        self._grader = grader
-        self._hands_on = trace is not None or grader is not None
+        self._hands_on = trace is not None
         self._texts = SampledTexts(seed)
         self._lock = threading.Lock()
         self._pending: list[Retrieval] = []
@@ -200,10 +186,10 @@ class Monitor(Shared):
     @property
     def wants_texts(self) -> bool:
         """Whether retrievals should come with their passages' texts."""
-        return self._grader is not None or (self._trace is not None and self._trace.texts)
+        return self._trace is not None and self._trace.texts
 
     def wants_ids(self, query: str, query_id: str | None = None) -> bool:
-        """Whether it matters which passages a query gets: it has labels, or a trace or a grader takes them."""
+        """Whether it matters which passages a query gets: it has labels, or a trace takes them."""
         if query_id is None and (request := CURRENT.get()) is not None:
             query_id = request.query_id
         by_query = self.labels.by_query
@@ -332,24 +318,14 @@ class Monitor(Shared):
         return known
 
     def _take(self, ready: Iterable[Waiting]) -> None:
-        """Write, offer and measure retrievals whose ids are known."""
+        """Write and measure retrievals whose ids are known."""
         for seen in ready:
             if self._trace is not None:
                 self._trace.write(seen.retrieval, seen.time)
-            if not seen.labelled and self._grader is not None:
-                self._grader.offer(seen.retrieval, self._record_grades)
             with self._lock:
                 batch = self._batch_with(seen.retrieval if seen.labelled and not self._has_given_up else None)
             if batch is not None:
                 self._measure_later(batch)
-
-    def _record_grades(self, retrieval: Retrieval) -> None:
-        """Record the grades of a retrieval that was counted when it happened."""
-        with self._lock:
-            self._traffic.label(retrieval)
-            batch = self._batch_with(retrieval)
-        if batch is not None:
-            self._measure_later(batch)
 
     def _measure_later(self, batch: list[Retrieval]) -> None:
         self._measuring.later(batch)
@@ -373,15 +349,13 @@ class Monitor(Shared):
         self._measuring.now(batch)
 
     def close(self) -> None:
-        """Wait for the grader, measure what is left, and close the trace."""
+        """Measure what is left, and close the trace."""
         undecided = self._decide()
         gives_up = undecided is not None and not self._has_given_up
         if self._choice is not None:
             with self._lock:
                 ready = self._choice.release(undecided)
             self._take(ready)
-        if self._grader is not None:
-            self._grader.drain()
         self.flush()
         if self._trace is not None:
             self._trace.close()

@@ -1,4 +1,4 @@
-"""One retrieval as it happened: what adapters hand in, and a monitor, a trace and a grader take; and many, counted."""
+"""One retrieval as it happened: what adapters hand in, and a monitor and a trace take; and many, counted."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Retrieval:
     grades : {passage: grade}, optional
         Labels of this query that the monitor's own lack.
     texts : {passage: text}, optional
-        For a trace or a grader that needs them.
+        For a trace that needs them.
     id : str, optional
         The application's own id of the request. It joins an outcome that becomes known later: `Monitor.outcome`.
     arm : str, optional

@@ -1,4 +1,4 @@
-"""Writes a trace of live retrievals: a file that may be full, moved or removed while a service runs."""
+"""Writes a trace of live retrievals to a file that may be full, moved or removed while a service runs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import json
 import os
 import stat
 import threading
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,10 +25,6 @@ __all__ = ["SCHEMA", "LineWriter", "TraceWriter", "is_cut_off", "unfinished_line
 SCHEMA = "rag-selectivity/trace/1"
 #: Made once, since `json.dumps` makes another one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False, default=lambda value: _plain(value)).encode
-#: A file that could not be written is tried again after so many seconds: what fails takes time from the application.
-_SECONDS_UNTIL_RETRY = 0.1
-#: Whether the file was renamed is looked up after so many seconds, since it takes as long as half a line.
-_SECONDS_UNTIL_LOOK = 0.1
 #: A line that was cut off is looked for in so many bytes at the end of a file.
 _LONGEST_LINE = 1 << 24
 
@@ -38,10 +32,9 @@ _LONGEST_LINE = 1 << 24
 class LineWriter:
     """Appends objects to a file, a line of JSON each, at once. A new file can be read and written by its owner alone.
 
-    A file that is removed, as when logs are rotated, is made anew with the next line; one that is renamed within a
-    tenth of a second, and the lines before are in the renamed file. A file that cannot be written, as on a full disk,
-    does not end what is being watched: the log says it once, the lines are left out and counted, and the writer tries
-    again ten times a second.
+    The file is opened for each line, so one that is moved or removed, as when logs are rotated, is made anew. A file
+    that cannot be written, as on a full disk, does not end what is being watched: the log says it once, and the lines
+    are left out and counted.
 
     Raises
     ------
@@ -54,10 +47,9 @@ class LineWriter:
         self._lock = threading.Lock()
         self._lost = self._lost_before = 0
         self._fails = self._is_closed = False
-        self._retry_at = self._look_at = 0.0
-        self._file: BinaryIO | None = None
-        self._place: tuple[int, int] | None = None
-        self._open()
+        with opened_to_append(self.path) as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                self._end_last_line(file)
 
     @property
     def lost(self) -> int:
@@ -74,11 +66,12 @@ class LineWriter:
             LOG.error("%s: lacks a line that cannot be written as JSON (%s)", self.path, error)
             return
         with self._lock:
-            if self._is_closed or (self._fails and time.monotonic() < self._retry_at):
+            if self._is_closed:
                 self._lost += 1
                 return
             try:
-                self._append(line)
+                with opened_to_append(self.path) as file:
+                    append_whole(file, line)
             except (OSError, InputError) as error:
                 self._failed(error)
             else:
@@ -86,60 +79,14 @@ class LineWriter:
                     self._recovered()
 
     def close(self) -> None:
-        """Close the file; what comes later is counted as lost."""
+        """Write no more; what comes later is counted as lost."""
         with self._lock:
             self._is_closed = True
-            self._close_file()
 
-    # -- the file, with the lock held ----------------------------------------------------------------
-
-    def _open(self) -> BinaryIO:
-        file = opened_to_append(self.path)
-        try:
-            status = os.fstat(file.fileno())
-            if stat.S_ISREG(status.st_mode):
-                self._end_last_line(file)
-        except BaseException:
-            file.close()
-            raise
-        self._file, self._place = file, (status.st_dev, status.st_ino)
-        return file
-
-    def _close_file(self) -> None:
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
-            self._file = self._place = None
-
-    def _append(self, line: bytes) -> None:
-        file = self._file
-        if file is None or self._was_renamed():
-            self._close_file()
-            file = self._open()
-        append_whole(file, line)
-        if not os.fstat(file.fileno()).st_nlink and self._is_elsewhere():
-            # The file was removed between the look at its path and the writing.
-            self._close_file()
-            append_whole(self._open(), line)
-
-    def _was_renamed(self) -> bool:
-        now = time.monotonic()
-        if now < self._look_at:
-            return False
-        self._look_at = now + _SECONDS_UNTIL_LOOK
-        return self._is_elsewhere()
-
-    def _is_elsewhere(self) -> bool:
-        """Whether the path no longer stands for the file that is open."""
-        try:
-            status = os.stat(self.path)
-        except FileNotFoundError:
-            return True
-        return (status.st_dev, status.st_ino) != self._place
+    # -- with the lock held --------------------------------------------------------------------------
 
     def _failed(self, error: Exception) -> None:
         self._lost += 1
-        self._retry_at = time.monotonic() + _SECONDS_UNTIL_RETRY
         if not self._fails:
             self._fails, self._lost_before = True, self._lost - 1
             why = f"{self.path}: cannot be written ({error.strerror or error})" if isinstance(error, OSError) else error
@@ -152,9 +99,8 @@ class LineWriter:
 
     def _end_last_line(self, file: BinaryIO) -> None:
         """End the last line of a file to which a killed process wrote; one of which only a part is there goes."""
-        alone = _share_lock(file)
         line = unfinished_line(self.path)
-        if alone and is_cut_off(line):
+        if is_cut_off(line):
             os.ftruncate(file.fileno(), os.fstat(file.fileno()).st_size - len(line))
             LOG.warning("%s: the last line was cut off, as when its process is killed; it was removed", self.path)
         elif line:
@@ -233,19 +179,3 @@ def is_cut_off(line: bytes) -> bool:
     except (ValueError, RecursionError):
         return bool(line)
     return False
-
-
-def _share_lock(file: BinaryIO) -> bool:
-    """Show other processes, as long as the file is open, that one writes to it; whether no other does."""
-    try:
-        import fcntl
-    except ImportError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        alone = True
-    except OSError:
-        alone = False
-    with suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return alone

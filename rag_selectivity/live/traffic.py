@@ -119,11 +119,6 @@ class LiveTraffic:
             for counts in self._of(retrieval.arm):
                 counts.outcomes.add(outcome)
 
-    def label(self, retrieval: Retrieval) -> None:
-        """Count a retrieval as labelled that was counted before."""
-        for counts in self._of(retrieval.arm):
-            counts.labelled += 1
-
     def add_late(self, id_: str, outcome: float) -> tuple[bool, bool]:
         """Count a request's outcome in place of the one before: whether the request is known, and it is the first."""
         try:

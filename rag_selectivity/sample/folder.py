@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rag_selectivity.errors import InputError
@@ -15,7 +16,6 @@ from rag_selectivity.evaluate import evaluate
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
 from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io.own_folder import OwnFolder
 from rag_selectivity.io.replacing import refuse_unwritable_folder, write_whole
 from rag_selectivity.io.writing import json_line, json_text
 from rag_selectivity.live.monitor import Monitor
@@ -93,7 +93,7 @@ def write_sample(folder: str | Path) -> list[Path]:
             raise InputError(f"{place}: give a new or an empty folder, so that no file of yours is overwritten")
         refuse_unwritable_folder(place)
         place.parent.mkdir(parents=True, exist_ok=True)
-        with OwnFolder(place.parent) as made:
+        with TemporaryDirectory(dir=place.parent) as made:
             try:
                 _write(Path(made))
             except InputError as error:
@@ -160,7 +160,7 @@ def _write_scripted_people(folder: Path) -> None:
         folder / "scripted.qrels", [(pair.query, pair.passage, scripted_grade("scripted", pair)) for pair in drawn]
     )
     by_pair = {(pair.query, pair.passage): pair for pair in graded_pairs()}
-    with OwnFolder(None) as name:
+    with TemporaryDirectory() as name:
         # A draw is kept in its store; whoever follows the guides makes it in the store of this folder.
         write_whole(Path(name) / "cheap.db", (folder / "cheap.db").read_bytes())
         with Store(Path(name) / "cheap.db") as store:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,6 @@ from rag_selectivity.scale.budget import (
 from rag_selectivity.scale.engines import tally_for
 from rag_selectivity.scale.parts import DividedRows, Division, Rows, gathered, write_blocks
 from rag_selectivity.scale.tally import report_of_tallies
-from rag_selectivity.scale.temporary import in_temporary_folder
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.poisson import query_hashes
 
@@ -171,7 +170,8 @@ def evaluate_out_of_core(
                     )
 
     for name, path in named.items():
-        in_temporary_folder(folder, partial(measure_in_parts, name, Path(path)))
+        with TemporaryDirectory(prefix="rag-selectivity-", dir=folder) as place:
+            measure_in_parts(name, Path(path), Path(place))
     return report_of_tallies(tallies, level=level, labels=held)
 
 

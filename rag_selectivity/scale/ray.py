@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.datasets import block_of_arrow, whole_numbers
-from rag_selectivity.io.own_folder import OwnFolder
 from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.measures import Measure
@@ -316,7 +316,7 @@ class _Grader:
         pool: dict[str, list[str]] = {}
         for row in rows:
             pool.setdefault(str(row["query_id"]), []).append(str(row["passage_id"]))
-        with OwnFolder(None) as place:
+        with TemporaryDirectory() as place:
             store = Path(place) / "labels.db"
             done = grade_pairs(
                 {str(row["query_id"]): row["query"] for row in rows},

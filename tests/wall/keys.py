@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+import rag_selectivity as rs
 
 Keys = dict[str, Any]
 #: Entries of plain data that are sentences, or names that results give themselves.
@@ -129,6 +132,31 @@ def labels(qrels: Any, name: str) -> Keys:
     """How many labels there are of each grade."""
     counts = Counter(grade for row in qrels.to_dict().values() for grade in row.values())
     return {f"{name}/grade {grade}": count for grade, count in sorted(counts.items())}
+
+
+def read(reader: Callable[[], Any]) -> Any:
+    """What was read: [passage, score, tokens] of a run by rank, {passage: grade} of labels, or the kind of the error.
+
+    The kind is the class of the error, and the file and line that it names.
+    """
+    try:
+        found = reader()
+    except rs.InputError as error:
+        place = re.search(r"table\.\w+(:\d+)?", str(error))
+        return type(error).__name__ + (f" {place[0]}" if place else "")
+    if isinstance(found, rs.Run):
+        found = _lists(found)
+    return found if isinstance(found, dict) else found.to_dict()
+
+
+def _lists(run: Any) -> dict[str, Any]:
+    """The lists of a run, with scores (equal ones by passage) and tokens if it has them."""
+    columns = [list(column) for column in (run.scores, run.tokens) if column is not None]
+    rows = zip((passage for passages in run.to_dict().values() for passage in passages), *columns, strict=True)
+    lists = {query: [next(rows) for _ in passages] for query, passages in run.to_dict().items()}
+    if run.scores is not None:
+        lists = {query: sorted(row, key=lambda each: (-each[1], each[0])) for query, row in lists.items()}
+    return {query: [list(each) if columns else each[0] for each in row] for query, row in lists.items()}
 
 
 def bits(result: Any, name: str) -> Keys:

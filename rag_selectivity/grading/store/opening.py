@@ -9,6 +9,7 @@ import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from rag_selectivity.errors import InputError
@@ -24,7 +25,6 @@ from rag_selectivity.grading.store.schema import (
     transaction,
     what_is_foreign,
 )
-from rag_selectivity.io.own_folder import OwnFolder
 
 BUSY_SECONDS = 60.0
 _PRIVATE = 0o600
@@ -86,14 +86,14 @@ class Readable:
     file : Path
         The store, or a temporary copy.
     mode : {"rw", "immutable"}
-    folder : OwnFolder or None
+    folder : TemporaryDirectory or None
         Of the copy.
     """
 
     path: Path
     file: Path
     mode: str
-    folder: OwnFolder | None = None
+    folder: TemporaryDirectory[str] | None = None
 
     def connect(self) -> StoreConnection:
         """A connection that changes nothing."""
@@ -126,7 +126,7 @@ def readable(path: Path) -> Readable:
         found, version = _readable_as_it_is(path)
         if version == VERSION:
             return found
-        folder = OwnFolder(None, ignore_cleanup_errors=True)
+        folder = TemporaryDirectory(ignore_cleanup_errors=True)
         copy = Path(folder.name) / path.name
         with closing(found.connect()) as source:
             copy_to(source, copy)
@@ -168,7 +168,7 @@ def _version_of(found: Readable) -> int:
 
 def _snapshot(path: Path) -> Readable:
     """A copy of the file and of its log, both of the same moment."""
-    folder = OwnFolder(None, ignore_cleanup_errors=True)
+    folder = TemporaryDirectory(ignore_cleanup_errors=True)
     copy = Path(folder.name) / path.name
     for _ in range(_COPIES):
         before = _state(path)

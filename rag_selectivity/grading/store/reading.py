@@ -285,16 +285,6 @@ def labels_of_query(
     return found
 
 
-def spent_since(connection: sqlite3.Connection, settings: int, time: float) -> tuple[int, int, int, float]:
-    """Requests, tokens of prompts and answers, and cost of the labels since a time."""
-    row = connection.execute(
-        "SELECT total(coalesce(attempts, 1)), total(prompt_tokens), total(completion_tokens), total(cost) FROM labels"
-        " WHERE settings = ? AND created >= ?",
-        (settings, time),
-    ).fetchone()
-    return int(row[0]), int(row[1]), int(row[2]), float(row[3])
-
-
 def failures(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """Failed labels and answers by judge and reason, with one example each; see `Store.failures`."""
     names = judge_names(connection, kind=None)

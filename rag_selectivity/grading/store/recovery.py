@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rag_selectivity.data.cells import id_fault
@@ -24,7 +25,6 @@ from rag_selectivity.grading.store.schema import (
     ordered_tables,
     transaction,
 )
-from rag_selectivity.io.own_folder import OwnFolder
 from rag_selectivity.io.replacing import write_whole
 
 #: Not copied: a lease is of a process that is no more.
@@ -88,7 +88,7 @@ def recover(path: Path, target: Path) -> Recovered:
         raise InputError(f"{target}: exists already; give the path of a new file")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder does not exist; make it first")
-    with OwnFolder(None, ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         copy, saved = Path(folder) / "damaged.db", Path(folder) / "saved.db"
         _copy(path, copy)
         try:
@@ -102,7 +102,7 @@ def recover(path: Path, target: Path) -> Recovered:
             raise _nothing(path, "no label is left")
         try:
             with saved.open("rb") as whole:
-                write_whole(target, partial(shutil.copyfileobj, whole), private=True)
+                write_whole(target, partial(shutil.copyfileobj, whole))
         except InputError as error:
             raise InputError(f"{error}; give a file on a disk with space") from None
     return recovered

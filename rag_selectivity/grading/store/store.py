@@ -295,11 +295,6 @@ class Store:
         with self._looking_up() as connection:
             return iter(reading.labels_of_query(connection, query, settings))
 
-    def spent_since(self, settings: int, time: float) -> tuple[int, int, int, float]:
-        """Requests, tokens of prompts and answers, and cost of a judge's labels since a time (seconds since 1970)."""
-        with self._looking_up() as connection:
-            return reading.spent_since(connection, settings, time)
-
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every label with everything that the store knows of it.
 

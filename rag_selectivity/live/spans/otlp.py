@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_selectivity.data.cells import integer_of
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.limits import json_value, refuse_deep
+from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.opening import first_bytes, opened
 from rag_selectivity.live.spans.problems import Problem, Problems
 from rag_selectivity.live.spans.span import Span
@@ -68,7 +68,7 @@ def _documents(file: Path, problems: Problems) -> Iterator[tuple[str, Any]]:
                 continue
             try:
                 document = json_value(line)
-            except (ValueError, RecursionError) as error:
+            except ValueError as error:
                 rest = content.read()
                 if is_first and rest.strip():
                     yield from _one_after_the_other(line + _text(rest, str(file)), file)
@@ -83,10 +83,6 @@ def _documents(file: Path, problems: Problems) -> Iterator[tuple[str, Any]]:
 
 def _one_after_the_other(text: str, file: Path) -> Iterator[tuple[str, Any]]:
     decoder, at = json.JSONDecoder(), 0
-    try:
-        refuse_deep(text)
-    except ValueError as error:
-        raise InputError(f"{file}: is not JSON that can be read ({error})") from None
     while at < len(text):
         try:
             document, at = decoder.raw_decode(text, at)

@@ -50,6 +50,8 @@ FILES = {
     "no_credit.jsonl": '{"impression": "i1", "query": "q1", "passages": ["d1"]}\n',
     "arms.csv": "arm,cited\na,1\nb,0\na,2\n",
     "broken.json": "{",
+    "deep.jsonl": '{"query_id": "q1", "passage_id": "d1", "grade": ' + "[" * 100_000 + "]" * 100_000 + "}\n",
+    "digits.jsonl": '{"query_id": "q1", "passage_id": "d1", "grade": ' + "1" * 5_000 + "}\n",
 }
 
 

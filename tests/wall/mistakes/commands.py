@@ -103,6 +103,11 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     # Outputs
     "evaluate --qrels qrels.trec --run run.trec -o nowhere/report.json": (2, "nowhere/report.json", "folder"),
     "evaluate --qrels qrels.trec --run run.trec -o folder": (2, "folder"),
+    "evaluate --qrels qrels.trec --run run.trec -o run.trec": (2, "run.trec", "--run", "another file"),
+    "evaluate --qrels qrels.trec --run run.trec -o qrels.trec/report.json": (2, "qrels.trec/report.json", "is a file"),
+    "evaluate --qrels qrels.trec --run run.trec -o x.csv --per-query x.csv": (2, "x.csv", "two results"),
+    "evaluate --qrels deep.jsonl --run run.trec": (2, "deep.jsonl:1", "nested"),
+    "evaluate --qrels digits.jsonl --run run.trec": (2, "digits.jsonl:1", "digits"),
     "evaluate --qrels qrels.trec --run run.trec --format xml": (2, "xml", "json", "csv", "markdown"),
     "evaluate --qrels qrels.trec --run run.trec --per-query x.xls": (2, ".xls", ".csv"),
     # Commands and options
