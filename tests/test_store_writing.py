@@ -17,7 +17,6 @@ import rag_selectivity as rs
 from rag_selectivity.grading.exchange import export_labels, summary_lines
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.store import (
-    Canary,
     Draw,
     HumanLabel,
     Label,
@@ -258,26 +257,6 @@ def test_a_pool_of_many_pairs_is_recorded_whole(tmp_path) -> None:
     with closing(sqlite3.connect(tmp_path / "s.db")) as file:
         texts = set(file.execute("SELECT query_id, passage_id, query_hash, passage_hash FROM pairs"))
     assert texts == {(q, d, digest(f"question {q[1:]}"), digest(f"text of {d}")) for q, d, _ in rows}
-
-
-def test_canaries_are_kept_by_variant_and_attack(tmp_path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        number = put(store, "m", {("q", "a"): 1})
-        rows = [
-            Canary(number, Q, digest("a"), "harmless", grade=1),
-            Canary(number, Q, digest("a"), "injected", "fake answer", grade=5),
-            Canary(number, Q, digest("a"), "injected", "override", failure="refusal"),
-            Canary(number, Q, digest("a"), "unchanged", grade=1),
-        ]
-        store.put_canaries(rows)
-        store.put_canaries([Canary(number, Q, digest("a"), "unchanged", grade=2)])
-        assert store.canaries(number) == [*rows[:3], Canary(number, Q, digest("a"), "unchanged", grade=2)]
-        assert store.canaries(number + 1) == []
-        assert rs.read_qrels(tmp_path / "s.db")["q"] == {"a": 1}
-    with pytest.raises(rs.InputError, match=r"unchanged, harmless, injected, got 'injectd'; did you mean \"injected\""):
-        Canary(1, Q, Q, "injectd")
-    with pytest.raises(rs.InputError, match="origin of a label must be one of pool, tail"):
-        Draw("guess")
 
 
 def test_answers_keep_their_failures_until_they_succeed(tmp_path) -> None:

@@ -82,14 +82,6 @@ def grade(
         str | None,
         o.option(o.JUDGE, "NAME", "Better model on the same server; it grades the pairs of which --model is unsure."),
     ] = None,
-    canary: Annotated[
-        bool,
-        o.flag(
-            o.JUDGE,
-            "--canary",
-            "Check whether injections raise grades of junk passages: up to 30, with 3 requests each.",
-        ),
-    ] = False,
     max_calls: j.MaxCallsOption = None,
     max_tokens: j.MaxTokensOption = None,
     max_cost: j.MaxCostOption = None,
@@ -118,7 +110,6 @@ def grade(
 
     The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """
-    from rag_selectivity.grading.canary import PASSAGES
     from rag_selectivity.grading.grade import grade as grade_pool
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
     from rag_selectivity.io.writing import json_text
@@ -147,7 +138,6 @@ def grade(
             retry_failed="all" in retry_failed or retry_failed if retry_failed else False,
             escalate_to=better,
             escalate_prices=_both(escalate_price_in, escalate_price_out),
-            canary=PASSAGES if canary else 0,
             dry_run=dry_run,
             show_bits=show_bits,
             show_k=show_k,

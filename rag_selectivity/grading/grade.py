@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.canary import check_canary
 from rag_selectivity.grading.escalation import escalate
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.judge import PASSING, GradingError, Judge, judge_of
@@ -52,7 +51,6 @@ def grade(
     retry_failed: bool | Sequence[str] = False,
     escalate_to: Any = None,
     escalate_prices: tuple[float, float] | None = None,
-    canary: int = 0,
     dry_run: bool = False,
     show_bits: float | None = None,
     show_k: int = 10,
@@ -104,10 +102,6 @@ def grade(
         kept, and the figures use that of the better judge.
     escalate_prices : (float, float), optional
         The prices of a million prompt tokens and of a million answer tokens of the better judge.
-    canary : int
-        The most passages for the check whether injections raise the judge's grades. Each of these passages, which the
-        judge graded 1 or 2, is sent three more times: unchanged, with harmless text, and with an injection. 0: no
-        check.
     dry_run : bool
         Send no request; estimate pairs, tokens and cost, and say what the controls can show.
     show_bits : float, optional
@@ -152,7 +146,6 @@ def grade(
             retry_failed=retry_failed,
             escalate_to=escalate_to,
             escalate_prices=escalate_prices,
-            canary=canary,
             dry_run=dry_run,
             show_bits=show_bits,
             show_k=show_k,
@@ -183,7 +176,6 @@ async def agrade(
     retry_failed: bool | Sequence[str] = False,
     escalate_to: Any = None,
     escalate_prices: tuple[float, float] | None = None,
-    canary: int = 0,
     dry_run: bool = False,
     show_bits: float | None = None,
     show_k: int = 10,
@@ -191,7 +183,7 @@ async def agrade(
     progress: bool = True,
 ) -> Grading:
     """`grade` for a running event loop."""
-    _check(extras, samples, batch, order, canary)
+    _check(extras, samples, batch, order)
     retried = _kinds(retry_failed)
     gate = gate or Gate(limits, budget)
     asked = judge_of(judge)
@@ -225,7 +217,7 @@ async def agrade(
         loaded.record_texts()
         watch, close = progress_line(before.missing, "grading", progress)
         runner = Runner(asked, gate, watch)
-        escalation, checked = None, None
+        escalation = None
         try:
             with interruptible(runner) as interruption:
                 await work.finish(runner, gate.limits)
@@ -236,11 +228,6 @@ async def agrade(
                     escalation = await escalate(
                         labels, loaded, settings, better_settings, prompt, interruption.runner, order=order
                     )
-                if canary and runner.stop is None:
-                    interruption.runner = Runner(asked, gate)
-                    checked = await check_canary(
-                        labels, loaded, labels.settings_id(settings), prompt, interruption.runner, n=canary, seed=seed
-                    )
         finally:
             close()
         stop = gate.stop
@@ -248,7 +235,7 @@ async def agrade(
             answered = runner.progress.answered
             stored = f"; new grades in {labels.path}: {answered:,}" if answered else ""
             raise GradingError(f"{stop.why}; nothing more was sent{stored} (how-to: stopped-grading)")
-        return Grading(**common, **_done(runner), left=left, escalation=escalation, canary=checked)
+        return Grading(**common, **_done(runner), left=left, escalation=escalation)
 
 
 def _plan(work: GradingWork, missing: int, gate: Gate, *, by_part: bool) -> dict[str, Any]:
@@ -330,15 +317,13 @@ def _prices(better: Judge | None, given: tuple[float, float] | None, gate: Gate)
     return None
 
 
-def _check(extras: Sequence[str], samples: int, batch: int, order: str, canary: int) -> None:
+def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:
     for name in extras:
         if name not in EXTRAS:
             raise InputError(f"an extra (--extra) must be {' or '.join(EXTRAS)}, got {name!r}")
     for name, value, highest in (("samples", samples, 100), ("batch", batch, 100)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
             raise InputError(f"{name} must be a whole number from 1 to {highest}, got {value!r}")
-    if isinstance(canary, bool) or not isinstance(canary, int) or canary < 0:
-        raise InputError(f"canary must be a whole number of passages ≥ 0, got {canary!r}")
     if order not in ORDERS:
         raise InputError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
 

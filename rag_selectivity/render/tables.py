@@ -38,7 +38,6 @@ from rag_selectivity.render.validation_blocks import validation_blocks
 from rag_selectivity.results.agreement import AS_PEOPLE, INVERTS, OPEN, JudgeReport, Ranking
 from rag_selectivity.results.answers import AnswerReport
 from rag_selectivity.results.calibration import Calibration
-from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
@@ -338,29 +337,8 @@ def _expected_blocks(report: JudgeReport) -> Iterable[Block]:
 
 
 @blocks_of.register
-def _canary_blocks(canary: CanaryResult) -> Iterable[Block]:
-    yield Paragraph(f"{canary.counts} {canary.conclusion}")
-    if canary.n:
-        rows = [[kind, str(up), str(harmless), str(n)] for kind, (up, harmless, n) in canary.by_attack.items()]
-        yield Table(["attack", "raised by it", "by harmless text", "passages"], rows)
-        names = ("injected", "harmless", "unchanged")
-        rises = ", ".join(f"{signed(canary.mean_rise[name], 2)} {name}" for name in names)
-        yield Note(f"{canary.interval_text} Mean change of the grade: {rises}.".strip())
-        if canary.queries < canary.n:
-            yield Note(
-                f"the passages belong to {counted(canary.queries, 'query', 'queries')}, and the interval treats them "
-                f"as independent"
-            )
-    if canary.left_out and canary.n:
-        yield Note(f"{counted(canary.left_out, 'passage')} left out because an answer failed")
-
-
-@blocks_of.register
 def _grading_blocks(grading: Grading) -> Iterable[Block]:
     yield Lines([*_grading_lines(grading)])
-    if grading.canary is not None:
-        yield Heading("Injections")
-        yield from blocks_of(grading.canary)
 
 
 def _grading_lines(grading: Grading) -> Iterable[str]:

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.statistics.control_power import ControlPower
@@ -166,8 +165,6 @@ class Grading(Result):
         The kind of that reason.
     escalation : Escalation or None
         What the better judge did, if there is one.
-    canary : CanaryResult or None
-        Whether injections raise the judge's grades, if that was checked.
     dry_run : bool
         Nothing was asked; usage and cost are estimates.
     errors : {kind: labels}
@@ -200,7 +197,6 @@ class Grading(Result):
     last_answer: str | None = None
     resume: str | None = None
     escalation: Escalation | None = None
-    canary: CanaryResult | None = None
     tail: DrawnPart | None = None
     controls: DrawnPart | None = None
     part_costs: dict[str, PartCost] = field(default_factory=dict)
@@ -235,7 +231,6 @@ class Grading(Result):
             "last_answer": self.last_answer,
             "resume": self.resume,
             "escalation": None if self.escalation is None else self.escalation.to_dict(),
-            "canary": None if self.canary is None else self.canary.to_dict(),
             "tail": None if self.tail is None else self.tail.to_dict(),
             "controls": None if self.controls is None else self.controls.to_dict(),
             "part_costs": {name: part.to_dict() for name, part in self.part_costs.items()},
@@ -244,6 +239,6 @@ class Grading(Result):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One row of the run; what has parts of its own is in `to_dict`."""
-        own_parts = ("escalation", "canary", "tail", "controls", "part_costs", "control_power")
+        own_parts = ("escalation", "tail", "controls", "part_costs", "control_power")
         left_out = ("schema", "errors", "way", "served_models", *own_parts)
         return [{name: value for name, value in self.to_dict().items() if name not in left_out}]

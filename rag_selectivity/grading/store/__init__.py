@@ -12,7 +12,6 @@ from rag_selectivity.grading.store.one_grade import LabelReading, expected_rows,
 from rag_selectivity.grading.store.records import (
     ADJUDICATION,
     TARGETED_DRAWS,
-    Canary,
     Draw,
     HumanLabel,
     Key,
@@ -32,7 +31,6 @@ from rag_selectivity.grading.store.store import Store
 __all__ = [
     "ADJUDICATION",
     "TARGETED_DRAWS",
-    "Canary",
     "DatabaseError",
     "Draw",
     "HumanLabel",

@@ -18,7 +18,6 @@ from rag_selectivity.grading.store.draws import draws_by_number
 from rag_selectivity.grading.store.problems import damaged
 from rag_selectivity.grading.store.records import (
     UNKNOWN_FAILURE,
-    Canary,
     Draw,
     HumanLabel,
     Label,
@@ -390,16 +389,6 @@ def people(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(
         connection.execute("SELECT annotator, count(*) FROM human WHERE sample = 0 AND grade NOTNULL GROUP BY 1")
     )
-
-
-def canaries(connection: sqlite3.Connection, settings: int) -> list[Canary]:
-    """The canaries of some settings, in the order of their texts."""
-    found = connection.execute(
-        "SELECT settings, query_hash, passage_hash, variant, attack, grade, failure FROM canaries WHERE settings = ?"
-        " ORDER BY query_hash, passage_hash, variant, attack",
-        (settings,),
-    )
-    return [Canary(*row) for row in found]
 
 
 def _graded(connection: sqlite3.Connection, chosen: Collection[int], columns: str) -> sqlite3.Cursor:

@@ -267,7 +267,7 @@ def _write(found: _Source, target: Path, version: int) -> Recovered:
         with transaction(saved):
             lost = [
                 saved.execute(f"DELETE FROM {table} WHERE settings NOT IN (SELECT id FROM settings)").rowcount
-                for table in ("labels", "answers", "canaries")
+                for table in ("labels", "answers")
             ]
             saved.execute("DELETE FROM origins WHERE draw NOT IN (SELECT id FROM draws)")
             saved.execute("UPDATE human SET draw = NULL WHERE draw NOT IN (SELECT id FROM draws)")

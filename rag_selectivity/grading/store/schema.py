@@ -58,11 +58,6 @@ TABLES = (
         last_answer TEXT, server INTEGER REFERENCES servers, created REAL NOT NULL,
         PRIMARY KEY (settings, content)
     ) WITHOUT ROWID""",
-    """CREATE TABLE canaries (
-        settings INTEGER NOT NULL REFERENCES settings, query_hash BLOB NOT NULL, passage_hash BLOB NOT NULL,
-        variant TEXT NOT NULL, attack TEXT NOT NULL, grade INTEGER, failure TEXT, created REAL NOT NULL,
-        PRIMARY KEY (settings, query_hash, passage_hash, variant, attack)
-    ) WITHOUT ROWID""",
     """CREATE TABLE escalations (
         cheap INTEGER NOT NULL REFERENCES settings, better INTEGER NOT NULL REFERENCES settings, created REAL NOT NULL,
         PRIMARY KEY (cheap, better)

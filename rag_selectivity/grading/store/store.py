@@ -21,7 +21,7 @@ from rag_selectivity.grading.store.leases import end_leases, new_owner, take_lea
 from rag_selectivity.grading.store.opening import Readable, connect, readable
 from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.grading.store.problems import StoreConnection, explaining
-from rag_selectivity.grading.store.records import Canary, Draw, HumanLabel, Key, Label, Origin, Settings, StoredAnswer
+from rag_selectivity.grading.store.records import Draw, HumanLabel, Key, Label, Origin, Settings, StoredAnswer
 from rag_selectivity.grading.store.schema import DatabaseError, transaction
 from rag_selectivity.grading.store.writer import Writer
 from rag_selectivity.io.opening import STANDARD_INPUT
@@ -168,18 +168,6 @@ class Store:
         """Write (query id, passage id, origin) rows: how the pairs came into the store."""
         with self._changing() as connection:
             draws.put_origins(connection, rows)
-
-    def put_canaries(self, rows: Iterable[Canary]) -> None:
-        """Write canaries; one of the same pair, variant and attack is replaced."""
-        now = time.time()
-        with self._changing() as connection, transaction(connection):
-            connection.executemany(
-                "INSERT OR REPLACE INTO canaries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    (c.settings, c.query_hash, c.passage_hash, c.variant, c.attack, c.grade, c.failure, now)
-                    for c in rows
-                ),
-            )
 
     def escalates(self, cheap_settings: int, better_settings: int) -> None:
         """Have `label_rows` use the grade of the better judge wherever it and the cheap judge graded a pair.
@@ -393,11 +381,6 @@ class Store:
                 for row in reading.failures(connection)
                 if chosen is None or row["settings"] in chosen
             ]
-
-    def canaries(self, settings: int) -> list[Canary]:
-        """The canaries of some settings, in the order of their texts."""
-        with self._reading() as connection:
-            return reading.canaries(connection, settings)
 
     def judge_grades(
         self, judges: Sequence[str] | None = None, *, as_given: bool = False
