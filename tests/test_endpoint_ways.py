@@ -255,20 +255,3 @@ def test_without_logprobs_there_is_no_expected_grade(tmp_path) -> None:
     with HostileServer() as server:
         run(tmp_path, server.url)
     assert [row["expected"] for row in rows(tmp_path).values()] == [None] * 3
-
-
-def test_unsure_pairs_escalate_to_the_better_model(tmp_path) -> None:
-    write_pairs(tmp_path, 20)
-
-    def two(request: Request, n: int) -> Reply:
-        if request.body["model"] == "better":
-            return Reply('{"reason": "r", "grade": 5}', model="better")
-        number = request.passages[0]
-        # Every fourth is near the boundary of 4.
-        chances = {4: 0.5, 3: 0.45} if number % 4 == 0 else {1: 0.999}
-        return with_logprobs(chances)(request, n)
-
-    with HostileServer(two) as server:
-        done = run(tmp_path, server.url, "--escalate-to", "better")
-        escalated = {request.passages[0] for request in server.requests if request.body["model"] == "better"}
-    assert (done.code, escalated) == (0, set(range(0, 20, 4)))

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
-from rag_selectivity.grading.store import Label, Settings, Store, digest, expected_rows, label_rows
+from rag_selectivity.grading.store import Label, Settings, Store, digest, expected_rows
 from rag_selectivity.statistics.dirichlet import WeightedSums
 from rag_selectivity.statistics.expected_grades import ExpectedGrades, expected_grades
 
@@ -181,7 +181,7 @@ def test_the_interval_of_ties_has_a_width_that_few_queries_make_large() -> None:
 # -- label stores ---------------------------------------------------------------------------------
 
 
-def stored(path, labels, people=(), escalates: bool = False) -> None:
+def stored(path, labels, people=()) -> None:
     """A store of (judge, query, passage, [(grade, expected grade), …]) labels."""
     with Store(path) as store:
         for judge, query, passage, samples in labels:
@@ -192,42 +192,6 @@ def stored(path, labels, people=(), escalates: bool = False) -> None:
                 [Label((number, *key, i), grade, expected=value) for i, (grade, value) in enumerate(samples)]
             ).result()
         store.put_human([(*pair, grade, None) for *pair, grade in people], "ada")
-        if escalates:
-            cheap, better = (store.settings_id(Settings("grade", judge, {})) for judge in ("cheap", "better"))
-            store.escalates(cheap, better)
-
-
-def test_samples_have_their_mean_and_a_better_judge_its_own(tmp_path) -> None:
-    labels = [
-        ("cheap", "q", "one", [(4, 3.75)]),
-        ("cheap", "q", "three", [(4, 3.5), (5, 4.5), (2, 1.0)]),
-        ("cheap", "q", "some", [(4, 3.5), (2, None)]),
-        ("cheap", "q", "none", [(1, None)]),
-        ("cheap", "q", "failed", [(None, None), (3, 3.25)]),
-        ("cheap", "q", "both", [(4, 4.25)]),
-        ("cheap", "q", "silent", [(4, 4.25)]),
-        ("better", "q", "both", [(2, 1.75)]),
-        ("better", "q", "silent", [(2, None)]),
-        ("better", "q", "void", [(None, None)]),
-        ("cheap", "q", "void", [(4, 3.5)]),
-    ]
-    path = tmp_path / "labels.db"
-    stored(path, labels, escalates=True)
-    with Store(path, read_only=True) as store:
-        rows = list(expected_rows(store))
-        of_cheap = {passage: value for _, passage, _, value in expected_rows(store, judges=["cheap"])}
-        assert [row[:3] for row in rows] == list(label_rows(store, humans=False, as_given=True))
-    assert {passage: (grade, value) for _, passage, grade, value in rows} == {
-        "one": (4, 3.75),
-        "three": (4, 3.0),
-        "some": (2, 3.5),
-        "none": (1, None),
-        "failed": (3, 3.25),
-        "both": (2, 1.75),
-        "silent": (2, None),  # its grade is the better judge's, which gave no probabilities
-        "void": (4, 3.5),
-    }
-    assert of_cheap["both"] == 4.25
 
 
 def test_grades_of_several_judges_have_no_expected_grade(tmp_path) -> None:

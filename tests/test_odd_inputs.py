@@ -155,7 +155,7 @@ def test_a_store_whose_rows_are_missing_is_called_damaged(tmp_path, statement) -
 
 def everything(path: Path) -> None:
     with Store(path, read_only=True) as store:
-        list(store.rows()), list(store.best_judge_grades())
+        list(store.rows()), list(store.grades_by_pair())
     rs.read_qrels(path)
 
 

@@ -28,7 +28,7 @@ def grades_of_judges(store: Store, judges: Sequence[str] | None = None) -> dict[
     """
     graded: dict[Pair, dict[str, int]] = {}
     seen: set[str] = set()
-    for query, passage, by_judge in store.best_judge_grades(judges, as_given=True):
+    for query, passage, by_judge in store.grades_by_pair(judges, as_given=True):
         seen |= by_judge.keys()
         if len(by_judge) > 1:
             graded[query, passage] = {judge: median_grade(samples) for judge, samples in by_judge.items()}

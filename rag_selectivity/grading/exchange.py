@@ -84,8 +84,6 @@ def summary_lines(store: Store) -> Iterator[str]:
 
 def _details(judge: dict[str, Any]) -> Iterator[str]:
     """What a store says about a judge beyond its counts; nothing where it says nothing."""
-    for better, count in judge["escalated_to"].items():
-        yield f"{judge['judge']}, escalated to {better}: {_many(count, 'pair')}"
     if judge["failures"]:
         yield f"failures: {_counted(judge['failures'])}"
     if judge["origins"]:

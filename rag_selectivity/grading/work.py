@@ -59,8 +59,6 @@ class GradingWork:
     prompt : GradingPrompt
     samples, batch, order, seed
         As in `rag_selectivity.grade`.
-    unsure_of : Settings, optional
-        Only the pairs of which the judge with these settings is unsure.
     """
 
     def __init__(
@@ -74,15 +72,13 @@ class GradingWork:
         batch: int,
         order: str,
         seed: int,
-        unsure_of: Settings | None = None,
     ) -> None:
         self._store = store
         self._prompt = prompt
         self._batch = batch
         self._seed = seed
         number = store.settings_id(settings)
-        unsure = None if unsure_of is None else store.settings_id(unsure_of)
-        self._gaps = pool.gaps(number, samples=samples, batch=batch, by_rank=order == "rank", unsure_of=unsure)
+        self._gaps = pool.gaps(number, samples=samples, batch=batch, by_rank=order == "rank")
         self._to_split: deque[tuple[Gap, ...]] = deque()
 
     def find_gaps(self, retried: Sequence[str] | None) -> GapCounts:

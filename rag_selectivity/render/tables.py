@@ -357,11 +357,6 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
         if grading.control_power is not None:
             yield from control_power_lines(grading.control_power)
         yield "estimated at four characters a token and 60 tokens an answer; a model that reasons writes more"
-        if grading.escalation is not None:
-            yield (
-                f"not in this estimate: the requests to {grading.escalation.judge} for the pairs of which "
-                f"{grading.judge} will be unsure"
-            )
         return
     yield (
         f"{_pairs(grading)}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
@@ -371,14 +366,6 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     yield f"{counted(grading.requests, 'request')}, {_tokens(grading)}{_cost(grading)}"
     if grading.way is not None:
         yield f"the endpoint was asked with {_way(json.loads(grading.way))}"
-    if grading.escalation is not None:
-        better = grading.escalation
-        yield (
-            f"{counted(better.unsure or 0, 'pair')} of which {grading.judge} is unsure: {better.graded:,} graded by "
-            f"{better.judge}, {better.cached:,} in the store before, {better.failed:,} failed, {better.left:,} left"
-        )
-        if better.other_models:
-            yield f"warning: the endpoint named {', '.join(better.other_models)} as the model, not {better.judge}"
     if grading.other_models:
         yield f"warning: the endpoint named {', '.join(grading.other_models)} as the model, not {grading.judge}"
     if grading.errors:

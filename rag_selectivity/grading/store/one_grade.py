@@ -23,8 +23,7 @@ def label_rows(
     by their median (the lower one of two); an adjudicated grade takes the place of the grades that it was about. An
     annotator named among the `judges` is a judge like the others: then no other person's label counts. Where several
     judges graded a pair, choose one by `judges`, or combine their grades by a `rule`: `median`, `lowest` or `highest`.
-    Where a judge escalated to a better one (`Store.escalates`), the better one's grade is used for the pairs that it
-    graded, and the other one's for the others. `as_given` as in `Store.judge_grades`.
+    `as_given` as in `Store.judge_grades`.
 
     Raises
     ------
@@ -88,7 +87,7 @@ class LabelReading:
         self.by_people = dict.fromkeys(human_grades)
         for labelled, grades in human_grades.items():
             yield *labelled, median_grade(grades)
-        for query, passage, by_judge in self._store.best_judge_grades(self._chosen, as_given=self._as_given):
+        for query, passage, by_judge in self._store.grades_by_pair(self._chosen, as_given=self._as_given):
             only: str | None = None
             if len(by_judge) == 1:
                 # The common case has a path of its own: a store may hold millions of pairs.
@@ -123,8 +122,7 @@ def expected_rows(
     """(query id, passage id, grade, expected grade) rows of judges alone, one for each pair.
 
     The grades are those of `label_rows` with `humans=False` and `as_given=True`. The expected grade is the mean over
-    the samples that have one, and of the judge whose grade is used. It is None if no sample has one, or if the grade
-    combines several judges.
+    the samples that have one. It is None if no sample has one, or if the grade combines several judges.
 
     Raises
     ------
@@ -134,7 +132,7 @@ def expected_rows(
     combine = _rule(rule)
     if rule is None:
         store.refuse_mixed_judges(judges)
-    for query, passage, by_judge in store.best_judge_samples(judges):
+    for query, passage, by_judge in store.samples_by_pair(judges):
         medians = {judge: median_grade([grade for grade, _ in samples]) for judge, samples in by_judge.items()}
         expected = None
         if len(by_judge) == 1:

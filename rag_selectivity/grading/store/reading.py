@@ -94,7 +94,6 @@ def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         " WHERE v.way != '' GROUP BY 1, 2",
     )
     origins = _origin_counts(connection)
-    better = _escalation_counts(connection)
     rows = connection.execute(
         f"SELECT id, {', '.join(_SETTINGS)} FROM settings WHERE kind = 'grade' ORDER BY id"
     ).fetchall()
@@ -107,7 +106,6 @@ def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
             "served_models": served.get(number, {}),
             "ways": ways.get(number, {}),
             "origins": origins.get(number, {}),
-            "escalated_to": {names[to]: count for to, count in better.get(number, {}).items()},
         }
         for number, *values in rows
     ]
@@ -329,23 +327,6 @@ def failures(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: (-row["count"], row["judge"], row["failure"]))
 
 
-def escalations(connection: sqlite3.Connection) -> dict[int, set[int]]:
-    """{settings of a judge: settings of the judges whose grade is used in place of its own}, chains included."""
-    direct: dict[int, set[int]] = {}
-    for cheap, better in connection.execute("SELECT cheap, better FROM escalations"):
-        direct.setdefault(cheap, set()).add(better)
-    reached: dict[int, set[int]] = {}
-    for cheap in direct:
-        above: set[int] = set()
-        waiting = [cheap]
-        while waiting:
-            new = direct.get(waiting.pop(), set()) - above
-            above |= new
-            waiting.extend(new)
-        reached[cheap] = above
-    return reached
-
-
 @dataclass(frozen=True, slots=True)
 class JudgeExample:
     """Some settings that graded a pair of the store: what must not be mixed with others, and an example of a pair."""
@@ -360,13 +341,11 @@ def examples_of_judges(connection: sqlite3.Connection, chosen: Collection[int]) 
     """An example of each of some settings that graded a pair. Two settings of the same identity may be mixed.
 
     The identity is the model, the rubric and the prompt; parameters such as the size of a batch are no part of it.
-    Judges that another one of them escalates to are left out.
     """
     rows = connection.execute(
         "SELECT id, model, rubric_version, prompt_version FROM settings WHERE kind = 'grade' ORDER BY id"
     ).fetchall()
-    above = {better for number, reached in escalations(connection).items() if number in chosen for better in reached}
-    wanted = [row for row in rows if row[0] in chosen and row[0] not in above]
+    wanted = [row for row in rows if row[0] in chosen]
     found = []
     for number, *identity in wanted if len({tuple(row[1:]) for row in wanted}) > 1 else ():
         pair = connection.execute(
@@ -436,20 +415,6 @@ def _origin_counts(connection: sqlite3.Connection) -> dict[int, dict[str, int]]:
             of_pair.add(kind)
             counts = found.setdefault(settings, {})
             counts[kind] = counts.get(kind, 0) + 1
-    return found
-
-
-def _escalation_counts(connection: sqlite3.Connection) -> dict[int, dict[int, int]]:
-    """{cheap settings: {better settings: texts that both graded}}."""
-    found: dict[int, dict[int, int]] = {}
-    for cheap, better in connection.execute("SELECT cheap, better FROM escalations").fetchall():
-        count = connection.execute(
-            "SELECT count(*) FROM (SELECT DISTINCT l.query_hash, l.passage_hash FROM labels l WHERE l.settings = ?"
-            " AND l.grade IS NOT NULL AND EXISTS (SELECT 1 FROM labels c WHERE c.settings = ?"
-            " AND c.query_hash = l.query_hash AND c.passage_hash = l.passage_hash AND c.grade IS NOT NULL))",
-            (better, cheap),
-        ).fetchone()[0]
-        found.setdefault(cheap, {})[better] = count
     return found
 
 

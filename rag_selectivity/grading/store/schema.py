@@ -58,10 +58,6 @@ TABLES = (
         last_answer TEXT, server INTEGER REFERENCES servers, created REAL NOT NULL,
         PRIMARY KEY (settings, content)
     ) WITHOUT ROWID""",
-    """CREATE TABLE escalations (
-        cheap INTEGER NOT NULL REFERENCES settings, better INTEGER NOT NULL REFERENCES settings, created REAL NOT NULL,
-        PRIMARY KEY (cheap, better)
-    ) WITHOUT ROWID""",
     """CREATE TABLE leases (
         settings INTEGER NOT NULL, query_hash BLOB NOT NULL, passage_hash BLOB NOT NULL, sample INTEGER NOT NULL,
         owner TEXT NOT NULL, expires REAL NOT NULL,

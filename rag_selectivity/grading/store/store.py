@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -169,30 +168,6 @@ class Store:
         with self._changing() as connection:
             draws.put_origins(connection, rows)
 
-    def escalates(self, cheap_settings: int, better_settings: int) -> None:
-        """Have `label_rows` use the grade of the better judge wherever it and the cheap judge graded a pair.
-
-        Both labels stay in the store.
-
-        Raises
-        ------
-        InputError
-            If the better judge is the cheap one, or already escalates to it.
-        """
-        with self._changing() as connection, transaction(connection):
-            names = reading.judge_names(connection)
-            for number in (cheap_settings, better_settings):
-                if number not in names:
-                    raise InputError(f"{self.path} has no judge with the settings {number!r}")
-            if cheap_settings in {better_settings, *reading.escalations(connection).get(better_settings, ())}:
-                raise InputError(
-                    f"{self.path}: {names[cheap_settings]} cannot escalate to {names[better_settings]}: it is the "
-                    f"same judge, or one that already escalates to {names[cheap_settings]}; name another model"
-                )
-            connection.execute(
-                "INSERT OR IGNORE INTO escalations VALUES (?, ?, ?)", (cheap_settings, better_settings, time.time())
-            )
-
     def lease(self, keys: Sequence[Key], seconds: float) -> set[Key]:
         """Reserve labels for this process; those that the result leaves out belong to another process or exist."""
         self._has_leased = True
@@ -232,8 +207,7 @@ class Store:
 
         `graded`, `failed` and `expected` count labels; `failures` counts them by reason, `served_models` by
         the model that the server named, `ways` by how the server was asked. `origins` counts graded pairs by where
-        they come from; a pair that two draws chose counts for both kinds. `escalated_to` counts, for each better
-        judge, the pairs that both graded.
+        they come from; a pair that two draws chose counts for both kinds.
         """
         with self._reading() as connection:
             return reading.judges(connection)
@@ -402,34 +376,29 @@ class Store:
                 for annotator, samples in by_person.items():
                     yield query, passage, annotator, samples
 
-    def best_judge_grades(
+    def grades_by_pair(
         self, judges: Sequence[str] | None = None, *, as_given: bool = False
     ) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
-        """(query id, passage id, {judge: grades of its samples}) rows, without judges that escalated to another one.
-
-        A judge is left out where one that it escalates to graded the pair too. Otherwise as `judge_grades`.
-        """
+        """(query id, passage id, {judge: grades of its samples}) rows; otherwise as `judge_grades`."""
         with self._reading() as connection:
             names = self._names_of(connection, judges)
-            better = reading.escalations(connection)
             by_judges = (
-                (query, passage, _of_best(grades, better, names))
+                (query, passage, {names[settings]: samples for settings, samples in grades.items()})
                 for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given)
             )
             yield from self._with_people(connection, judges, by_judges, lambda grade: grade)
 
-    def best_judge_samples(
+    def samples_by_pair(
         self, judges: Sequence[str] | None = None
     ) -> Iterator[tuple[str, str, dict[str, list[tuple[int, float | None]]]]]:
         """(query id, passage id, {judge: (grade, expected grade) of its samples}) rows, with the grades as given.
 
-        The expected grade is None if the endpoint gave no probabilities. The judges as in `best_judge_grades`.
+        The expected grade is None if the endpoint gave no probabilities.
         """
         with self._reading() as connection:
             names = self._names_of(connection, judges)
-            better = reading.escalations(connection)
             by_judges = (
-                (query, passage, _of_best(samples, better, names))
+                (query, passage, {names[settings]: each for settings, each in samples.items()})
                 for query, passage, samples in reading.samples_by_pair(connection, names)
             )
             yield from self._with_people(connection, judges, by_judges, lambda grade: (grade, None))
@@ -509,14 +478,3 @@ class Store:
         people, models = reading.people(connection), dict(connection.execute("SELECT id, model FROM settings"))
         of_judges = {*models.values(), *reading.judge_names(connection, None).values()}
         return [name for name in dict.fromkeys(judges) if name in people and name not in of_judges]
-
-
-def _of_best(of_pair: Mapping[int, _T], better: Mapping[int, set[int]], names: Mapping[int, str]) -> dict[str, _T]:
-    """{judge: what it said of a pair}, without the judges that escalated to another one that graded the pair."""
-    if len(of_pair) == 1:
-        # The common case has a path of its own: a store may hold millions of pairs.
-        ((settings, said),) = of_pair.items()
-        return {names[settings]: said}
-    return {
-        names[settings]: said for settings, said in of_pair.items() if better.get(settings, set()).isdisjoint(of_pair)
-    }
