@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import sys
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.grading.store import Store, design_of, expected_rows, is_adjudication, is_targeted, label_rows
+from rag_selectivity.grading.store import Store, design_of, is_adjudication, is_targeted, label_rows
 from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.join.judged_run import JudgedRun
@@ -31,10 +29,7 @@ from rag_selectivity.results.agreement import JudgeReport, Ranking
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, Interval, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.expected_grades import ROUNDING, ExpectedGrades, expected_grades
 from rag_selectivity.wording import counted, enumeration
-
-_ExpectedOf = Mapping[tuple[str, str], float]
 
 
 def agree(
@@ -63,8 +58,7 @@ def agree(
         The judges of a label store whose labels count, as in `read_qrels`; an annotator is named like a judge. Of two
         that are compared with each other, the person takes the place of `human`, else the first one.
     grade_map, labels_grade_map : {old: new} or str, optional
-        Map the grades of `human`, and of `labels`, to the scale. Expected grades cannot be mapped: with
-        `labels_grade_map` there are no figures on them.
+        Map the grades of `human`, and of `labels`, to the scale.
     runs : {name: run}, run or path, optional
         Two or more, of which the judge graded the passages. With them the report says of every two whether the judge
         ranks them as people do, and how far its grades are from people's in each run and at each rank. Without runs
@@ -109,8 +103,7 @@ def agree(
     sides = _Sides.of(human, labels, judges, judge_rule)
     human, labels, judges = sides.human, sides.labels, sides.judges
     by_hand = sides.by_hand().regraded(grade_map)
-    by_judge, expected = _by_judges(labels, judges, judge_rule)
-    by_judge = by_judge.regraded(labels_grade_map)
+    by_judge = _by_judges(labels, judges, judge_rule).regraded(labels_grade_map)
     for side in (by_hand, by_judge):
         side.check_scale(chosen)
     pairs = _Pairs.of(by_hand, by_judge)
@@ -129,7 +122,6 @@ def agree(
             f"the judge's {examples(by_judge)}; do both use the same ids?"
         )
     grades = (chosen.lowest, chosen.lowest if chosen.highest is None else chosen.highest)
-    followed, without_expected = _expected_of(pairs, expected, chosen, labels_grade_map, bootstrap)
     found = agreement(
         pairs.human[both].astype(np.int64),
         pairs.judge[both],
@@ -143,8 +135,6 @@ def agree(
         biases=biases,
         agreement=found,
         itself=_with_itself(labels, judges, bootstrap),
-        expected=followed,
-        without_expected=without_expected,
         provenance=_provenance(sides, judge_rule, found, len(pairs.judge), chosen),
     )
 
@@ -347,65 +337,20 @@ def _by_people(source: Any, without: Sequence[str]) -> Qrels:
     return Qrels.from_records(rows_left, source=str(source))
 
 
-def _by_judges(source: Any, judges: Sequence[str] | None, rule: str | None) -> tuple[Qrels, _ExpectedOf]:
-    """The grades of the judges, and their expected grades: {(query, passage): expected grade}."""
+def _by_judges(source: Any, judges: Sequence[str] | None, rule: str | None) -> Qrels:
+    """The grades of the judges."""
     if not (is_path(source) and is_store(source)):
         if judges or rule:
             raise InputError(
                 "--judge and --judge-rule choose among the judges of a label store, but --labels is not a label "
                 "store: leave them out"
             )
-        return qrels_of(source), {}
+        return qrels_of(source)
     with Store(source, read_only=True) as store:
-        rows = list(expected_rows(store, judges=judges, rule=rule))
+        rows = list(label_rows(store, judges=judges, rule=rule, humans=False, as_given=True))
     if not rows:
         raise InputError(f"{source}: the label store has no judge labels")
-    qrels = Qrels.from_records([(query, passage, grade) for query, passage, grade, _ in rows], source=str(source))
-    return qrels, {(query, passage): value for query, passage, _, value in rows if value is not None}
-
-
-def _expected_of(
-    pairs: _Pairs,
-    by_pair: _ExpectedOf,
-    scale: Scale,
-    labels_grade_map: str | Mapping[int, int] | None,
-    bootstrap: Bootstrap,
-) -> tuple[ExpectedGrades | None, str]:
-    """How well the expected grades follow people's, or the reason why that is unknown; neither without any."""
-    if not by_pair:
-        return None, ""
-    if labels_grade_map is not None:
-        return None, "a grade map is for whole grades, so it cannot be applied to the expected grades of the labels"
-    expected = np.full(len(pairs.judge), np.nan)
-    for row in np.flatnonzero(~np.isnan(pairs.human)).tolist():
-        expected[row] = by_pair.get(pairs.key(row), np.nan)
-    rows = np.flatnonzero(~np.isnan(expected))
-    if not len(rows):
-        return None, "no pair that people graded has an expected grade"
-    highest = sys.float_info.max if scale.highest is None else scale.highest + ROUNDING
-    for row in rows.tolist():
-        if not scale.lowest - ROUNDING <= expected[row] <= highest:
-            query, passage = pairs.key(row)
-            raise InputError(
-                f"labels: query {query!r}, passage {passage!r}: expected grade {expected[row]:g} is off the "
-                f"{scale.name} scale ({scale.range_text}); correct it in an export of the labels, and import that "
-                f"into a new store"
-            )
-    return expected_grades(
-        pairs.human[rows].astype(np.int64),
-        pairs.judge[rows],
-        expected[rows],
-        [pairs.queries[number] for number in pairs.query[rows].tolist()],
-        grades=(scale.lowest, _highest(scale, pairs, expected)),
-        relevant_from=scale.relevant_from,
-        bootstrap=bootstrap,
-    ), ""
-
-
-def _highest(scale: Scale, pairs: _Pairs, expected: FloatArray) -> int:
-    if scale.highest is not None:
-        return scale.highest
-    return math.ceil(max(float(x) for x in (np.nanmax(pairs.human), pairs.judge.max(), np.nanmax(expected))))
+    return Qrels.from_records(rows, source=str(source))
 
 
 def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap) -> Agreement | None:

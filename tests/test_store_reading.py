@@ -40,7 +40,6 @@ def many(path: Path, count: int, judges: int = 1) -> None:
 
 READERS = {
     "grades": lambda file: list(reading.grades_by_pair(file, [1], as_given=False)),
-    "samples": lambda file: list(reading.samples_by_pair(file, [1])),
     "rows": lambda file: list(reading.rows(file)),
     "judges": reading.judges,
     "failures": reading.failures,

@@ -153,7 +153,7 @@ def test_another_container_with_the_same_name_is_not_taken_for_dead() -> None:
 def full_store(path: Path) -> Store:
     store = Store(path)
     number = put(store, "m", {("q", "a"): 2, ("q", "b"): 3, ("q", "c"): 4})
-    more = {"served_model": "m-2025-08-07", "way": '{"format": "json_schema"}', "expected": 3.25}
+    more = {"served_model": "m-2025-08-07", "way": '{"format": "json_schema"}'}
     store.put(
         [
             Label((number, Q, digest("a"), 1), 3, **more),
@@ -192,7 +192,6 @@ def test_origins_failures_and_servers_leave_and_come_back(tmp_path, suffix) -> N
         assert len(list(store.origins())) == 3
     named = {(row["passage_id"], row["sample"], row["source"]): row for row in written}
     assert named["a", 1, "judge"]["way"] == '{"format": "json_schema"}'
-    assert named["a", 1, "judge"]["expected"] == 3.25
     assert named["c", 1, "judge"]["last_answer"] == "a ‘4’, or 5"
     assert named["b", 0, "human"]["grade"] is None
     assert rs.read_qrels(tmp_path / "t.db")["q"] == {"a": 5, "b": 3, "c": 4}
@@ -203,7 +202,7 @@ def test_a_summary_says_where_labels_come_from_and_who_answered(tmp_path) -> Non
         (judge,) = store.judges()
         assert judge["origins"] == {"pool": 1, "control": 1, "unknown": 1}
         assert judge["failures"] == {"off_schema": 1}
-        assert (judge["graded"], judge["failed"], judge["expected"]) == (4, 1, 1)
+        assert (judge["graded"], judge["failed"]) == (4, 1)
         assert judge["served_models"] == {"m-2025-08-07": 1}
         told = "\n".join(summary_lines(store))
         assert "warning" not in told
@@ -212,7 +211,6 @@ def test_a_summary_says_where_labels_come_from_and_who_answered(tmp_path) -> Non
         store.put([Label((number, Q, digest("b"), 0), 2, served_model="llama-3")]).result()
         told = "\n".join(summary_lines(store))
     assert "  failures: off_schema 1" in told
-    assert "  expected grades kept: 1" in told
     assert '  asked with {"format": "json_schema"}: 1 label' in told
     assert "  warning: asked for gpt-5, but the server named llama-3" in told
     assert "ada (human): 2 grades, 1 of texts that have changed since" in told

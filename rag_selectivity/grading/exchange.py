@@ -88,8 +88,6 @@ def _details(judge: dict[str, Any]) -> Iterator[str]:
         yield f"failures: {_counted(judge['failures'])}"
     if judge["origins"]:
         yield f"origin of the pairs: {_counted({_ORIGINS.get(kind, kind): n for kind, n in judge['origins'].items()})}"
-    if judge["expected"]:
-        yield f"expected grades kept: {judge['expected']}"
     for way, count in judge["ways"].items():
         yield f"asked with {way}: {_many(count, 'label')}"
     if judge["served_models"]:

@@ -48,7 +48,6 @@ from rag_selectivity.results.result import Result
 from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
 from rag_selectivity.results.validation import Validation
 from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
-from rag_selectivity.statistics.expected_grades import CLOSER, FARTHER, NOT_SHOWN
 from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.wording import counted, level_text, number, signed
 
@@ -264,7 +263,6 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
         breaks=False,
     )
     yield from _ranking_blocks(report)
-    yield from _expected_blocks(report)
     yield Paragraph(
         "To calibrate figures by people's labels: rag-selectivity evaluate --qrels LABELS --run RUN --human HUMAN."
     )
@@ -307,30 +305,6 @@ def _rankings_in_words(ranks: Sequence[Ranking]) -> Iterable[str]:
             yield f"{names}: open; labels of all {each.pairs:,} {pairs} may not settle it ({each.labels:,} have one)"
         elif each.needed is not None:
             yield f"{names}: open; about {each.needed:,} labels of {pairs} would settle it ({each.labels:,} have one)"
-
-
-def _expected_blocks(report: JudgeReport) -> Iterable[Block]:
-    found = report.expected
-    if found is None:
-        if report.without_expected:
-            yield Paragraph(f"No figures on expected grades: {report.without_expected}.")
-        return
-    place = {CLOSER: "closer to", FARTHER: "farther from", NOT_SHOWN: "not shown to be closer to"}[found.verdict]
-    yield Paragraph(
-        f"{found.n:,} of {counted(report.agreement.n, 'pair')} have an expected grade. Over these pairs it is {place} "
-        f"people's grade than the judge's grade is."
-    )
-    yield Table(
-        ["", "mean error [interval]", f"AUC for grades ≥ {found.relevant_from}"],
-        [
-            ["expected grade", with_interval(found.expected_error), number(found.expected_auc)],
-            ["grade", with_interval(found.grade_error), number(found.grade_auc)],
-            ["difference", with_interval(found.error_difference), BLANK],
-        ],
-        breaks=False,
-    )
-    if found.auc_reason:
-        yield Paragraph(found.auc_reason)
 
 
 # -- grading -------------------------------------------------------------------------------------------
@@ -406,7 +380,5 @@ def _way(way: dict[str, Any]) -> str:
         way["answer"] if way["answer"] != "text" else "the JSON schema in words",
         way["limit"] or "no limit of the answer",
     ]
-    if way["logprobs"]:
-        parts.append("logprobs")
     refused = [*(["temperature"] if way.get("temperature") is False else []), *way.get("refused", ())]
     return ", ".join(parts) + (f"; it refused {', '.join(refused)}" if refused else "")

@@ -8,7 +8,7 @@ All SQL of the project is in this package.
 """
 
 from rag_selectivity.grading.store.importing import Incoming
-from rag_selectivity.grading.store.one_grade import LabelReading, expected_rows, label_rows, median_grade
+from rag_selectivity.grading.store.one_grade import LabelReading, label_rows, median_grade
 from rag_selectivity.grading.store.records import (
     ADJUDICATION,
     TARGETED_DRAWS,
@@ -44,7 +44,6 @@ __all__ = [
     "StoredAnswer",
     "design_of",
     "digest",
-    "expected_rows",
     "is_adjudication",
     "is_targeted",
     "label_rows",

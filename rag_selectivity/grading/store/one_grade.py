@@ -116,31 +116,6 @@ class LabelReading:
         counts[judge] = counts.get(judge, 0) + 1
 
 
-def expected_rows(
-    store: Store, *, judges: Sequence[str] | None = None, rule: str | None = None
-) -> Iterator[tuple[str, str, int, float | None]]:
-    """(query id, passage id, grade, expected grade) rows of judges alone, one for each pair.
-
-    The grades are those of `label_rows` with `humans=False` and `as_given=True`. The expected grade is the mean over
-    the samples that have one. It is None if no sample has one, or if the grade combines several judges.
-
-    Raises
-    ------
-    InputError
-        As `label_rows`.
-    """
-    combine = _rule(rule)
-    if rule is None:
-        store.refuse_mixed_judges(judges)
-    for query, passage, by_judge in store.samples_by_pair(judges):
-        medians = {judge: median_grade([grade for grade, _ in samples]) for judge, samples in by_judge.items()}
-        expected = None
-        if len(by_judge) == 1:
-            known = [value for _, value in next(iter(by_judge.values())) if value is not None]
-            expected = sum(known) / len(known) if known else None
-        yield query, passage, _combined((query, passage), medians, combine, store), expected
-
-
 def median_grade(grades: Sequence[int]) -> int:
     """The median grade; of an even number, the lower of the two in the middle.
 

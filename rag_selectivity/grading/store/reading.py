@@ -29,8 +29,6 @@ from rag_selectivity.grading.store.records import (
 
 #: A query, a passage, and the grades of its samples by the number of their settings.
 GradesOfPair = tuple[str, str, dict[int, list[int]]]
-#: The same, with the expected grade of each sample; None if the endpoint gave no probabilities.
-SamplesOfPair = tuple[str, str, dict[int, list[tuple[int, float | None]]]]
 
 _PAIRS_OF_LABELS = "CROSS JOIN pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash"
 _FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
@@ -71,12 +69,12 @@ def judge_names(connection: sqlite3.Connection, kind: str | None = "grade") -> d
 def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """A row for each judge; see `Store.judges`."""
     names = judge_names(connection)
-    counted = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost", "expected")
+    counted = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost")
     counts = {
         row[0]: dict(zip(counted, row[1:], strict=True))
         for row in connection.execute(
             "SELECT settings, count(grade), count(*) - count(grade), CAST(total(prompt_tokens) AS INTEGER),"
-            " CAST(total(completion_tokens) AS INTEGER), sum(cost), count(expected) FROM labels"
+            " CAST(total(completion_tokens) AS INTEGER), sum(cost) FROM labels"
             " GROUP BY settings"
         )
     }
@@ -101,7 +99,7 @@ def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         {
             "judge": names[number],
             **dict(zip(_SETTINGS, values, strict=True)),
-            **counts.get(number, dict.fromkeys(counted) | {"graded": 0, "failed": 0, "expected": 0}),
+            **counts.get(number, dict.fromkeys(counted) | {"graded": 0, "failed": 0}),
             "failures": failures.get(number, {}),
             "served_models": served.get(number, {}),
             "ways": ways.get(number, {}),
@@ -255,16 +253,6 @@ def grades_by_pair(
             grades[settings] = [grade]
     if pair is not None:
         yield *pair, grades
-
-
-def samples_by_pair(connection: sqlite3.Connection, chosen: Collection[int]) -> Iterator[SamplesOfPair]:
-    """The grades of some settings for each pair as given, with their expected grades, in the order of the ids."""
-    labels = _graded(connection, chosen, "l.grade, l.expected")
-    for (query, passage), of_pair in groupby(labels, key=itemgetter(0, 1)):
-        samples: dict[int, list[tuple[int, float | None]]] = {}
-        for _, _, settings, grade, expected in of_pair:
-            samples.setdefault(settings, []).append((grade, expected))
-        yield query, passage, samples
 
 
 def labels_of_query(

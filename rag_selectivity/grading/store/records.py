@@ -61,8 +61,6 @@ class Label:
         What the judge said besides the grade.
     prompt_tokens, completion_tokens, cost, seconds, attempts
         What all requests for this label took.
-    expected : float or None
-        The mean grade under the probabilities that the server gave for the grade's token.
     failure : str or None
         The kind of the failure, as `JudgeFailure.kind`.
     error, last_answer : str or None
@@ -83,7 +81,6 @@ class Label:
     cost: float | None = None
     seconds: float = 0.0
     attempts: int = 1
-    expected: float | None = None
     failure: str | None = None
     error: str | None = None
     last_answer: str | None = None

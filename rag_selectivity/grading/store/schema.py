@@ -33,7 +33,7 @@ TABLES = (
         id INTEGER PRIMARY KEY, settings INTEGER NOT NULL REFERENCES settings, query_hash BLOB NOT NULL,
         passage_hash BLOB NOT NULL, sample INTEGER NOT NULL, grade INTEGER, reason TEXT, relevant_span TEXT,
         misleading INTEGER, prompt_tokens INTEGER, completion_tokens INTEGER, cost REAL, seconds REAL,
-        attempts INTEGER, expected REAL, failure TEXT, error TEXT, last_answer TEXT,
+        attempts INTEGER, failure TEXT, error TEXT, last_answer TEXT,
         server INTEGER REFERENCES servers, created REAL NOT NULL,
         UNIQUE (settings, query_hash, passage_hash, sample)
     )""",

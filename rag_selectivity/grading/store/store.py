@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from heapq import merge
@@ -205,7 +205,7 @@ class Store:
     def judges(self) -> list[dict[str, Any]]:
         """A row for each judge: its name, settings, tokens and cost, and what it did.
 
-        `graded`, `failed` and `expected` count labels; `failures` counts them by reason, `served_models` by
+        `graded` and `failed` count labels; `failures` counts them by reason, `served_models` by
         the model that the server named, `ways` by how the server was asked. `origins` counts graded pairs by where
         they come from; a pair that two draws chose counts for both kinds.
         """
@@ -386,39 +386,20 @@ class Store:
                 (query, passage, {names[settings]: samples for settings, samples in grades.items()})
                 for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given)
             )
-            yield from self._with_people(connection, judges, by_judges, lambda grade: grade)
-
-    def samples_by_pair(
-        self, judges: Sequence[str] | None = None
-    ) -> Iterator[tuple[str, str, dict[str, list[tuple[int, float | None]]]]]:
-        """(query id, passage id, {judge: (grade, expected grade) of its samples}) rows, with the grades as given.
-
-        The expected grade is None if the endpoint gave no probabilities.
-        """
-        with self._reading() as connection:
-            names = self._names_of(connection, judges)
-            by_judges = (
-                (query, passage, {names[settings]: each for settings, each in samples.items()})
-                for query, passage, samples in reading.samples_by_pair(connection, names)
-            )
-            yield from self._with_people(connection, judges, by_judges, lambda grade: (grade, None))
+            yield from self._with_people(connection, judges, by_judges)
 
     def _with_people(
         self,
         connection: StoreConnection,
         judges: Sequence[str] | None,
-        by_judges: Iterator[tuple[str, str, dict[str, list[_T]]]],
-        sample: Callable[[int], _T],
-    ) -> Iterator[tuple[str, str, dict[str, list[_T]]]]:
+        by_judges: Iterator[tuple[str, str, dict[str, list[int]]]],
+    ) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
         """The rows of judges, and those of the annotators that are named among the judges, in the order of the ids."""
         annotators = self._annotators_among(connection, judges)
         if not annotators:
             yield from by_judges
             return
-        by_people = (
-            (query, passage, {name: [sample(grade) for grade in grades] for name, grades in of_pair.items()})
-            for query, passage, of_pair in reading.grades_of_people(connection, annotators)
-        )
+        by_people = reading.grades_of_people(connection, annotators)
         for (query, passage), rows in groupby(merge(by_judges, by_people, key=itemgetter(0, 1)), itemgetter(0, 1)):
             yield query, passage, {name: said for _, _, of_pair in rows for name, said in of_pair.items()}
 
