@@ -60,7 +60,6 @@ def evaluated(**options: Any) -> Any:
         (lambda: evaluated(order=np.array([])), "policy `order` must be one of"),
         (lambda: evaluated(scale=np.array([])), "unknown scale"),
         (lambda: evaluated(bootstrap=5), "bootstrap must be a Bootstrap, the name of a method, or None, got 5"),
-        (lambda: evaluated(used_models=[{}]), "used_models must be a list of names"),
         (lambda: evaluated(measures=3.5), "measures must be a measure or a list of them, got 3.5"),
         (lambda: evaluated(depths=5), "depths must be a list of whole numbers ≥ 1, got 5"),
         (lambda: evaluated(depths=[2**70]), "larger than any list"),
@@ -280,7 +279,7 @@ def test_a_judge_whose_name_is_no_text_belongs_to_a_damaged_store(tmp_path) -> N
     with pytest.raises(rs.InputError, match="the name of the judge 1 is no text"):
         everything(path)
     with pytest.raises(rs.InputError, match="the name of the judge 1 is no text"):
-        rs.evaluate(path, RUN, scale="utility", used_models=["gpt-5"], corpus_size=100, bootstrap=None)
+        rs.evaluate(path, RUN, scale="utility", corpus_size=100, bootstrap=None)
 
 
 @pytest.mark.parametrize(

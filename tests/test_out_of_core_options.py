@@ -75,7 +75,6 @@ REFUSED = {
     "groups": "corpus.jsonl",
     "controls": "other.trec",
     "human": "other.trec",
-    "used_model": "gpt-x",
     "clusters": "clusters.csv",
     "k": "3",
     "per_query": "rows.csv",

@@ -58,7 +58,6 @@ NOT_OUT_OF_CORE = {
     "by": "the figures of single queries are not kept",
     "queries": "they are read for --by, and the figures of single queries are not kept",
     "weights": "the figures of single queries are not kept",
-    "used_model": "where the labels come from is not looked at",
 }
 #: Options that choose among labels in memory. Labels in a Parquet dataset are all read.
 _OF_LABELS_IN_MEMORY = ("qrels_format", "judge", "judge_rule")
@@ -127,7 +126,6 @@ def evaluate(
     against: o.AgainstOption = None,
     on: o.OnOption = None,
     require_trust: o.RequireTrustOption = None,
-    used_model: o.UsedModelOption = None,
     explain: Annotated[
         bool, o.flag(o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in.")
     ] = False,
@@ -211,7 +209,6 @@ def evaluate(
         bootstrap=bootstrap,
         ids=ids,
         human=human,
-        used_models=used_model or (),
         tokens=tokens_of(tokens, tokenizer),
         groups=groups,
         by=by or None,

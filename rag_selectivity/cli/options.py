@@ -263,12 +263,6 @@ OnOption = Annotated[
         "Queries to compare with --against: all (default), or shared (in both reports with the same labels).",
     ),
 ]
-UsedModelOption = Annotated[
-    list[str] | None,
-    option(
-        INPUT, "NAME", "Model that answers or embeds in your system, to warn of a judge of its family. Repeat for more."
-    ),
-]
 RequireTrustOption = Annotated[
     str | None,
     option(

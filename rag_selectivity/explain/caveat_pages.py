@@ -244,59 +244,6 @@ CAVEAT_PAGES = (
         how_to="a-judge-that-nobody-checked",
     ),
     Code(
-        "same-family",
-        "The judge and a model of the evaluated system have one maker.",
-        "Judges tend to favour what their own family likes. Whether this one does cannot be seen in its labels alone.",
-        "A judge's name and one of `used_models` (`--used-model`), the models that answer or embed in the system, "
-        "begin as the names of one maker's models do, or are the same.",
-        "Grade with a judge of another maker, or have people label some pairs.",
-        """
-        import rag_selectivity as rs
-        from rag_selectivity.grading.judge import CallableJudge
-
-        queries, texts, run = {"q1": "How long?"}, {"a": "Two years."}, {"q1": ["a"]}
-
-        async def ask(messages, schema):
-            return {"reason": "by a rule", "grade": 5}
-
-        rs.grade(queries, texts, [run], store="graded.db", judge=CallableJudge(ask, "gpt-5-mini"))
-        report = rs.evaluate("graded.db", {"mine": run}, used_models=["gpt-4o"], depths=[1], bootstrap=None)
-        assert "same-family" in [caveat.code for caveat in report.runs["mine"].caveats]
-        """,
-        how_to="a-judge-that-nobody-checked",
-    ),
-    Code(
-        "self-preference",
-        "The judge of the answers is the model that gave them.",
-        "Models tend to prefer what they wrote themselves. The grades may be too high, and more so for some sets of "
-        "passages than for others. Then differences between the sets are wrong, too.",
-        "`answers` with a judge whose name is that of the answering model, or the name that the server gives it.",
-        "Use a judge of another model, preferably of another maker, or scores without a judge, such as `exact_match`.",
-        """
-        import rag_selectivity as rs
-        from rag_selectivity.grading.judge import CallableJudge
-
-        async def ask(messages, schema):
-            if "grade" in schema["properties"]:
-                return {"reason": "by a rule", "grade": 5}
-            return {"answer": "Two years.", "passages": [], "abstain": False}
-
-        model = CallableJudge(ask, "gpt-5-mini")
-        report = rs.measure_answers(
-            {"q1": ["a"]},
-            corpus={"a": "Two years."},
-            queries={"q1": "How long?"},
-            references={"q1": "two years"},
-            model=model,
-            judge=model,
-            depths=[1],
-            store="answers.db",
-        )
-        assert [caveat.code for caveat in report.caveats] == ["self-preference"]
-        """,
-        how_to="answers",
-    ),
-    Code(
         "outdated-labels",
         "Some labels of people are of an older text of their query or passage.",
         "A person read a text that has changed since. The label counts, and may be wrong for the present text.",
