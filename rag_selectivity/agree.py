@@ -37,7 +37,6 @@ def agree(
     labels: Any = None,
     *,
     judges: Sequence[str] | None = None,
-    judge_rule: str | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     labels_grade_map: str | Mapping[int, int] | None = None,
     runs: Any = None,
@@ -54,7 +53,7 @@ def agree(
         From a label store, `human` takes the labels of people, `labels` those of judges. Labels of people whose pairs
         were chosen by what was known of their labels (`golden draw`) are left out, with a warning. Without `human`,
         or with the same store for both, two `judges` are compared with each other; people are judges too.
-    judges, judge_rule
+    judges
         The judges of a label store whose labels count, as in `read_qrels`; an annotator is named like a judge. Of two
         that are compared with each other, the person takes the place of `human`, else the first one.
     grade_map, labels_grade_map : {old: new} or str, optional
@@ -100,10 +99,10 @@ def agree(
     'as_people'
     """
     bootstrap, chosen = Bootstrap.required(bootstrap), scale_named(scale)
-    sides = _Sides.of(human, labels, judges, judge_rule)
+    sides = _Sides.of(human, labels, judges)
     human, labels, judges = sides.human, sides.labels, sides.judges
     by_hand = sides.by_hand().regraded(grade_map)
-    by_judge = _by_judges(labels, judges, judge_rule).regraded(labels_grade_map)
+    by_judge = _by_judges(labels, judges).regraded(labels_grade_map)
     for side in (by_hand, by_judge):
         side.check_scale(chosen)
     pairs = _Pairs.of(by_hand, by_judge)
@@ -135,15 +134,15 @@ def agree(
         biases=biases,
         agreement=found,
         itself=_with_itself(labels, judges, bootstrap),
-        provenance=_provenance(sides, judge_rule, found, len(pairs.judge), chosen),
+        provenance=_provenance(sides, found, len(pairs.judge), chosen),
     )
 
 
-def _provenance(sides: _Sides, rule: str | None, found: Agreement, count: int, scale: Scale) -> Provenance:
+def _provenance(sides: _Sides, found: Agreement, count: int, scale: Scale) -> Provenance:
     """Where both sides' labels come from."""
     known = Provenance(count)
     if is_path(sides.labels) and is_store(sides.labels):
-        qrels = read_qrels(sides.labels, judges=sides.judges, judge_rule=rule, humans=False)
+        qrels = read_qrels(sides.labels, judges=sides.judges, humans=False)
         known = Provenance.of(qrels, scale=scale)
     if sides.reference:
         # Two of one store: nothing was drawn to compare the one with the other.
@@ -245,7 +244,7 @@ class _Sides:
     without: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, human: Any, labels: Any, judges: Sequence[str] | None, rule: str | None) -> _Sides:
+    def of(cls, human: Any, labels: Any, judges: Sequence[str] | None) -> _Sides:
         """The sides of two sources, or of two judges of one store."""
         if labels is None:
             raise InputError("agree compares labels: give labels (--labels FILE), and people's labels (--human FILE)")
@@ -263,7 +262,7 @@ class _Sides:
             people = store.annotators_among(judges)
         if human is not None and not people:
             return cls(human, labels, judges)
-        if len(judges or ()) == 2 and judges is not None and (rule is None or human is None):
+        if len(judges or ()) == 2 and judges is not None:
             first, second = judges if judges[0] in people or judges[1] not in people else judges[::-1]
             if first == second:
                 raise InputError(f"agree compares two judges, and {first!r} is named twice: name another one")
@@ -325,7 +324,7 @@ def _by_people(source: Any, without: Sequence[str]) -> Qrels:
     with Store(source, read_only=True) as store:
         targeted = store.targeted_pairs()
         people = [name for name in store.people() if name not in without]
-        rows = label_rows(store, judges=people, rule="median") if without and people else label_rows(store, judges=())
+        rows = label_rows(store, judges=people) if without and people else label_rows(store, judges=())
         rows_left = [row for row in rows if row[:2] not in targeted] if people else []
     if targeted:
         _warn_of_targeted(f"{source}: {left_out_as_targeted(targeted)}")
@@ -337,17 +336,16 @@ def _by_people(source: Any, without: Sequence[str]) -> Qrels:
     return Qrels.from_records(rows_left, source=str(source))
 
 
-def _by_judges(source: Any, judges: Sequence[str] | None, rule: str | None) -> Qrels:
+def _by_judges(source: Any, judges: Sequence[str] | None) -> Qrels:
     """The grades of the judges."""
     if not (is_path(source) and is_store(source)):
-        if judges or rule:
+        if judges:
             raise InputError(
-                "--judge and --judge-rule choose among the judges of a label store, but --labels is not a label "
-                "store: leave them out"
+                "--judge chooses among the judges of a label store, but --labels is not a label store: leave it out"
             )
         return qrels_of(source)
     with Store(source, read_only=True) as store:
-        rows = list(label_rows(store, judges=judges, rule=rule, humans=False, as_given=True))
+        rows = list(label_rows(store, judges=judges, humans=False, as_given=True))
     if not rows:
         raise InputError(f"{source}: the label store has no judge labels")
     return Qrels.from_records(rows, source=str(source))

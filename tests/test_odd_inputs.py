@@ -609,7 +609,7 @@ def test_a_version_that_was_changed_with_its_hash_is_an_error(tmp_path, name, ch
     (path / name).write_bytes(content)
     put_hash(path, name, content)
     with pytest.raises(rs.InputError, match=message):
-        golden.export(path, tmp_path / "out", "trec", rule="median")
+        golden.export(path, tmp_path / "out", "trec")
 
 
 def test_judges_may_be_an_array_or_an_iterator(tmp_path) -> None:
@@ -655,11 +655,11 @@ def test_a_version_in_which_some_queries_have_a_weight_is_refused(tmp_path) -> N
         golden.GoldenSet.read(path)
 
 
-@pytest.mark.parametrize("options", [{"rule": []}, {"judges": [{}]}, {"judges": 3}, {"measures": Path("x")}])
-def test_judges_rules_and_measures_of_a_check_must_be_names(tmp_path, options) -> None:
+@pytest.mark.parametrize("options", [{"judges": [{}]}, {"judges": 3}, {"measures": Path("x")}])
+def test_judges_and_measures_of_a_check_must_be_names(tmp_path, options) -> None:
     path = put_folder(tmp_path, "set") / "v1"
-    given = {"rule": "median", "runs": {"a": RUN}, "depths": [2], **options}
-    with pytest.raises(rs.InputError, match=r"the rule for several judges must be|must be a list of names"):
+    given = {"runs": {"a": RUN}, "depths": [2], **options}
+    with pytest.raises(rs.InputError, match="must be a list of names"):
         golden.check(path, **given)
 
 

@@ -60,7 +60,7 @@ NOT_OUT_OF_CORE = {
     "weights": "the figures of single queries are not kept",
 }
 #: Options that choose among labels in memory. Labels in a Parquet dataset are all read.
-_OF_LABELS_IN_MEMORY = ("qrels_format", "judge", "judge_rule")
+_OF_LABELS_IN_MEMORY = ("qrels_format", "judge")
 _RESAMPLES_OUT_OF_CORE = 1000
 
 
@@ -85,7 +85,6 @@ def evaluate(
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     ids: o.IdsOption = None,
     controls: o.ControlsOption = None,
     out_of_core: Annotated[
@@ -159,7 +158,7 @@ def evaluate(
         gates.refuse_paired("out of core")
         _check_out_of_core(context, qrels, files_of(run), method)
         report = _evaluate_out_of_core(
-            qrels if is_parquet(qrels) else labels_of(qrels, qrels_format, judge, judge_rule, human),
+            qrels if is_parquet(qrels) else labels_of(qrels, qrels_format, judge, human),
             named_files(run or []),
             corpus_size=corpus_size_of(corpus_size),
             passages_of=passages_of,
@@ -180,7 +179,7 @@ def evaluate(
         return
     if is_given(context, "memory"):
         raise InputError("--memory bounds what is held when reading part by part: give --out-of-core too")
-    labels = labels_of(qrels, qrels_format, judge, judge_rule, human)
+    labels = labels_of(qrels, qrels_format, judge, human)
     if trace is None:
         refuse_without_trace(identity, query_id_key)
         retrieved = Retrieved.of_files(labels, run, pool)

@@ -83,7 +83,7 @@ def disagreement_draw(
 
 
 def _controls(store: Store, judges: Sequence[str] | None) -> set[Pair]:
-    labels = LabelStore().read_labels(store.path, judges, "median", humans=False)
+    labels = LabelStore().read_labels(store.path, judges, humans=False)
     if labels.origins is None:
         return set()
     only = labels.origins.are(Chosen.CONTROL) & ~labels.origins.are(Chosen.POOL | Chosen.TAIL)

@@ -27,18 +27,17 @@ def export_labels(
     path: str | Path,
     *,
     judges: list[str] | None = None,
-    rule: str | None = None,
     csv_safe: bool = False,
 ) -> int:
     """Write the labels of a store to a file, or nothing if that fails; how many rows.
 
-    A `.trec`, `.qrels` or `.txt` file holds qrels with one grade for each pair (`judges` and `rule` as in
+    A `.trec`, `.qrels` or `.txt` file holds qrels with one grade for each pair (`judges` as in
     `label_rows`), and a side file beside it says where they come from. A `.jsonl`, `.csv` or `.parquet` file holds
     every label with its reason, judge, tokens, cost, failure and origins (`csv_safe` as in `csv_text`).
     """
     target = Path(path)
     if target.suffix.lower() in _QRELS_SUFFIXES:
-        return write_qrels(store, target, judges=judges, rule=rule)
+        return write_qrels(store, target, judges=judges)
     rows = label_table(store, judges=judges)
     write_rows(target, rows, csv_safe=csv_safe)
     return len(rows)

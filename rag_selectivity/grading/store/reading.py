@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -313,37 +313,6 @@ def failures(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     for row in found:
         _refuse_bytes(connection, row)
     return sorted(found, key=lambda row: (-row["count"], row["judge"], row["failure"]))
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeExample:
-    """Some settings that graded a pair of the store: what must not be mixed with others, and an example of a pair."""
-
-    settings: int
-    identity: tuple[str, ...]
-    query: str
-    passage: str
-
-
-def examples_of_judges(connection: sqlite3.Connection, chosen: Collection[int]) -> list[JudgeExample]:
-    """An example of each of some settings that graded a pair. Two settings of the same identity may be mixed.
-
-    The identity is the model, the rubric and the prompt; parameters such as the size of a batch are no part of it.
-    """
-    rows = connection.execute(
-        "SELECT id, model, rubric_version, prompt_version FROM settings WHERE kind = 'grade' ORDER BY id"
-    ).fetchall()
-    wanted = [row for row in rows if row[0] in chosen]
-    found = []
-    for number, *identity in wanted if len({tuple(row[1:]) for row in wanted}) > 1 else ():
-        pair = connection.execute(
-            f"SELECT p.query_id, p.passage_id FROM labels l {_PAIRS_OF_LABELS}"
-            " WHERE l.settings = ? AND l.grade IS NOT NULL LIMIT 1",
-            (number,),
-        ).fetchone()
-        if pair is not None:
-            found.append(JudgeExample(number, tuple(identity), *pair))
-    return found
 
 
 def texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str, bytes, bytes]]:

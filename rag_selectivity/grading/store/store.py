@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from heapq import merge
@@ -311,36 +311,6 @@ class Store:
         """{annotator: pairs that they graded}."""
         with self._reading() as connection:
             return reading.people(connection)
-
-    def refuse_mixed_judges(self, judges: Sequence[str] | None = None) -> None:
-        """Refuse labels of several judges, or of one judge with several rubrics or prompts, that nobody asked for.
-
-        Judges that are named one by one may be mixed; a model's name stands for one rubric and one prompt.
-
-        Raises
-        ------
-        InputError
-            With an example of each.
-        """
-        with self._reading() as connection:
-            groups = [None] if judges is None else [[judge] for judge in judges]
-            for group in groups:
-                names = self._names_of(connection, group)
-                found = reading.examples_of_judges(connection, names)
-                if len({example.identity for example in found}) > 1:
-                    raise InputError(self._mixed(found, names))
-
-    def _mixed(self, found: Sequence[reading.JudgeExample], names: Mapping[int, str]) -> str:
-        each = "; ".join(
-            f"{names[one.settings]} (rubric {one.identity[1] or '–'}, prompt {one.identity[2] or '–'}) graded query "
-            f"{one.query!r}, passage {one.passage!r}"
-            for one in found
-        )
-        judges = ", ".join(names[one.settings] for one in found)
-        return (
-            f"{self.path}: the store was graded by several judges ({judges}): choose one with --judge (judge=…), or "
-            f"join them with --judge-rule median (rule=…). {each}"
-        )
 
     def failures(self, judges: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The failed labels and answers of some judges (default: all) by reason, the most frequent first.
