@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import sys
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.grading.store import Store, design_of, expected_rows, is_adjudication, is_targeted, label_rows
+from rag_selectivity.grading.store import Store, design_of, is_adjudication, is_targeted, label_rows
 from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.join.judged_run import JudgedRun
@@ -31,10 +29,7 @@ from rag_selectivity.results.agreement import JudgeReport, Ranking
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, Interval, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.expected_grades import ROUNDING, ExpectedGrades, expected_grades
 from rag_selectivity.wording import counted, enumeration
-
-_ExpectedOf = Mapping[tuple[str, str], float]
 
 
 def agree(
@@ -42,7 +37,6 @@ def agree(
     labels: Any = None,
     *,
     judges: Sequence[str] | None = None,
-    judge_rule: str | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     labels_grade_map: str | Mapping[int, int] | None = None,
     runs: Any = None,
@@ -59,12 +53,11 @@ def agree(
         From a label store, `human` takes the labels of people, `labels` those of judges. Labels of people whose pairs
         were chosen by what was known of their labels (`golden draw`) are left out, with a warning. Without `human`,
         or with the same store for both, two `judges` are compared with each other; people are judges too.
-    judges, judge_rule
+    judges
         The judges of a label store whose labels count, as in `read_qrels`; an annotator is named like a judge. Of two
         that are compared with each other, the person takes the place of `human`, else the first one.
     grade_map, labels_grade_map : {old: new} or str, optional
-        Map the grades of `human`, and of `labels`, to the scale. Expected grades cannot be mapped: with
-        `labels_grade_map` there are no figures on them.
+        Map the grades of `human`, and of `labels`, to the scale.
     runs : {name: run}, run or path, optional
         Two or more, of which the judge graded the passages. With them the report says of every two whether the judge
         ranks them as people do, and how far its grades are from people's in each run and at each rank. Without runs
@@ -106,11 +99,10 @@ def agree(
     'as_people'
     """
     bootstrap, chosen = Bootstrap.required(bootstrap), scale_named(scale)
-    sides = _Sides.of(human, labels, judges, judge_rule)
+    sides = _Sides.of(human, labels, judges)
     human, labels, judges = sides.human, sides.labels, sides.judges
     by_hand = sides.by_hand().regraded(grade_map)
-    by_judge, expected = _by_judges(labels, judges, judge_rule)
-    by_judge = by_judge.regraded(labels_grade_map)
+    by_judge = _by_judges(labels, judges).regraded(labels_grade_map)
     for side in (by_hand, by_judge):
         side.check_scale(chosen)
     pairs = _Pairs.of(by_hand, by_judge)
@@ -129,7 +121,6 @@ def agree(
             f"the judge's {examples(by_judge)}; do both use the same ids?"
         )
     grades = (chosen.lowest, chosen.lowest if chosen.highest is None else chosen.highest)
-    followed, without_expected = _expected_of(pairs, expected, chosen, labels_grade_map, bootstrap)
     found = agreement(
         pairs.human[both].astype(np.int64),
         pairs.judge[both],
@@ -143,17 +134,15 @@ def agree(
         biases=biases,
         agreement=found,
         itself=_with_itself(labels, judges, bootstrap),
-        expected=followed,
-        without_expected=without_expected,
-        provenance=_provenance(sides, judge_rule, found, len(pairs.judge), chosen),
+        provenance=_provenance(sides, found, len(pairs.judge), chosen),
     )
 
 
-def _provenance(sides: _Sides, rule: str | None, found: Agreement, count: int, scale: Scale) -> Provenance:
+def _provenance(sides: _Sides, found: Agreement, count: int, scale: Scale) -> Provenance:
     """Where both sides' labels come from."""
     known = Provenance(count)
     if is_path(sides.labels) and is_store(sides.labels):
-        qrels = read_qrels(sides.labels, judges=sides.judges, judge_rule=rule, humans=False)
+        qrels = read_qrels(sides.labels, judges=sides.judges, humans=False)
         known = Provenance.of(qrels, scale=scale)
     if sides.reference:
         # Two of one store: nothing was drawn to compare the one with the other.
@@ -255,7 +244,7 @@ class _Sides:
     without: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, human: Any, labels: Any, judges: Sequence[str] | None, rule: str | None) -> _Sides:
+    def of(cls, human: Any, labels: Any, judges: Sequence[str] | None) -> _Sides:
         """The sides of two sources, or of two judges of one store."""
         if labels is None:
             raise InputError("agree compares labels: give labels (--labels FILE), and people's labels (--human FILE)")
@@ -273,7 +262,7 @@ class _Sides:
             people = store.annotators_among(judges)
         if human is not None and not people:
             return cls(human, labels, judges)
-        if len(judges or ()) == 2 and judges is not None and (rule is None or human is None):
+        if len(judges or ()) == 2 and judges is not None:
             first, second = judges if judges[0] in people or judges[1] not in people else judges[::-1]
             if first == second:
                 raise InputError(f"agree compares two judges, and {first!r} is named twice: name another one")
@@ -335,7 +324,7 @@ def _by_people(source: Any, without: Sequence[str]) -> Qrels:
     with Store(source, read_only=True) as store:
         targeted = store.targeted_pairs()
         people = [name for name in store.people() if name not in without]
-        rows = label_rows(store, judges=people, rule="median") if without and people else label_rows(store, judges=())
+        rows = label_rows(store, judges=people) if without and people else label_rows(store, judges=())
         rows_left = [row for row in rows if row[:2] not in targeted] if people else []
     if targeted:
         _warn_of_targeted(f"{source}: {left_out_as_targeted(targeted)}")
@@ -347,65 +336,19 @@ def _by_people(source: Any, without: Sequence[str]) -> Qrels:
     return Qrels.from_records(rows_left, source=str(source))
 
 
-def _by_judges(source: Any, judges: Sequence[str] | None, rule: str | None) -> tuple[Qrels, _ExpectedOf]:
-    """The grades of the judges, and their expected grades: {(query, passage): expected grade}."""
+def _by_judges(source: Any, judges: Sequence[str] | None) -> Qrels:
+    """The grades of the judges."""
     if not (is_path(source) and is_store(source)):
-        if judges or rule:
+        if judges:
             raise InputError(
-                "--judge and --judge-rule choose among the judges of a label store, but --labels is not a label "
-                "store: leave them out"
+                "--judge chooses among the judges of a label store, but --labels is not a label store: leave it out"
             )
-        return qrels_of(source), {}
+        return qrels_of(source)
     with Store(source, read_only=True) as store:
-        rows = list(expected_rows(store, judges=judges, rule=rule))
+        rows = list(label_rows(store, judges=judges, humans=False, as_given=True))
     if not rows:
         raise InputError(f"{source}: the label store has no judge labels")
-    qrels = Qrels.from_records([(query, passage, grade) for query, passage, grade, _ in rows], source=str(source))
-    return qrels, {(query, passage): value for query, passage, _, value in rows if value is not None}
-
-
-def _expected_of(
-    pairs: _Pairs,
-    by_pair: _ExpectedOf,
-    scale: Scale,
-    labels_grade_map: str | Mapping[int, int] | None,
-    bootstrap: Bootstrap,
-) -> tuple[ExpectedGrades | None, str]:
-    """How well the expected grades follow people's, or the reason why that is unknown; neither without any."""
-    if not by_pair:
-        return None, ""
-    if labels_grade_map is not None:
-        return None, "a grade map is for whole grades, so it cannot be applied to the expected grades of the labels"
-    expected = np.full(len(pairs.judge), np.nan)
-    for row in np.flatnonzero(~np.isnan(pairs.human)).tolist():
-        expected[row] = by_pair.get(pairs.key(row), np.nan)
-    rows = np.flatnonzero(~np.isnan(expected))
-    if not len(rows):
-        return None, "no pair that people graded has an expected grade"
-    highest = sys.float_info.max if scale.highest is None else scale.highest + ROUNDING
-    for row in rows.tolist():
-        if not scale.lowest - ROUNDING <= expected[row] <= highest:
-            query, passage = pairs.key(row)
-            raise InputError(
-                f"labels: query {query!r}, passage {passage!r}: expected grade {expected[row]:g} is off the "
-                f"{scale.name} scale ({scale.range_text}); correct it in an export of the labels, and import that "
-                f"into a new store"
-            )
-    return expected_grades(
-        pairs.human[rows].astype(np.int64),
-        pairs.judge[rows],
-        expected[rows],
-        [pairs.queries[number] for number in pairs.query[rows].tolist()],
-        grades=(scale.lowest, _highest(scale, pairs, expected)),
-        relevant_from=scale.relevant_from,
-        bootstrap=bootstrap,
-    ), ""
-
-
-def _highest(scale: Scale, pairs: _Pairs, expected: FloatArray) -> int:
-    if scale.highest is not None:
-        return scale.highest
-    return math.ceil(max(float(x) for x in (np.nanmax(pairs.human), pairs.judge.max(), np.nanmax(expected))))
+    return Qrels.from_records(rows, source=str(source))
 
 
 def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap) -> Agreement | None:

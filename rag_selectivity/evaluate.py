@@ -20,7 +20,7 @@ from rag_selectivity.calibrated.reporting import (
     tails_by_run,
 )
 from rag_selectivity.caveats import with_unchecked_judge
-from rag_selectivity.data.cells import iterated, shown
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -85,7 +85,6 @@ def evaluate(
     controls: Any = None,
     ids: str | None = None,
     human: Any = None,
-    used_models: Sequence[str] = (),
     tokens: Any = None,
     groups: Any = None,
     by: Any = None,
@@ -146,8 +145,6 @@ def evaluate(
         figure then is the median over 150 completions of the labels, with an interval over completions and queries;
         `Estimate.as_judged` is the figure of the judge's labels alone, with which people's are not mixed. A figure is
         undefined where its strata have no label by a person. Figures of single queries stay as judged.
-    used_models : sequence of str, optional
-        Names of the models that answer or embed in the evaluated system. A judge of the same family is a caveat.
     tokens : {passage: tokens}, DataFrame or path, optional
         The lengths of the passages, which budgets of tokens need. Not needed for a run whose rows have a `tokens`
         column.
@@ -223,7 +220,6 @@ def evaluate(
         bootstrap=bootstrap,
         notes=joined.notes,
         ground=joined.ground,
-        used_models=used_models,
         slicings=slicings_of(by, judged, queries=queries, ids=ids),
     )
 
@@ -308,12 +304,11 @@ def evaluate_joined(
     bootstrap: Bootstrap | str | None = Bootstrap(),
     notes: Mapping[str, list[str]] | None = None,
     ground: Ground | None = None,
-    used_models: Sequence[str] = (),
     slicings: Sequence[Slicing] = (),
 ) -> Report:
     """Measure joins; `evaluate` joins first and then calls this."""
     measured = measure_all(judged, measures, depths)
-    return report_on(judged, measured, bootstrap, notes, ground, used_models, slicings)
+    return report_on(judged, measured, bootstrap, notes, ground, slicings)
 
 
 def report_on(
@@ -322,7 +317,6 @@ def report_on(
     bootstrap: Bootstrap | str | None,
     notes: Mapping[str, list[str]] | None = None,
     ground: Ground | None = None,
-    used_models: Sequence[str] = (),
     slicings: Sequence[Slicing] = (),
     completed: Completed | None = None,
 ) -> Report:
@@ -332,7 +326,7 @@ def report_on(
     """
     # Slices have the resamples of all queries.
     with kept_draws() if slicings else nullcontext():
-        return _report_on(judged, measured, bootstrap, notes or {}, ground, used_models, slicings, completed)
+        return _report_on(judged, measured, bootstrap, notes or {}, ground, slicings, completed)
 
 
 def _report_on(
@@ -341,7 +335,6 @@ def _report_on(
     bootstrap: Bootstrap | str | None,
     notes: Mapping[str, list[str]],
     ground: Ground | None,
-    used_models: Sequence[str],
     slicings: Sequence[Slicing],
     completed: Completed | None,
 ) -> Report:
@@ -359,7 +352,7 @@ def _report_on(
     intervals = _intervals(judged, outcomes, bootstrap)
 
     reports = {}
-    provenance = _provenance(first, ground, _model_names(used_models))
+    provenance = _provenance(first, ground)
     found = labels_found_by_any(judged)
     for name, run in judged.items():
         per_query = {}
@@ -450,17 +443,10 @@ def _refuse_weights(run: JudgedRun, ground: Ground | None, tails: bool, bootstra
         run.refuse_weights("the Poisson bootstrap", ", or use bca or percentile")
 
 
-def _model_names(given: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(iterated(given, "used_models must be a list of names"))
-    if isinstance(given, str) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"used_models must be a list of names, as in ['gpt-5-mini'], got {shown(given)}")
-    return names
-
-
-def _provenance(run: JudgedRun, ground: Ground | None, used_models: tuple[str, ...]) -> Provenance | None:
+def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
     if run.qrels is None:
         return None
-    known = Provenance.of(run.qrels, scale=run.scale, used_models=used_models)
+    known = Provenance.of(run.qrels, scale=run.scale)
     if ground is None:
         return known
     rows = np.flatnonzero(ground.human >= 0)

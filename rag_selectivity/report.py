@@ -67,7 +67,6 @@ def report_from_files(
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     judges: Sequence[str] | None = None,
-    judge_rule: str | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     rel: int | None = None,
     m: int | None = None,
@@ -104,7 +103,7 @@ def report_from_files(
     before = None if against is None else StoredReport.read(against)
     chosen_policy = resolve_policy(policy, **choices)
     read = read_qrels if human is None else judge_labels
-    stored = read(qrels, judges=judges, judge_rule=judge_rule)
+    stored = read(qrels, judges=judges)
     labels = settled_labels(stored, scale, grade_map, chosen_policy)
     chosen_scale = labels.scale or "trec"
     passages = None if corpus is None else CorpusFile(corpus)

@@ -78,7 +78,6 @@ class Reply:
     finish: str | None = "stop"
     usage: Mapping[str, Any] | None = field(default_factory=lambda: {"prompt_tokens": 500, "completion_tokens": 20})
     model: str = MODEL
-    logprobs: Any = None
     delay: float = 0.0
     #: Never answer.
     hang: bool = False
@@ -98,8 +97,6 @@ class Reply:
             return json.dumps({"error": error} if isinstance(error, dict) and "detail" not in error else error).encode()
         message = {"role": "assistant", "content": self.content, **self.message}
         choice = {"index": 0, "finish_reason": self.finish, "message": message}
-        if self.logprobs is not None:
-            choice["logprobs"] = self.logprobs
         data = {"id": "c", "object": "chat.completion", "created": 1, "model": self.model, "choices": [choice]}
         if self.usage is not None:
             total = sum(self.usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
@@ -338,26 +335,6 @@ def cut_below(tokens: int) -> Mode:
             usage = {"prompt_tokens": 500, "completion_tokens": request.limit}
             return Reply(answer(request)[:12], finish="length", usage=usage)
         return good(request, n)
-
-    return respond
-
-
-def with_logprobs(chances: Mapping[int, float]) -> Mode:
-    """Good answers with OpenAI's logprobs, where asked for; the grade's token has these chances."""
-    from math import log
-
-    def one(token: str, top: Mapping[str, float]) -> dict[str, Any]:
-        rows = [{"token": text, "logprob": log(chance), "bytes": list(text.encode())} for text, chance in top.items()]
-        return {"token": token, "logprob": log(top[token]), "bytes": list(token.encode()), "top_logprobs": rows}
-
-    def respond(request: Request, n: int) -> Reply:
-        grade = max(chances, key=chances.__getitem__)
-        tokens = ["{", '"', "reason", '":', ' "', "number", " 5", '",', ' "', "grade", '":', " ", str(grade), "}"]
-        if not request.body.get("logprobs"):
-            return Reply("".join(tokens))
-        top = {str(key): chance for key, chance in chances.items()}
-        content = [one(token, top if token == str(grade) else {token: 0.99}) for token in tokens]
-        return Reply("".join(tokens), logprobs={"content": content})
 
     return respond
 

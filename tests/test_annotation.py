@@ -110,7 +110,7 @@ def test_controls_are_not_drawn_and_a_tail_stands_for_its_passages(world) -> Non
     for draw in ("agree:300", "outside:200", "calibrate:300"):
         assert not set(task_of(world, draw, runs=runs).drawn) & set(control)
     with Store(world.store, read_only=True) as store:
-        labels = judge_labels(store, None, None)
+        labels = judge_labels(store, None)
     drawn = draw_pairs("outside:100", DrawSource(labels, {"bm25": rs.Run.from_dict(runs["bm25"])}, depth=5))
     others = 20 * (20 - 5 - 2)
     assert sum(each.weight for each in drawn) == pytest.approx(20 * 95 + others)

@@ -21,7 +21,7 @@ from rag_selectivity.answers.given import _ids
 from rag_selectivity.answers.references import read_references
 from rag_selectivity.answers.sets import Judged, Sets
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.judge import CallableJudge, Reply
+from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.measures.answers import exact_match, normalised, token_f1
 from rag_selectivity.results.answers import Shown, ids_in_cell
@@ -351,27 +351,6 @@ def test_an_empty_list_cites_nothing_and_counts(tmp_path: Path) -> None:
         report = rs.measure_answers({"first": run}, **options(made, tmp_path / "a.db", model=model, depths=[2]))
     assert (report["first", 2, "cited"].value, report["first", 2, "cited"].n) == (0.75, 4)
     assert any("lacks 1 query with a reference" in note for note in report.notes)
-
-
-def test_a_judge_of_its_own_answers_is_named(tmp_path: Path) -> None:
-    made = world(4, 0, 2)
-
-    async def both(messages: Any, schema: Any) -> Any:
-        if "grade" in schema["properties"]:
-            return {"reason": "mine", "grade": 5}
-        return {"answer": "x", "passages": [], "abstain": False}
-
-    def codes(model: str, judge: str, store: str) -> list[str]:
-        references = dict.fromkeys(made.queries, "x")
-        given = options(made, tmp_path / store, depths=[2], references=references, scores=["judge"])
-        found = rs.measure_answers(
-            made.runs, model=CallableJudge(both, model), judge=CallableJudge(both, judge), **given
-        )
-        return [caveat.code for caveat in found.caveats]
-
-    assert codes("gpt-5", "gpt-5", "a.db") == ["self-preference"]
-    assert codes("gpt-5", "gpt-4o", "b.db") == ["same-family"]
-    assert codes("gpt-5", "claude-opus-4", "c.db") == []
 
 
 def test_a_model_that_changed_is_refused_until_one_is_chosen(small: World, tmp_path: Path) -> None:

@@ -279,18 +279,6 @@ def test_a_failed_control_has_no_grade(tmp_path) -> None:
     assert not any(passage in labels[query] for query, passage in refused)
 
 
-def test_a_better_judge_grades_drawn_pairs_by_the_same_rule(tmp_path) -> None:
-    async def unsure(messages, schema):
-        return {"reason": "as it is", "grade": 4}
-
-    async def better(messages, schema):
-        return {"reason": "as it is", "grade": 1}
-
-    done = graded(tmp_path, judge=unsure, escalate_to=better, tail="15:2", controls=2)
-    assert done.escalation.graded == done.pairs
-    assert set(rs.read_qrels(tmp_path / "l.db").grade.tolist()) == {1}
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -41,7 +41,7 @@ QUICK = ("--max-wait", "2", "--timeout", "5")
     [
         pytest.param(good, id="good"),
         pytest.param(once_each(says('{"reason": "r", "grade": 4.5}'), 2), id="asked again"),
-        pytest.param(refuses("json_schema", "json_object", "logprobs", "max_completion_tokens"), id="negotiation"),
+        pytest.param(refuses("json_schema", "json_object", "max_completion_tokens"), id="negotiation"),
         pytest.param(once_each(fails(500)), id="server errors"),
     ],
 )

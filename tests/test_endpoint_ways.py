@@ -1,4 +1,4 @@
-"""What the server can do is found once; forms of other hosts; keys, headers, proxies, names and logprobs."""
+"""What the server can do is found once; forms of other hosts; keys, headers, proxies and names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from tests.hostile_server import (
     grade_of,
     per_passage,
     refuses,
-    with_logprobs,
 )
 
 ALL = {number: grade_of(number) for number in range(12)}
@@ -57,7 +56,7 @@ def test_the_way_to_ask_steps_down_once(tmp_path, refused: tuple[str, ...], way:
 
 @pytest.mark.parametrize(
     ("feature", "arguments"),
-    [("logprobs", ()), ("max_completion_tokens", ()), ("temperature", ("--temperature", "0"))],
+    [("max_completion_tokens", ()), ("temperature", ("--temperature", "0"))],
 )
 @pytest.mark.parametrize("status", [400, 422, 501])
 def test_a_refused_parameter_costs_one_request(tmp_path, feature: str, arguments: tuple[str, ...], status: int) -> None:
@@ -74,7 +73,7 @@ def test_a_refused_parameter_costs_one_request(tmp_path, feature: str, arguments
 
 def test_a_server_that_refuses_everything_by_name_is_asked_in_plain_text(tmp_path) -> None:
     write_pairs(tmp_path, 12)
-    everything = ("json_schema", "json_object", "tools", "logprobs", "temperature", "max_completion_tokens")
+    everything = ("json_schema", "json_object", "tools", "temperature", "max_completion_tokens")
     with HostileServer(refuses(*everything)) as server:
         done = run(tmp_path, server.url, "--temperature", "0")
         assert len(server.requests) == 12 + len(everything)
@@ -120,7 +119,7 @@ def test_a_server_that_ignores_the_response_format_is_read_all_the_same(tmp_path
 
 def test_what_was_found_is_found_again_by_the_next_run_only(tmp_path) -> None:
     write_pairs(tmp_path, 12)
-    with HostileServer(refuses("json_schema", "logprobs")) as server:
+    with HostileServer(refuses("json_schema", "max_completion_tokens")) as server:
         run(tmp_path, server.url, "--max-calls", "6")
         rest = run(tmp_path, server.url)
         refused = sum(reply.status == 400 for _, reply in server.answered)
@@ -211,7 +210,7 @@ def test_proxies_of_the_environment_are_used_and_excepted(tmp_path) -> None:
         assert (beside.code, len(proxy.requests), len(server.requests)) == (0, 0, 3)
 
 
-# -- the model that answers, and logprobs ---------------------------------------------------------
+# -- the model that answers -----------------------------------------------------------------------
 
 
 def test_another_model_than_asked_for_is_a_warning_that_names_both(tmp_path) -> None:
@@ -232,43 +231,3 @@ def test_a_dated_name_of_the_same_model_is_no_warning(tmp_path) -> None:
         done = run(tmp_path, server.url, model="gpt-5-mini", json_format=False)
     assert done.code == 0
     assert "warning" not in done.said.lower()
-
-
-def test_the_expected_grade_is_kept_beside_the_grade(tmp_path) -> None:
-    write_pairs(tmp_path, 3)
-    chances = {4: 0.5, 3: 0.3, 5: 0.1, 1: 0.05}
-    with HostileServer(with_logprobs(chances)) as server:
-        done = run(tmp_path, server.url)
-        assert all(request.body["logprobs"] is True for request in server.requests)
-        assert {request.body["top_logprobs"] for request in server.requests} <= set(range(5, 21))
-    # Of the chances that are known: the rest of the tokens are no grades.
-    expected = sum(grade * chance for grade, chance in chances.items()) / sum(chances.values())
-    assert done.code == 0
-    assert done.data["way"]["logprobs"] is True
-    for row in rows(tmp_path).values():
-        assert row["grade"] == 4
-        assert row["expected"] == pytest.approx(expected, abs=1e-9)
-
-
-def test_without_logprobs_there_is_no_expected_grade(tmp_path) -> None:
-    write_pairs(tmp_path, 3)
-    with HostileServer() as server:
-        run(tmp_path, server.url)
-    assert [row["expected"] for row in rows(tmp_path).values()] == [None] * 3
-
-
-def test_unsure_pairs_escalate_to_the_better_model(tmp_path) -> None:
-    write_pairs(tmp_path, 20)
-
-    def two(request: Request, n: int) -> Reply:
-        if request.body["model"] == "better":
-            return Reply('{"reason": "r", "grade": 5}', model="better")
-        number = request.passages[0]
-        # Every fourth is near the boundary of 4.
-        chances = {4: 0.5, 3: 0.45} if number % 4 == 0 else {1: 0.999}
-        return with_logprobs(chances)(request, n)
-
-    with HostileServer(two) as server:
-        done = run(tmp_path, server.url, "--escalate-to", "better")
-        escalated = {request.passages[0] for request in server.requests if request.body["model"] == "better"}
-    assert (done.code, escalated) == (0, set(range(0, 20, 4)))

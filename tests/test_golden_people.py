@@ -429,14 +429,14 @@ def test_annotators_are_judges_like_others(world) -> None:
         rs.agree(labels=world.store, judges=["ada"])
 
 
-def test_a_judge_and_people_can_be_combined_by_a_rule(world) -> None:
+def test_a_judge_and_people_are_combined_by_their_median(world) -> None:
     annotated(world)
     ada, ben = labels_by(world, "ada"), labels_by(world, "ben")
-    lowest = rs.read_qrels(world.store, judges=["strict-judge", "ben"], judge_rule="lowest")
+    lowest = rs.read_qrels(world.store, judges=["strict-judge", "ben"])
     for query, passage in world.grades:
         given = [world.grades[query, passage], *([ben[query, passage]] if (query, passage) in ben else [])]
         assert lowest[query][passage] == min(given)
-    middle = rs.read_qrels(world.store, judges=["ada", "ben"], judge_rule="median")
+    middle = rs.read_qrels(world.store, judges=["ada", "ben"])
     assert {(q, p): g for q in middle for p, g in middle[q].items()} == {p: min(ada[p], ben[p]) for p in ada}
 
 

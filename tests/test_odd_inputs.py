@@ -60,7 +60,6 @@ def evaluated(**options: Any) -> Any:
         (lambda: evaluated(order=np.array([])), "policy `order` must be one of"),
         (lambda: evaluated(scale=np.array([])), "unknown scale"),
         (lambda: evaluated(bootstrap=5), "bootstrap must be a Bootstrap, the name of a method, or None, got 5"),
-        (lambda: evaluated(used_models=[{}]), "used_models must be a list of names"),
         (lambda: evaluated(measures=3.5), "measures must be a measure or a list of them, got 3.5"),
         (lambda: evaluated(depths=5), "depths must be a list of whole numbers ≥ 1, got 5"),
         (lambda: evaluated(depths=[2**70]), "larger than any list"),
@@ -155,7 +154,7 @@ def test_a_store_whose_rows_are_missing_is_called_damaged(tmp_path, statement) -
 
 def everything(path: Path) -> None:
     with Store(path, read_only=True) as store:
-        list(store.rows()), list(store.best_judge_grades())
+        list(store.rows()), list(store.grades_by_pair())
     rs.read_qrels(path)
 
 
@@ -280,7 +279,7 @@ def test_a_judge_whose_name_is_no_text_belongs_to_a_damaged_store(tmp_path) -> N
     with pytest.raises(rs.InputError, match="the name of the judge 1 is no text"):
         everything(path)
     with pytest.raises(rs.InputError, match="the name of the judge 1 is no text"):
-        rs.evaluate(path, RUN, scale="utility", used_models=["gpt-5"], corpus_size=100, bootstrap=None)
+        rs.evaluate(path, RUN, scale="utility", corpus_size=100, bootstrap=None)
 
 
 @pytest.mark.parametrize(
@@ -607,7 +606,7 @@ def test_a_version_that_was_changed_with_its_hash_is_an_error(tmp_path, name, ch
     (path / name).write_bytes(content)
     put_hash(path, name, content)
     with pytest.raises(rs.InputError, match=message):
-        golden.export(path, tmp_path / "out", "trec", rule="median")
+        golden.export(path, tmp_path / "out", "trec")
 
 
 def test_judges_may_be_an_array_or_an_iterator(tmp_path) -> None:
@@ -653,11 +652,11 @@ def test_a_version_in_which_some_queries_have_a_weight_is_refused(tmp_path) -> N
         golden.GoldenSet.read(path)
 
 
-@pytest.mark.parametrize("options", [{"rule": []}, {"judges": [{}]}, {"judges": 3}, {"measures": Path("x")}])
-def test_judges_rules_and_measures_of_a_check_must_be_names(tmp_path, options) -> None:
+@pytest.mark.parametrize("options", [{"judges": [{}]}, {"judges": 3}, {"measures": Path("x")}])
+def test_judges_and_measures_of_a_check_must_be_names(tmp_path, options) -> None:
     path = put_folder(tmp_path, "set") / "v1"
-    given = {"rule": "median", "runs": {"a": RUN}, "depths": [2], **options}
-    with pytest.raises(rs.InputError, match=r"the rule for several judges must be|must be a list of names"):
+    given = {"runs": {"a": RUN}, "depths": [2], **options}
+    with pytest.raises(rs.InputError, match="must be a list of names"):
         golden.check(path, **given)
 
 

@@ -51,7 +51,6 @@ HONOURED = {
     "short_lists": {"short_lists": "returned"},
     "qrels_format": {"qrels": "misleading.csv", "qrels_format": "trec"},
     "judge": {"qrels": "labels.db", "judge": "small"},
-    "judge_rule": {"qrels": "labels.db", "judge_rule": "lowest"},
     "resamples": {"resamples": "70"},
     "seed": {"seed": "8"},
     "level": {"level": ".8"},
@@ -75,7 +74,6 @@ REFUSED = {
     "groups": "corpus.jsonl",
     "controls": "other.trec",
     "human": "other.trec",
-    "used_model": "gpt-x",
     "clusters": "clusters.csv",
     "k": "3",
     "per_query": "rows.csv",
@@ -214,6 +212,6 @@ def test_what_chooses_among_judgments_is_refused_for_a_dataset(folder) -> None:
     from rag_selectivity.io.writing import write_rows
 
     write_rows(folder / "qrels.parquet", rows)
-    for name, value in (("qrels_format", "parquet"), ("judge", "small"), ("judge_rule", "median")):
+    for name, value in (("qrels_format", "parquet"), ("judge", "small")):
         said = run({**BASE, "qrels": "qrels.parquet", name: value, "out_of_core": True})[3]
         assert "cannot be combined with the Parquet dataset qrels.parquet: leave it out" in said

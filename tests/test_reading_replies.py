@@ -391,15 +391,6 @@ def test_blanks_after_a_name_take_time_in_proportion_to_their_number(server, tmp
     assert long < 3 * short + 0.05
 
 
-def test_probabilities_are_read_in_time_in_proportion_to_their_number(server, tmp_path) -> None:
-    def of(length: int) -> float:
-        tokens = [{"token": text, "logprob": -0.1, "top_logprobs": []} for text in ('"grade":', *[" "] * length)]
-        choice = {"message": {"content": '{"reason": "r", "grade": 4}'}, "logprobs": {"content": tokens}}
-        return seconds_of(server, PlainReply(body=json.dumps({"choices": [choice]}).encode()), tmp_path)
-
-    assert of(16_000) < 3 * of(8_000) + 0.05
-
-
 @pytest.mark.parametrize("status", [200, 400, 500])
 @pytest.mark.parametrize("unit", ["<", "<p>", "model ", '{"error": ', '"', "[", "\\\\"])
 def test_reading_an_error_takes_time_in_proportion_to_its_length(server, tmp_path, unit: str, status: int) -> None:

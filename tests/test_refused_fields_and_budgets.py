@@ -12,7 +12,7 @@ from tests.hostile_server import MODEL, HostileServer, Mode, Reply, Request, aft
 
 pytestmark = pytest.mark.contract
 
-NO_LOGPROBS = "You are not allowed to request logprobs from this model"
+NO_TEMPERATURE = "You are not allowed to set a temperature of this model"
 ALL = {number: grade_of(number) for number in range(6)}
 
 
@@ -30,18 +30,18 @@ def forbids(field: str, status: int, text: str, in_200: bool = False) -> Mode:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422, 429, 500, 501, 503])
-def test_logprobs_that_are_not_allowed_are_left_out(tmp_path, status: int) -> None:
+def test_a_temperature_that_is_not_allowed_is_left_out(tmp_path, status: int) -> None:
     write_pairs(tmp_path, 6)
-    with HostileServer(forbids("logprobs", status, NO_LOGPROBS)) as server:
-        done = run(tmp_path, server.url)
-        assert ["logprobs" in request.body for request in server.requests] == [True] + [False] * 6
-    assert (done.code, grades(tmp_path), done.data["way"]["logprobs"]) == (0, ALL, False), done.said
+    with HostileServer(forbids("temperature", status, NO_TEMPERATURE)) as server:
+        done = run(tmp_path, server.url, "--temperature", "0")
+        assert ["temperature" in request.body for request in server.requests] == [True] + [False] * 6
+    assert (done.code, grades(tmp_path), done.data["way"]["temperature"]) == (0, ALL, False), done.said
 
 
 def test_a_refusal_within_an_answer_of_status_200_is_one_too(tmp_path) -> None:
     write_pairs(tmp_path, 6)
-    with HostileServer(forbids("logprobs", 403, NO_LOGPROBS, in_200=True)) as server:
-        done = run(tmp_path, server.url)
+    with HostileServer(forbids("temperature", 403, NO_TEMPERATURE, in_200=True)) as server:
+        done = run(tmp_path, server.url, "--temperature", "0")
         assert len(server.requests) == 7
     assert (done.code, grades(tmp_path)) == (0, ALL), done.said
 
@@ -127,13 +127,26 @@ def words_of(command: str, folder: Path, url: str) -> list[str]:
         (folder / "references.jsonl").write_text(json.dumps({"query_id": "q0", "reference": "42"}) + "\n")
         what = ["--queries", "queries.tsv", "--corpus", "corpus.jsonl", "--run", "pool.trec"]
         what += ["--references", "references.jsonl", "--control", "closed-book", "-k", "2"]
-    return [command, *what, "--store", "labels.db", "--model", MODEL, "--base-url", url, "--format", "json"]
+    return [
+        command,
+        *what,
+        "--store",
+        "labels.db",
+        "--model",
+        MODEL,
+        "--base-url",
+        url,
+        "--temperature",
+        "0",
+        "--format",
+        "json",
+    ]
 
 
 @pytest.mark.parametrize("command", ["claims", "answers"])
 def test_claims_and_answers_leave_the_field_out_too(tmp_path, command: str) -> None:
     def respond(request: Request, n: int) -> Reply:
-        return (fails(403, NO_LOGPROBS) if "logprobs" in request.body else answers_all)(request, n)
+        return (fails(403, NO_TEMPERATURE) if "temperature" in request.body else answers_all)(request, n)
 
     with HostileServer(respond) as server:
         done = cli(tmp_path, *words_of(command, tmp_path, server.url))

@@ -117,7 +117,7 @@ def test_grades_that_combine_judges_are_read_and_not_imported(path) -> None:
         put(store, "n", {("q1", "a"): 3, ("q1", "b"): 3})
     target = path.parent / "out.qrels"
     with Store(path, read_only=True) as store:
-        export_labels(store, target, rule="lowest")
+        export_labels(store, target)
     assert rs.read_qrels(target).origins.judges == {"m": 8, "n": 2}
     with Store(path.parent / "new.db") as store:
         with pytest.raises(rs.InputError, match=r"combines several judges.*import a \.jsonl export"):

@@ -40,7 +40,6 @@ def many(path: Path, count: int, judges: int = 1) -> None:
 
 READERS = {
     "grades": lambda file: list(reading.grades_by_pair(file, [1], as_given=False)),
-    "samples": lambda file: list(reading.samples_by_pair(file, [1])),
     "rows": lambda file: list(reading.rows(file)),
     "judges": reading.judges,
     "failures": reading.failures,
@@ -140,7 +139,7 @@ def test_many_threads_share_a_store(tmp_path) -> None:
                     store.put([Label(key, 2)]).result()
                     assert {row[0]: row[1] for row in store.labels_of_query("q", number)}[name] == 2
                     store.put_human([("q", name, 5, None)], "ada")
-                    assert ("q", name, 5) in set(label_rows(store, rule="median"))
+                    assert ("q", name, 5) in set(label_rows(store))
             except BaseException as error:
                 wrong.append(error)
 
@@ -242,33 +241,3 @@ def test_a_file_that_may_only_be_read_in_a_folder_that_may_be_written(folder) ->
     with nobody():
         for _ in range(2):
             assert rs.read_qrels(folder / "s.db").to_dict() == {"q": {"a": 4}}
-
-
-# -- a better judge -------------------------------------------------------------------------------
-
-
-def test_a_better_judge_counts_where_it_graded(tmp_path) -> None:
-    path = tmp_path / "s.db"
-    with Store(path) as store:
-        cheap = put(store, "mini", {("q", "a"): 2, ("q", "b"): 3, ("q", "c"): 4, ("q", "d"): 1})
-        better = put(store, "large", {("q", "b"): 5, ("q", "c"): None})
-        with pytest.raises(rs.InputError, match="several judges"):
-            rs.read_qrels(path)
-        store.escalates(cheap, better)
-        store.escalates(cheap, better)
-        assert rs.read_qrels(path).to_dict() == {"q": {"a": 2, "b": 5, "c": 4, "d": 1}}
-        assert rs.read_qrels(path, judges=["mini"])["q"] == {"a": 2, "b": 3, "c": 4, "d": 1}
-        assert rs.read_qrels(path, judges=["large"])["q"] == {"b": 5}
-        assert [row["escalated_to"] for row in store.judges()] == [{"large": 1}, {}]
-        best = put(store, "best", {("q", "b"): 1, ("q", "d"): 2})
-        store.escalates(better, best)
-        assert rs.read_qrels(path)["q"] == {"a": 2, "b": 1, "c": 4, "d": 2}
-        for wrong in ((best, cheap), (best, better), (cheap, cheap)):
-            with pytest.raises(rs.InputError, match="cannot escalate to"):
-                store.escalates(*wrong)
-        with pytest.raises(rs.InputError, match="no judge with the settings 99"):
-            store.escalates(cheap, 99)
-        put(store, "other", {("q", "b"): 3})
-        with pytest.raises(rs.InputError, match=r"several judges \(mini, other\)"):
-            rs.read_qrels(path)
-        assert rs.read_qrels(path, judge_rule="highest")["q"]["b"] == 3

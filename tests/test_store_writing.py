@@ -17,7 +17,6 @@ import rag_selectivity as rs
 from rag_selectivity.grading.exchange import export_labels, summary_lines
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.store import (
-    Canary,
     Draw,
     HumanLabel,
     Label,
@@ -154,7 +153,7 @@ def test_another_container_with_the_same_name_is_not_taken_for_dead() -> None:
 def full_store(path: Path) -> Store:
     store = Store(path)
     number = put(store, "m", {("q", "a"): 2, ("q", "b"): 3, ("q", "c"): 4})
-    more = {"served_model": "m-2025-08-07", "way": '{"format": "json_schema"}', "expected": 3.25}
+    more = {"served_model": "m-2025-08-07", "way": '{"format": "json_schema"}'}
     store.put(
         [
             Label((number, Q, digest("a"), 1), 3, **more),
@@ -193,7 +192,6 @@ def test_origins_failures_and_servers_leave_and_come_back(tmp_path, suffix) -> N
         assert len(list(store.origins())) == 3
     named = {(row["passage_id"], row["sample"], row["source"]): row for row in written}
     assert named["a", 1, "judge"]["way"] == '{"format": "json_schema"}'
-    assert named["a", 1, "judge"]["expected"] == 3.25
     assert named["c", 1, "judge"]["last_answer"] == "a ‘4’, or 5"
     assert named["b", 0, "human"]["grade"] is None
     assert rs.read_qrels(tmp_path / "t.db")["q"] == {"a": 5, "b": 3, "c": 4}
@@ -204,18 +202,15 @@ def test_a_summary_says_where_labels_come_from_and_who_answered(tmp_path) -> Non
         (judge,) = store.judges()
         assert judge["origins"] == {"pool": 1, "control": 1, "unknown": 1}
         assert judge["failures"] == {"off_schema": 1}
-        assert (judge["graded"], judge["failed"], judge["expected"]) == (4, 1, 1)
+        assert (judge["graded"], judge["failed"]) == (4, 1)
         assert judge["served_models"] == {"m-2025-08-07": 1}
         told = "\n".join(summary_lines(store))
         assert "warning" not in told
         put(store, "gpt-5", {("q", "a"): 2})
         number = store.settings_id(Settings("grade", "gpt-5", {}, "utility", "r1", "1"))
         store.put([Label((number, Q, digest("b"), 0), 2, served_model="llama-3")]).result()
-        store.escalates(1, number)
         told = "\n".join(summary_lines(store))
-    assert "  m, escalated to gpt-5: 2 pairs" in told
     assert "  failures: off_schema 1" in told
-    assert "  expected grades kept: 1" in told
     assert '  asked with {"format": "json_schema"}: 1 label' in told
     assert "  warning: asked for gpt-5, but the server named llama-3" in told
     assert "ada (human): 2 grades, 1 of texts that have changed since" in told
@@ -258,26 +253,6 @@ def test_a_pool_of_many_pairs_is_recorded_whole(tmp_path) -> None:
     with closing(sqlite3.connect(tmp_path / "s.db")) as file:
         texts = set(file.execute("SELECT query_id, passage_id, query_hash, passage_hash FROM pairs"))
     assert texts == {(q, d, digest(f"question {q[1:]}"), digest(f"text of {d}")) for q, d, _ in rows}
-
-
-def test_canaries_are_kept_by_variant_and_attack(tmp_path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        number = put(store, "m", {("q", "a"): 1})
-        rows = [
-            Canary(number, Q, digest("a"), "harmless", grade=1),
-            Canary(number, Q, digest("a"), "injected", "fake answer", grade=5),
-            Canary(number, Q, digest("a"), "injected", "override", failure="refusal"),
-            Canary(number, Q, digest("a"), "unchanged", grade=1),
-        ]
-        store.put_canaries(rows)
-        store.put_canaries([Canary(number, Q, digest("a"), "unchanged", grade=2)])
-        assert store.canaries(number) == [*rows[:3], Canary(number, Q, digest("a"), "unchanged", grade=2)]
-        assert store.canaries(number + 1) == []
-        assert rs.read_qrels(tmp_path / "s.db")["q"] == {"a": 1}
-    with pytest.raises(rs.InputError, match=r"unchanged, harmless, injected, got 'injectd'; did you mean \"injected\""):
-        Canary(1, Q, Q, "injectd")
-    with pytest.raises(rs.InputError, match="origin of a label must be one of pool, tail"):
-        Draw("guess")
 
 
 def test_answers_keep_their_failures_until_they_succeed(tmp_path) -> None:

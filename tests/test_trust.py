@@ -14,7 +14,7 @@ from rag_selectivity.agree import agree
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.decision.decide import decide
-from rag_selectivity.results.provenance import Provenance, family_of
+from rag_selectivity.results.provenance import Provenance
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
@@ -206,33 +206,6 @@ def test_further_reasons_to_doubt_labels() -> None:
     )
     known = Provenance.of(Qrels.from_records(rows, scale="utility", origins=origins))
     assert codes(known) == {"unknown-origin": "note"}
-
-
-@pytest.mark.parametrize(
-    ("used", "judge", "same"),
-    [
-        ("text-embedding-3-small", "gpt-5-mini", True),
-        ("openai/gpt-4o", "o3-mini", True),
-        ("claude-x", "gpt-5-mini", False),
-        ("bge-m3", "gpt-5-mini", False),
-        ("meta-llama/Llama-3-8B", "llama3.1:8b", True),
-    ],
-)
-def test_a_judge_of_the_family_that_answers_or_embeds(used, judge, same) -> None:
-    assert (family_of(used) == family_of(judge)) is same
-    labels = {f"q{i}": {f"d{i}": 1 + i % 5} for i in range(20)}
-    rows = [(q, p, g) for q, row in labels.items() for p, g in row.items()]
-    origins = LabelOrigins(
-        chosen=np.ones(20, np.uint8),
-        by_person=np.zeros(20, bool),
-        judge_grade=np.array([g for *_, g in rows]),
-        tail_size=np.zeros(20, np.int64),
-        judges={judge: 20},
-    )
-    qrels = Qrels.from_records(rows, scale="utility", origins=origins)
-    report = rs.evaluate(qrels, {"r": {q: list(row) for q, row in labels.items()}}, depths=[1], used_models=[used])
-    assert ("same-family" in {caveat.code for caveat in report.runs["r"].caveats}) is same
-    assert ("all figures: The judge and a model" in plain(report.details())) is same
 
 
 # -- the paragraph -----------------------------------------------------------------------------------------------

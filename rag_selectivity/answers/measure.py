@@ -17,7 +17,7 @@ from rag_selectivity.answers.planning import (
 )
 from rag_selectivity.answers.prompt import INSTRUCTIONS
 from rag_selectivity.answers.references import read_references
-from rag_selectivity.answers.reporting import caveats_of_models, planned_spending, report_of, scored_row, settings_of
+from rag_selectivity.answers.reporting import planned_spending, report_of, scored_row, settings_of
 from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores
 from rag_selectivity.data.cells import names_in
 from rag_selectivity.grading.gate import Gate
@@ -226,7 +226,6 @@ async def ameasure_answers(
             None if gate.stop is None else gate.stop.cause,
         )
         served_models = sorted({row.served_model for row in rows.values() if row.served_model is not None})
-        caveats = caveats_of_models(asked, grader, served_models)
         return report_of(
             read,
             kinds,
@@ -236,7 +235,6 @@ async def ameasure_answers(
             baseline,
             spent,
             {**settings, "served": served_models},
-            caveats,
         )
 
 

@@ -21,8 +21,7 @@ from rag_selectivity.results.answers import (
     Shown,
     Spent,
 )
-from rag_selectivity.results.estimate import SOFT, Caveat, Estimate
-from rag_selectivity.results.provenance import SAME_FAMILY, SELF_PREFERENCE, family_of
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted
 
@@ -63,25 +62,6 @@ def settings_of(model: Judge, judge: Judge | None, depths: Sequence[int], bootst
     }
 
 
-def caveats_of_models(model: Judge, judge: Judge | None, served: Sequence[str]) -> tuple[Caveat, ...]:
-    """What a judge's own likes may do to its scores."""
-    if judge is None:
-        return ()
-    if judge.name == model.name or judge.name in served:
-        text = (
-            f"{judge.name} judges its own answers, and models tend to prefer what they wrote themselves: its grades "
-            f"may be too high, more so for some sets than for others. Have another model judge."
-        )
-        return (Caveat(SELF_PREFERENCE, text, SOFT, {"model": model.name}),)
-    if family_of(judge.name) == family_of(model.name):
-        text = (
-            f"the judge {judge.name} and the answering model {model.name} have one maker, and judges tend to favour "
-            f"what their own family writes."
-        )
-        return (Caveat(SAME_FAMILY, text, SOFT, {"families": [family_of(judge.name)]}),)
-    return ()
-
-
 def report_of(
     read: Reading,
     kinds: Mapping[str, ScoreKind],
@@ -91,7 +71,6 @@ def report_of(
     baseline: str | None,
     spent: Spent,
     settings: Mapping[str, Any],
-    caveats: tuple[Caveat, ...] = (),
 ) -> AnswerReport:
     queries = tuple(read.references)
     figures: dict[tuple[Shown, str], Estimate] = {}
@@ -110,6 +89,4 @@ def report_of(
             f"{lost:,} of {counted(len(read.planned), 'answer')} are missing, because calls failed or the run stopped; "
             f"each figure says over how many queries it is (n)"
         )
-    return AnswerReport(
-        figures, tuple(differences), queries, kinds, settings, tuple(rows), tuple(notes), caveats, spent
-    )
+    return AnswerReport(figures, tuple(differences), queries, kinds, settings, tuple(rows), tuple(notes), spent)

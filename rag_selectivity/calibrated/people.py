@@ -44,9 +44,7 @@ class PeoplesLabels:
     settling: Any = None
 
 
-def judge_labels(
-    source: Any, *, format: str | None = None, judges: Sequence[str] | None = None, judge_rule: str | None = None
-) -> Qrels:
+def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str] | None = None) -> Qrels:
     """The labels of judges alone: without people's grades, where the source holds both.
 
     Raises
@@ -57,9 +55,9 @@ def judge_labels(
     if not is_path(source):
         labels = qrels_of(source)
     elif isinstance(format_of(Path(source), format), (LabelStore, ExportedLabels)):
-        labels = read_qrels(source, format=format, judges=judges, judge_rule=judge_rule, humans=False)
+        labels = read_qrels(source, format=format, judges=judges, humans=False)
     else:
-        labels = read_qrels(source, format=format, judges=judges, judge_rule=judge_rule)
+        labels = read_qrels(source, format=format, judges=judges)
     labels = _without_people(labels)
     if not len(labels.query):
         raise InputError(

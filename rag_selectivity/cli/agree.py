@@ -31,7 +31,6 @@ def agree(
             "--judge",
         ),
     ] = None,
-    judge_rule: o.JudgeRuleOption = None,
     grade_map: Annotated[
         str | None, o.option(o.INPUT, "MAP", "New grade for each grade of --human, as in 0:1,1:3,2:4,3:5.")
     ] = None,
@@ -65,7 +64,6 @@ def agree(
         human,
         labels,
         judges=judge,
-        judge_rule=judge_rule,
         grade_map=grade_map,
         labels_grade_map=labels_grade_map,
         runs=named_files(run) if run else None,

@@ -56,7 +56,6 @@ def annotate(
     ] = None,
     list_depth: o.ListDepthOption = 10,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     rubric: o.RubricOption = None,
     annotator: o.AnnotatorOption = None,
     overlap: o.OverlapOption = 0,
@@ -99,7 +98,6 @@ def annotate(
                 overlap=overlap,
                 repeats=repeats,
                 judges=judge,
-                rule=judge_rule,
                 rubric=wording,
                 seed=seed,
             )

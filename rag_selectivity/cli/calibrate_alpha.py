@@ -27,7 +27,6 @@ def calibrate_alpha(
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     ids: o.IdsOption = None,
     measure: Annotated[
         str, o.option(o.MEASURES, "NAME", "F@K, Fe@K or T(form=code)@K; answers from the same K count.")
@@ -53,7 +52,7 @@ def calibrate_alpha(
     if parsed.at is None:
         raise InputError(f"--measure {measure!r}: name the depth, as in {parsed.name}@10")
     report = rs.evaluate(
-        labels_of(qrels, qrels_format, judge, judge_rule),
+        labels_of(qrels, qrels_format, judge),
         named_files([run]),
         pool=pools_of(pool, [run]),
         measures=[measure],

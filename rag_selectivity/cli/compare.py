@@ -54,7 +54,6 @@ def compare(
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     ids: o.IdsOption = None,
     measure: o.MeasureOption = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: 5,10,20).")] = None,
@@ -123,7 +122,7 @@ def compare(
     # Costs are read from the lists too; standard input can be read once.
     runs = {name: rs.read_run(path, policy=policy) for name, path in named.items()} if asked_for_costs else named
     comparison = rs.compare(
-        labels_of(qrels, qrels_format, judge, judge_rule, human),
+        labels_of(qrels, qrels_format, judge, human),
         runs,
         baseline=baseline,
         pool=pools_of(pool, run),

@@ -58,10 +58,9 @@ NOT_OUT_OF_CORE = {
     "by": "the figures of single queries are not kept",
     "queries": "they are read for --by, and the figures of single queries are not kept",
     "weights": "the figures of single queries are not kept",
-    "used_model": "where the labels come from is not looked at",
 }
 #: Options that choose among labels in memory. Labels in a Parquet dataset are all read.
-_OF_LABELS_IN_MEMORY = ("qrels_format", "judge", "judge_rule")
+_OF_LABELS_IN_MEMORY = ("qrels_format", "judge")
 _RESAMPLES_OUT_OF_CORE = 1000
 
 
@@ -86,7 +85,6 @@ def evaluate(
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     ids: o.IdsOption = None,
     controls: o.ControlsOption = None,
     out_of_core: Annotated[
@@ -127,7 +125,6 @@ def evaluate(
     against: o.AgainstOption = None,
     on: o.OnOption = None,
     require_trust: o.RequireTrustOption = None,
-    used_model: o.UsedModelOption = None,
     explain: Annotated[
         bool, o.flag(o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in.")
     ] = False,
@@ -160,7 +157,7 @@ def evaluate(
         gates.refuse_paired("out of core")
         _check_out_of_core(context, qrels, files_of(run), method)
         report = _evaluate_out_of_core(
-            qrels if is_parquet(qrels) else labels_of(qrels, qrels_format, judge, judge_rule, human),
+            qrels if is_parquet(qrels) else labels_of(qrels, qrels_format, judge, human),
             named_files(run or []),
             corpus_size=corpus_size_of(corpus_size),
             passages_of=passages_of,
@@ -181,7 +178,7 @@ def evaluate(
         return
     if is_given(context, "memory"):
         raise InputError("--memory bounds what is held when reading part by part: give --out-of-core too")
-    labels = labels_of(qrels, qrels_format, judge, judge_rule, human)
+    labels = labels_of(qrels, qrels_format, judge, human)
     if trace is None:
         refuse_without_trace(identity, query_id_key)
         retrieved = Retrieved.of_files(labels, run, pool)
@@ -210,7 +207,6 @@ def evaluate(
         bootstrap=bootstrap,
         ids=ids,
         human=human,
-        used_models=used_model or (),
         tokens=tokens_of(tokens, tokenizer),
         groups=groups,
         by=by or None,

@@ -45,7 +45,6 @@ def golden_check(
         float | None, o.option(o.INPUT, "SHARE", "Least similarity of near-duplicate queries (default: .6).")
     ] = None,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     min_judged: Annotated[
         float | None, o.option(o.GATES, "SHARE", "Least judged share of a run's top K; below it, exit with 1.")
     ] = None,
@@ -89,7 +88,6 @@ def golden_check(
         pool_depth=pool_depth,
         threshold=threshold,
         judges=judge,
-        rule=judge_rule,
         min_judged=min_judged,
         max_shift=max_shift,
         min_tau=min_tau,

@@ -26,7 +26,6 @@ def golden_diff(
         ),
     ] = None,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     format: o.TextOrJsonOption = None,
     output: o.TextOrJsonOutputOption = None,
 ) -> None:
@@ -35,5 +34,5 @@ def golden_diff(
     from rag_selectivity.golden.render import difference_text
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
-    found = diff(old, new, judges=judge, rule=judge_rule)
+    found = diff(old, new, judges=judge)
     put(json_rows(found.to_dict()) if chosen is Format.json else difference_text(found), output)

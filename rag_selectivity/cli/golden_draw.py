@@ -46,7 +46,6 @@ def golden_draw(
     pool: Annotated[list[str] | None, o.input_file("Further lists that were retrieved. Repeat for more.")] = None,
     list_depth: o.ListDepthOption = 10,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     rubric: o.RubricOption = None,
     annotator: o.AnnotatorOption = None,
     overlap: o.OverlapOption = 0,
@@ -78,7 +77,6 @@ def golden_draw(
             overlap=overlap,
             repeats=repeats,
             judges=judge,
-            rule=judge_rule,
             rubric=DEFAULT_RUBRIC if rubric is None else rubric,
             seed=seed,
         )

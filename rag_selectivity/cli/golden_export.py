@@ -38,12 +38,11 @@ def golden_export(
         ),
     ] = None,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
 ) -> None:
     """Write a golden set in the form of another tool."""
     from rag_selectivity.golden import export
 
-    written = export(golden, folder, form, corpus=corpus, judges=judge, rule=judge_rule, grade_map=grade_map)
+    written = export(golden, folder, form, corpus=corpus, judges=judge, grade_map=grade_map)
     for file in written.files:
         note(f"wrote {file}")
     note(

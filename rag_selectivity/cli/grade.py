@@ -78,29 +78,11 @@ def grade(
             "Repeat for more.",
         ),
     ] = None,
-    escalate_to: Annotated[
-        str | None,
-        o.option(o.JUDGE, "NAME", "Better model on the same server; it grades the pairs of which --model is unsure."),
-    ] = None,
-    canary: Annotated[
-        bool,
-        o.flag(
-            o.JUDGE,
-            "--canary",
-            "Check whether injections raise grades of junk passages: up to 30, with 3 requests each.",
-        ),
-    ] = False,
     max_calls: j.MaxCallsOption = None,
     max_tokens: j.MaxTokensOption = None,
     max_cost: j.MaxCostOption = None,
     price_in: j.PriceInOption = None,
     price_out: j.PriceOutOption = None,
-    escalate_price_in: Annotated[
-        float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million prompt tokens of the better model.")
-    ] = None,
-    escalate_price_out: Annotated[
-        float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million answer tokens of the better model.")
-    ] = None,
     concurrency: j.ConcurrencyOption = 16,
     rpm: j.RpmOption = None,
     tpm: j.TpmOption = None,
@@ -118,22 +100,18 @@ def grade(
 
     The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """
-    from rag_selectivity.grading.canary import PASSAGES
     from rag_selectivity.grading.grade import grade as grade_pool
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
     from rag_selectivity.io.writing import json_text
 
-    def judge(name: str) -> Any:
-        return j.openai_judge(name, base_url, api_key_env, header, temperature, key=not dry_run)
-
     chosen = chosen_format(format, output, (Format.table, Format.json))
     what = _texts_and_pools(queries, corpus, pool, trace, identity, query_id_key)
-    first, better = judge(model), None if escalate_to is None else judge(escalate_to)
+    judge = j.openai_judge(model, base_url, api_key_env, header, temperature, key=not dry_run)
     with j.resumable():
         result = grade_pool(
             *what,
             store=store,
-            judge=first,
+            judge=judge,
             rubric=rubric if rubric is not None else DEFAULT_RUBRIC,
             extras=extra or (),
             pool_depth=pool_depth,
@@ -145,9 +123,6 @@ def grade(
             limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts, max_wait, max_answer_tokens),
             budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
             retry_failed="all" in retry_failed or retry_failed if retry_failed else False,
-            escalate_to=better,
-            escalate_prices=_both(escalate_price_in, escalate_price_out),
-            canary=PASSAGES if canary else 0,
             dry_run=dry_run,
             show_bits=show_bits,
             show_k=show_k,
@@ -158,20 +133,7 @@ def grade(
         result = replace(result, resume=j.resume_command())
     put(json_text(result.to_dict()) if chosen is Format.json else str(result), output)
     if not dry_run:
-        escalation = result.escalation
-        unsure_left = 0 if escalation is None else escalation.failed + escalation.left
-        j.exit_unless_complete(result.stopped_by, result.failed + result.left + result.earlier_failures + unsure_left)
-
-
-def _both(price_in: float | None, price_out: float | None) -> tuple[float, float] | None:
-    """The two prices of a model, or none."""
-    if price_in is None and price_out is None:
-        return None
-    if price_in is None or price_out is None:
-        raise InputError(
-            "one price of the better model is missing: give both --escalate-price-in and --escalate-price-out"
-        )
-    return price_in, price_out
+        j.exit_unless_complete(result.stopped_by, result.failed + result.left + result.earlier_failures)
 
 
 def _texts_and_pools(

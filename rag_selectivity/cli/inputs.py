@@ -224,15 +224,13 @@ def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
 # -- small tables -----------------------------------------------------------------------------------------
 
 
-def labels_of(
-    path: Path, format: str | None, judges: list[str] | None, rule: str | None, human: object = None
-) -> rs.Qrels:
+def labels_of(path: Path, format: str | None, judges: list[str] | None, human: object = None) -> rs.Qrels:
     """The labels of a file; beside labels by people (`human`), those of judges alone."""
     if not human:
-        return rs.read_qrels(path, format=format, judges=judges, judge_rule=rule)
+        return rs.read_qrels(path, format=format, judges=judges)
     from rag_selectivity.calibrated.people import judge_labels
 
-    return judge_labels(path, format=format, judges=judges, judge_rule=rule)
+    return judge_labels(path, format=format, judges=judges)
 
 
 def corpus_ids(path: Path | None) -> list[str] | None:

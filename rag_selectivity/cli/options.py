@@ -108,10 +108,7 @@ CostDepthsOption = Annotated[
 QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
 JudgeOption = Annotated[
     list[str] | None,
-    option(INPUT, "NAME", "Judge whose labels count, if a label store has several. Repeat for more.", "--judge"),
-]
-JudgeRuleOption = Annotated[
-    str | None, option(INPUT, "RULE", "Label of a passage that several judges labelled: median, lowest or highest.")
+    option(INPUT, "NAME", "Judge whose labels count (default: the median of all). Repeat for more.", "--judge"),
 ]
 PassageTextsOption = Annotated[Path | None, input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")]
 GradeMapOption = Annotated[str | None, option(INPUT, "MAP", "New grade for each grade, as in 0:1,1:3,2:4,3:5.")]
@@ -261,12 +258,6 @@ OnOption = Annotated[
         GATES,
         "NAME",
         "Queries to compare with --against: all (default), or shared (in both reports with the same labels).",
-    ),
-]
-UsedModelOption = Annotated[
-    list[str] | None,
-    option(
-        INPUT, "NAME", "Model that answers or embeds in your system, to warn of a judge of its family. Repeat for more."
     ),
 ]
 RequireTrustOption = Annotated[

@@ -102,7 +102,6 @@ def plan(
         o.option(o.PLANNING, "SHARE", "In place of --known: share of the pairs in which people and judge agree."),
     ] = None,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     grade_map: o.GradeMapOption = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
@@ -122,7 +121,7 @@ def plan(
     from rag_selectivity.render.control_words import control_power_lines
 
     if human is not None:
-        labels = None if qrels is None else labels_of(qrels, None, judge, judge_rule, human=True)
+        labels = None if qrels is None else labels_of(qrels, None, judge, human=True)
         _labels_by_people(
             human, labels, run, known, agreement, grade_map, scale, corpus_size, depths, format=format, output=output
         )
@@ -143,7 +142,7 @@ def plan(
     chosen = chosen_format(format, output, TABLE_FORMATS)
     result = rs.plan(
         corpus_size,
-        _relevant_counts(relevant, None if qrels is None else labels_of(qrels, None, judge, judge_rule), rel, scale),
+        _relevant_counts(relevant, None if qrels is None else labels_of(qrels, None, judge), rel, scale),
         whole_numbers(depths, "--depths"),
         m=m,
         max_random_success=highest,

@@ -81,7 +81,6 @@ def report(
     human: o.HumanOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     ids: o.IdsOption = None,
     baseline: Annotated[
         str | None,
@@ -169,7 +168,6 @@ def report(
         grade_map=grade_map,
         policy=policy,
         judges=judge,
-        judge_rule=judge_rule,
         bootstrap=rs.Bootstrap(level=level),
         rel=rel,
         m=m,

@@ -88,7 +88,6 @@ def store_export(
         ),
     ],
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     format: Annotated[
         str, o.option(o.OUTPUT, "FORMAT", f"Format for standard output (-): {choices(_STREAMED)}.")
     ] = "qrels",
@@ -104,11 +103,11 @@ def store_export(
         raise InputError(f"--format must be {choices(_STREAMED)}, got {format!r}")
     with Store(store, read_only=True) as labels:
         if target != STANDARD_OUTPUT:
-            count = export_labels(labels, target, judges=judge, rule=judge_rule)
+            count = export_labels(labels, target, judges=judge)
             beside = f", and where they come from to {side_path(target)}" if has_side_file(target) else ""
             note(f"wrote {counted(count, 'label')} to {target}{beside}")
         elif format == "qrels":
-            put("\n".join(qrels_lines(labels, judges=judge, rule=judge_rule)), None, is_data=True)
+            put("\n".join(qrels_lines(labels, judges=judge)), None, is_data=True)
         else:
             rows = label_table(labels, judges=judge)
             put("\n".join(map(json_line, rows)) if format == "jsonl" else csv_text(rows), None, is_data=True)

@@ -46,7 +46,6 @@ def sweep(
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     ids: o.IdsOption = None,
     max_depth: Annotated[
         int | None, o.option(o.MEASURES, "K", "Last depth of the table (default: the longest list).")
@@ -87,7 +86,7 @@ def sweep(
     """
     chosen_format(format, output, TABLE_FORMATS)
     result = rs.sweep(
-        labels_of(qrels, qrels_format, judge, judge_rule, human),
+        labels_of(qrels, qrels_format, judge, human),
         named_files(run),
         corpus_size=corpus_size_of(corpus_size),
         corpus=corpus_ids(corpus),

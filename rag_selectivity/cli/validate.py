@@ -46,7 +46,6 @@ def validate(
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
-    judge_rule: o.JudgeRuleOption = None,
     ids: o.IdsOption = None,
     measure: o.MeasureOption = None,
     depths: Annotated[
@@ -85,7 +84,7 @@ def validate(
 
     chosen_format(format, output, TABLE_FORMATS)
     table = ScoreTable.read(scores)
-    labels = settled_labels(labels_of(qrels, qrels_format, judge, judge_rule), scale, grade_map)
+    labels = settled_labels(labels_of(qrels, qrels_format, judge), scale, grade_map)
     size = corpus_size_of(corpus_size)
     at = whole_numbers(depths, "--depths") or table.depths or list(COMPARED_DEPTHS)
     report = rs.evaluate(

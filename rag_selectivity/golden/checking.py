@@ -49,7 +49,6 @@ def check(
     pool_depth: int | None = None,
     threshold: float | None = None,
     judges: Sequence[str] | None = None,
-    rule: str | None = None,
     min_judged: float | None = None,
     max_shift: float | None = None,
     min_tau: float | None = None,
@@ -74,7 +73,7 @@ def check(
         Ranks of each run that brought labels, where origins do not say it. Default: the largest depth.
     threshold : float, optional
         The Jaccard similarity of character 3-grams from which two queries are near-duplicates. Default: .6.
-    judges, rule
+    judges
         As in `rag_selectivity.read_qrels`, for a set with labels of several judges.
     min_judged : float, optional
         The least share of the top K (at each depth) that must be judged, for every run.
@@ -111,7 +110,7 @@ def check(
     """
     _check_arguments(runs, measures, pool_depth, min_judged, max_shift, min_tau, threshold)
     checked = GoldenSet.read(golden)
-    labels = checked.qrels(judges=judges, rule=rule)
+    labels = checked.qrels(judges=judges)
     texts = {row["query_id"]: row["text"] for row in checked.queries}
     now = _Now(checked, queries, corpus)
     relabel, of_judges = _changed(checked, now)

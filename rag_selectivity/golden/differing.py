@@ -134,7 +134,6 @@ def diff(
     new: str | Path | GoldenSet | None = None,
     *,
     judges: Sequence[str] | None = None,
-    rule: str | None = None,
 ) -> Difference:
     """Compare two versions of a golden set.
 
@@ -142,7 +141,7 @@ def diff(
     ----------
     old, new : path or GoldenSet
         `new` left out: the newest version of the set `old`, with the version before it.
-    judges, rule
+    judges
         As in `rag_selectivity.read_qrels`, for versions with labels of several judges.
 
     Returns
@@ -172,7 +171,7 @@ def diff(
     texts, texts_now = ({row["query_id"]: row["text"] for row in each.queries} for each in (one, other))
     weights, weights_now = one.weights or {}, other.weights or {}
     both = [query for query in texts if query in texts_now]
-    grades, grades_now = (_grades(each, judges, rule) for each in (one, other))
+    grades, grades_now = (_grades(each, judges) for each in (one, other))
     given, given_now = _Labels(one), _Labels(other)
     columns, columns_now = _columns(one), _columns(other)
     origins, origins_now = _origins(one.label_rows), _origins(other.label_rows)
@@ -226,8 +225,8 @@ def _origins(rows: Sequence[Row]) -> dict[Pair, set[str]]:
     return origins
 
 
-def _grades(golden: GoldenSet, judges: Sequence[str] | None, rule: str | None) -> dict[Pair, int]:
-    labels = golden.qrels(judges=judges, rule=rule)
+def _grades(golden: GoldenSet, judges: Sequence[str] | None) -> dict[Pair, int]:
+    labels = golden.qrels(judges=judges)
     return {(query, passage): grade for query in labels for passage, grade in labels[query].items()}
 
 

@@ -28,7 +28,7 @@ def grades_of_judges(store: Store, judges: Sequence[str] | None = None) -> dict[
     """
     graded: dict[Pair, dict[str, int]] = {}
     seen: set[str] = set()
-    for query, passage, by_judge in store.best_judge_grades(judges, as_given=True):
+    for query, passage, by_judge in store.grades_by_pair(judges, as_given=True):
         seen |= by_judge.keys()
         if len(by_judge) > 1:
             graded[query, passage] = {judge: median_grade(samples) for judge, samples in by_judge.items()}
@@ -83,7 +83,7 @@ def disagreement_draw(
 
 
 def _controls(store: Store, judges: Sequence[str] | None) -> set[Pair]:
-    labels = LabelStore().read_labels(store.path, judges, "median", humans=False)
+    labels = LabelStore().read_labels(store.path, judges, humans=False)
     if labels.origins is None:
         return set()
     only = labels.origins.are(Chosen.CONTROL) & ~labels.origins.are(Chosen.POOL | Chosen.TAIL)

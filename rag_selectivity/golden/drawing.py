@@ -63,7 +63,6 @@ def draw_tasks(
     overlap: int = 0,
     repeats: float = DEFAULT_REPEATS,
     judges: Sequence[str] | None = None,
-    rule: str | None = None,
     rubric: Rubric | str | Path = DEFAULT_RUBRIC,
     seed: int = 7,
 ) -> Drawn:
@@ -89,7 +88,7 @@ def draw_tasks(
             lists are fused: see `tail_draw`.
         `calibrate:N`, `agree:N`, `outside:N`, `file:FILE`
             As in `make_tasks`.
-    queries, corpus, runs, pools, list_depth, annotators, overlap, repeats, judges, rule, rubric, seed
+    queries, corpus, runs, pools, list_depth, annotators, overlap, repeats, judges, rubric, seed
         As in `make_tasks`.
 
     Returns
@@ -114,7 +113,6 @@ def draw_tasks(
             annotators=annotators,
             overlap=overlap,
             repeats=repeats,
-            rule=rule,
             rubric=by,
             seed=seed,
         )
@@ -132,7 +130,6 @@ def draw_tasks(
             corpus,
             list_depth,
             judges,
-            rule,
             seed,
         ),
     )
@@ -170,7 +167,6 @@ class _Given:
     corpus: Any
     depth: int
     judges: Sequence[str] | None
-    rule: str | None
     seed: int
 
 

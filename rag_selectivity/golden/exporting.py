@@ -64,7 +64,6 @@ def export(
     *,
     corpus: Any = None,
     judges: Sequence[str] | None = None,
-    rule: str | None = None,
     grade_map: str | Mapping[int, int] | None = None,
 ) -> Exported:
     """Write a golden set in the form of another tool.
@@ -80,7 +79,7 @@ def export(
     corpus : path, {id: text}, DataFrame or records, optional
         For BEIR and LlamaIndex: the corpus that the set was made with, whose texts then all stand in the form. Default:
         the labelled passages alone. Retrieval from these alone is easier than from the corpus.
-    judges, rule
+    judges
         As in `rag_selectivity.read_qrels`, for a set with labels of several judges: the form holds one grade of a pair.
     grade_map : mapping or str, optional
         For TREC and BEIR: the grades to write for 1 to 5. Default: 1:0,2:0,3:0,4:1,5:2, since trec_eval, pytrec_eval
@@ -111,7 +110,7 @@ def export(
         raise InputError(f"{target}: this is a golden set, whose files an export would replace: name another folder")
     refuse_unwritable_folder(target)
     mapped = _grade_map(chosen, grade_map)
-    view = view_of(given, judges, rule, _texts(given, chosen, corpus), mapped)
+    view = view_of(given, judges, _texts(given, chosen, corpus), mapped)
     without = [row["query_id"] for row in view.queries if not (row["text"] or "").strip()]
     if without:
         raise InputError(
@@ -147,12 +146,11 @@ def export(
 def view_of(
     golden: GoldenSet,
     judges: Sequence[str] | None,
-    rule: str | None,
     texts: dict[str, str],
     grade_map: Mapping[int, int] | None,
 ) -> View:
     """What of a set a form holds, with these texts of passages."""
-    labels = golden.qrels(judges=judges, rule=rule)
+    labels = golden.qrels(judges=judges)
     grades = {query: labels[query] for query in labels if labels[query]}
     return View(golden.name, golden.queries, texts, grades, grade_map)
 

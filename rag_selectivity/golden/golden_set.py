@@ -141,9 +141,9 @@ class GoldenSet:
             rows.append(row)
         return tuple(rows)
 
-    def qrels(self, *, judges: Sequence[str] | None = None, rule: str | None = None, humans: bool = True) -> Qrels:
+    def qrels(self, *, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
         """The labels, one grade for each pair; the arguments as in `rag_selectivity.read_qrels`."""
-        return qrels_of_export(self.folder / LABELS, judges, rule, humans=humans)
+        return qrels_of_export(self.folder / LABELS, judges, humans=humans)
 
 
 def _version_folder(path: Path, version: int | None) -> Path:

@@ -21,17 +21,15 @@ class GoldenLabels(Format):
         """A folder with a manifest, or with versions that have one."""
         return not head and is_golden_set(path)
 
-    def read_labels(
-        self, path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool = True
-    ) -> Qrels:
+    def read_labels(self, path: Path, judges: Sequence[str] | None, humans: bool = True) -> Qrels:
         """The labels of some judges, as of a label store."""
-        labels = GoldenSet.read(path).qrels(judges=judges, rule=judge_rule, humans=humans)
+        labels = GoldenSet.read(path).qrels(judges=judges, humans=humans)
         labels.source = str(path)
         return labels
 
     def read_qrels(self, path: Path) -> Qrels:
         """The labels, one grade for each pair."""
-        return self.read_labels(path, None, None)
+        return self.read_labels(path, None)
 
     def read_run(self, path: Path) -> Iterable[Run]:
         """Refuse: a golden set holds no run."""

@@ -81,11 +81,11 @@ def store_of_export(path: Path) -> Iterator[Store]:
         yield store
 
 
-def qrels_of_export(path: Path, judges: Sequence[str] | None, rule: str | None, *, humans: bool = True) -> Qrels:
+def qrels_of_export(path: Path, judges: Sequence[str] | None, *, humans: bool = True) -> Qrels:
     """One grade for each pair of an export, as a label store gives it."""
     with store_of_export(path) as store:
         try:
-            labels = LabelStore().read_labels(store.path, judges, rule, humans)
+            labels = LabelStore().read_labels(store.path, judges, humans)
         except InputError as error:
             # The store is a temporary one, of which the user knows nothing.
             raise InputError(str(error).replace(str(store.path), str(path))) from None

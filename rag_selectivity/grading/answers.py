@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import accumulate
 from typing import Any, TypeVar, get_args
 
 from rag_selectivity.data.cells import whole_characters
@@ -45,16 +42,12 @@ _GRADES_IN_WORDS = [
     )
     for called in _CALLED
 ]
-_GRADE_IN_JSON = re.compile(r'"grade"\s*+:\s*+(?:"\s*+)?([1-5])', re.IGNORECASE)
-_PASSAGE_IN_JSON = re.compile(r'"passage"\s*+:\s*+"([^"]{0,100})"', re.IGNORECASE)
 #: Failed attempts to find JSON may read so many times the length of an answer; an answer that was cut takes three.
 _MOST_ATTEMPTS = 8
 #: Levels of lists and objects around the items of a batch.
 _DEEPEST = 5
 #: What may stand around a grade that is the whole answer.
 _AROUND = " \t\r\n\"'*_`.。"
-#: Less probability than this on the grades that are seen says nothing about those that are not.
-_LEAST_SEEN = 0.5
 
 
 class Unreadable(ValueError):
@@ -137,16 +130,6 @@ def _part(value: Mapping[str, Any], schema: type[T]) -> T | None:
     read = part.model_fields_set
     is_whose = "passage" in read or "passage" not in schema.model_fields
     return part if is_whose and read - {"reason", "passage"} and not isinstance(value, _Ambiguous) else None
-
-
-def expected_grade(reply: Reply) -> float | None:
-    """The mean grade from 1 to 5 under the probabilities of the grade's token; None without them."""
-    return next(reversed(list(_expected_grades(reply.logprobs or ()).values())), None)
-
-
-def expected_grades(reply: Reply) -> dict[str, float]:
-    """The mean grades of a batch by the ids of its passages, where the probabilities are known."""
-    return {id_: value for id_, value in _expected_grades(reply.logprobs or ()).items() if id_ is not None}
 
 
 def answer_text(reply: Reply) -> str:
@@ -317,46 +300,3 @@ def _in_words(text: str, schema: type[T]) -> T:
         wrong = f", and no grade from 1 to 5 ({', '.join(sorted(numbers)[:3])})" if numbers else ""
         raise Unreadable(f"the answer holds no JSON object{wrong}")
     return schema.model_validate({"grade": grades.pop()})
-
-
-# -- probabilities -------------------------------------------------------------------------------------
-
-
-def _expected_grades(tokens: Sequence[Mapping[str, Any]]) -> dict[str | None, float]:
-    """The mean grade of each grade in an answer, by the passage named before it (None: none is)."""
-    try:
-        texts = [str(token["token"]) for token in tokens]
-        ends = list(accumulate(map(len, texts)))
-        whole = "".join(texts)
-        passages = [(match.start(), match.group(1)) for match in _PASSAGE_IN_JSON.finditer(whole)]
-        result: dict[str | None, float] = {}
-        for match in _GRADE_IN_JSON.finditer(whole):
-            number = bisect_right(ends, match.start(1))
-            value = _mean_grade(tokens[number], match.start(1) - (ends[number] - len(texts[number])))
-            before = bisect_right(passages, (match.start(), ""))
-            name = passages[before - 1][1] if before else None
-            if value is not None:
-                result[name] = value
-    except (KeyError, TypeError, ValueError, AttributeError):
-        # An endpoint that gives probabilities in a form of its own gives none.
-        return {}
-    return result
-
-
-def _mean_grade(token: Mapping[str, Any], place: int) -> float | None:
-    """The mean of the grades that may stand at a place of a token."""
-    said = str(token["token"])
-    weights: dict[int, float] = {}
-    for each in token.get("top_logprobs") or ():
-        text = str(each["token"])
-        digit = text[place : place + 1]
-        if (
-            text[:place] == said[:place]
-            and digit in ("1", "2", "3", "4", "5")
-            and not text[place + 1 : place + 2].isdigit()
-        ):
-            weights[int(digit)] = weights.get(int(digit), 0.0) + math.exp(float(each["logprob"]))
-    seen = sum(weights.values())
-    if not seen or (seen < _LEAST_SEEN and len(weights) < 5):
-        return None
-    return sum(grade * weight for grade, weight in weights.items()) / seen

@@ -212,7 +212,6 @@ def compared_with_people(
     judge: str,
     people: PeoplesVerdicts | None,
     bootstrap: Bootstrap,
-    used_models: Sequence[str] = (),
 ) -> Compared:
     """Where the verdicts come from, and how far the judge agrees with people.
 
@@ -225,7 +224,7 @@ def compared_with_people(
         If no verdict of people is about a claim and a passage of these runs.
     """
     verdicts = verdicts_of(runs)
-    known = Provenance(len(verdicts), judges={judge: len(verdicts)}, used_models=tuple(used_models))
+    known = Provenance(len(verdicts), judges={judge: len(verdicts)})
     if people is None:
         return Compared(known)
     shared = {key: given for key, given in people.by_pair.items() if key in verdicts}

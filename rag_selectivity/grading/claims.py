@@ -48,7 +48,6 @@ def check_claims(
     whole_context: Sequence[int] = (),
     batch: bool = False,
     human: Any = None,
-    used_models: Sequence[str] = (),
     limits: Limits = Limits(),
     budget: Budget = Budget(),
     gate: Gate | None = None,
@@ -101,8 +100,6 @@ def check_claims(
         People's verdicts for some of the claims and passages: `query_id`, `claim`, `passage_id` and `verdict`, as a
         sheet of `rag_selectivity.grading.claim_verdicts.verdict_sheet` has them. The report then says how far the
         judge agrees with them.
-    used_models : sequence of str
-        Models that answer or embed in your system, to warn of a judge of their family.
     limits, budget : Limits, Budget
     gate : Gate, optional
         As in `rag_selectivity.grade`.
@@ -145,7 +142,6 @@ def check_claims(
             whole_context=whole_context,
             batch=batch,
             human=human,
-            used_models=used_models,
             limits=limits,
             budget=budget,
             gate=gate,
@@ -173,7 +169,6 @@ async def acheck_claims(
     whole_context: Sequence[int] = (),
     batch: bool = False,
     human: Any = None,
-    used_models: Sequence[str] = (),
     limits: Limits = Limits(),
     budget: Budget = Budget(),
     gate: Gate | None = None,
@@ -185,7 +180,6 @@ async def acheck_claims(
         if numbers is not None:
             _whole_numbers("depth", list(iterated(numbers, f"{what} must be a list of whole numbers")))
     names_in(measures, "measures")
-    names_in(used_models, "used_models")
     _whole_numbers("k", () if k is None else (k,))
     of_runs = {"run": run, "corpus": corpus, "queries": queries, "references": references, "responses": responses}
     chosen_checks = _checks(checks, references=samples is not None or references is not None, responses=responses)
@@ -237,7 +231,7 @@ async def acheck_claims(
         for name, of_run in results.items()
     }
     differences = differences_of(results, base, chosen_checks, at, whole_context, bootstrap)
-    compared = compared_with_people(results, asked.name, people, bootstrap, used_models)
+    compared = compared_with_people(results, asked.name, people, bootstrap)
     return ClaimReport(
         runs={name: ClaimRun(of_run, figures[name], compared.provenance.caveats) for name, of_run in results.items()},
         checks=chosen_checks,

@@ -27,17 +27,16 @@ def export_labels(
     path: str | Path,
     *,
     judges: list[str] | None = None,
-    rule: str | None = None,
 ) -> int:
     """Write the labels of a store to a file, or nothing if that fails; how many rows.
 
-    A `.trec`, `.qrels` or `.txt` file holds qrels with one grade for each pair (`judges` and `rule` as in
+    A `.trec`, `.qrels` or `.txt` file holds qrels with one grade for each pair (`judges` as in
     `label_rows`), and a side file beside it says where they come from. A `.jsonl`, `.csv` or `.parquet` file holds
     every label with its reason, judge, tokens, cost, failure and origins.
     """
     target = Path(path)
     if target.suffix.lower() in _QRELS_SUFFIXES:
-        return write_qrels(store, target, judges=judges, rule=rule)
+        return write_qrels(store, target, judges=judges)
     rows = label_table(store, judges=judges)
     write_rows(target, rows)
     return len(rows)
@@ -83,14 +82,10 @@ def summary_lines(store: Store) -> Iterator[str]:
 
 def _details(judge: dict[str, Any]) -> Iterator[str]:
     """What a store says about a judge beyond its counts; nothing where it says nothing."""
-    for better, count in judge["escalated_to"].items():
-        yield f"{judge['judge']}, escalated to {better}: {_many(count, 'pair')}"
     if judge["failures"]:
         yield f"failures: {_counted(judge['failures'])}"
     if judge["origins"]:
         yield f"origin of the pairs: {_counted({_ORIGINS.get(kind, kind): n for kind, n in judge['origins'].items()})}"
-    if judge["expected"]:
-        yield f"expected grades kept: {judge['expected']}"
     for way, count in judge["ways"].items():
         yield f"asked with {way}: {_many(count, 'label')}"
     if judge["served_models"]:

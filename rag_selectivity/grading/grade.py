@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.canary import check_canary
-from rag_selectivity.grading.escalation import escalate
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.judge import PASSING, GradingError, Judge, judge_of
-from rag_selectivity.grading.limits import Budget, Limits, Prices
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Runner
@@ -20,7 +18,7 @@ from rag_selectivity.grading.sources import Loaded, load_pool
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP
 from rag_selectivity.grading.work import GradingWork
-from rag_selectivity.results.grading import Escalation, Grading, PartCost
+from rag_selectivity.results.grading import Grading, PartCost
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.statistics.control_power import ControlPower
 
@@ -50,9 +48,6 @@ def grade(
     budget: Budget = Budget(),
     gate: Gate | None = None,
     retry_failed: bool | Sequence[str] = False,
-    escalate_to: Any = None,
-    escalate_prices: tuple[float, float] | None = None,
-    canary: int = 0,
     dry_run: bool = False,
     show_bits: float | None = None,
     show_k: int = 10,
@@ -98,16 +93,6 @@ def grade(
     retry_failed : bool or sequence of str
         Grade again the pairs that failed in an earlier run: all (True), or those that failed for some reasons
         (`JudgeFailure.kind`). Pairs that failed for a temporary reason are always graded again.
-    escalate_to : Judge or async function, optional
-        A better judge. It grades the pairs of which the first judge is unsure: its samples differ, its grade is 4 (the
-        threshold of relevance), or its expected grade is within .25 of the middle between two grades. Both labels are
-        kept, and the figures use that of the better judge.
-    escalate_prices : (float, float), optional
-        The prices of a million prompt tokens and of a million answer tokens of the better judge.
-    canary : int
-        The most passages for the check whether injections raise the judge's grades. Each of these passages, which the
-        judge graded 1 or 2, is sent three more times: unchanged, with harmless text, and with an injection. 0: no
-        check.
     dry_run : bool
         Send no request; estimate pairs, tokens and cost, and say what the controls can show.
     show_bits : float, optional
@@ -150,9 +135,6 @@ def grade(
             budget=budget,
             gate=gate,
             retry_failed=retry_failed,
-            escalate_to=escalate_to,
-            escalate_prices=escalate_prices,
-            canary=canary,
             dry_run=dry_run,
             show_bits=show_bits,
             show_k=show_k,
@@ -181,9 +163,6 @@ async def agrade(
     budget: Budget = Budget(),
     gate: Gate | None = None,
     retry_failed: bool | Sequence[str] = False,
-    escalate_to: Any = None,
-    escalate_prices: tuple[float, float] | None = None,
-    canary: int = 0,
     dry_run: bool = False,
     show_bits: float | None = None,
     show_k: int = 10,
@@ -191,18 +170,14 @@ async def agrade(
     progress: bool = True,
 ) -> Grading:
     """`grade` for a running event loop."""
-    _check(extras, samples, batch, order, canary)
+    _check(extras, samples, batch, order)
     retried = _kinds(retry_failed)
     gate = gate or Gate(limits, budget)
     asked = judge_of(judge)
-    better = None if escalate_to is None else judge_of(escalate_to)
-    better_prices = _prices(better, escalate_prices, gate)
     instructions = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
     prompt = GradingPrompt(instructions, tuple(extras))
     pools = pool if isinstance(pool, list) and not _is_rows(pool) else [pool]
     settings = settings_of(asked, instructions, extras, batch, seed)
-    if better is not None and settings_of(better, instructions, extras) == settings:
-        raise InputError(f"escalate_to (--escalate-to) must be another judge than the first, got {better.name} twice")
     with Store(store) as labels:
         drawn = load_pool(labels, queries, corpus, pools, pool_depth, tail=tail, controls=controls, seed=seed)
         loaded = drawn.pool
@@ -218,29 +193,16 @@ async def agrade(
             "controls": drawn.controls,
         }
         if dry_run:
-            escalation = None if better is None else Escalation(judge=better.name)
             power = _power(drawn, show_bits, show_k)
             plan = _plan(work, before.missing, gate, by_part=drawn.tail is not None or drawn.controls is not None)
-            return Grading(**common, **plan, escalation=escalation, control_power=power)
+            return Grading(**common, **plan, control_power=power)
         loaded.record_texts()
         watch, close = progress_line(before.missing, "grading", progress)
         runner = Runner(asked, gate, watch)
-        escalation, checked = None, None
         try:
-            with interruptible(runner) as interruption:
+            with interruptible(runner):
                 await work.finish(runner, gate.limits)
                 left = work.missing()
-                if better is not None and runner.stop is None:
-                    interruption.runner = Runner(better, gate, watch, prices=better_prices)
-                    better_settings = settings_of(better, instructions, extras)
-                    escalation = await escalate(
-                        labels, loaded, settings, better_settings, prompt, interruption.runner, order=order
-                    )
-                if canary and runner.stop is None:
-                    interruption.runner = Runner(asked, gate)
-                    checked = await check_canary(
-                        labels, loaded, labels.settings_id(settings), prompt, interruption.runner, n=canary, seed=seed
-                    )
         finally:
             close()
         stop = gate.stop
@@ -248,7 +210,7 @@ async def agrade(
             answered = runner.progress.answered
             stored = f"; new grades in {labels.path}: {answered:,}" if answered else ""
             raise GradingError(f"{stop.why}; nothing more was sent{stored} (how-to: stopped-grading)")
-        return Grading(**common, **_done(runner), left=left, escalation=escalation, canary=checked)
+        return Grading(**common, **_done(runner), left=left)
 
 
 def _plan(work: GradingWork, missing: int, gate: Gate, *, by_part: bool) -> dict[str, Any]:
@@ -313,32 +275,13 @@ def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch:
     )
 
 
-def _prices(better: Judge | None, given: tuple[float, float] | None, gate: Gate) -> Prices | None:
-    """The prices of the better judge, which are not those of the first."""
-    if given is not None:
-        if better is None:
-            raise InputError(
-                "prices of a better judge (--escalate-price-in, --escalate-price-out) are given without a better "
-                "judge: give escalate_to (--escalate-to) too, or leave the prices out"
-            )
-        return Prices(*given)
-    if better is not None and gate.budget.prices is not None:
-        raise InputError(
-            f"price_in and price_out are the prices of the first judge: give those of {better.name} too, with "
-            f"escalate_prices (--escalate-price-in, --escalate-price-out)"
-        )
-    return None
-
-
-def _check(extras: Sequence[str], samples: int, batch: int, order: str, canary: int) -> None:
+def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:
     for name in extras:
         if name not in EXTRAS:
             raise InputError(f"an extra (--extra) must be {' or '.join(EXTRAS)}, got {name!r}")
     for name, value, highest in (("samples", samples, 100), ("batch", batch, 100)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
             raise InputError(f"{name} must be a whole number from 1 to {highest}, got {value!r}")
-    if isinstance(canary, bool) or not isinstance(canary, int) or canary < 0:
-        raise InputError(f"canary must be a whole number of passages ≥ 0, got {canary!r}")
     if order not in ORDERS:
         raise InputError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
 

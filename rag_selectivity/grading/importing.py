@@ -294,7 +294,6 @@ def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Lab
         cost=_number(row, "cost"),
         seconds=_number(row, "seconds") or 0.0,
         attempts=_whole(row, "attempts", 1),
-        expected=_number(row, "expected"),
         failure=failure,
         error=error,
         last_answer=_text(row, "last_answer"),

@@ -86,9 +86,6 @@ class Reply:
         Why the answer ended: "stop", "length", "content_filter".
     reasoning : str or None
         What the model wrote before its answer, if the endpoint keeps the two apart.
-    logprobs : sequence or None
-        The tokens of the content with their alternatives, as the chat-completions protocol has them: dicts of `token`
-        and `top_logprobs`.
     cost : float or None
         What the endpoint says that the request cost.
     model : str or None
@@ -103,7 +100,6 @@ class Reply:
     usage: Usage | None = None
     finish: str | None = None
     reasoning: str | None = None
-    logprobs: Sequence[Mapping[str, Any]] | None = None
     cost: float | None = None
     model: str | None = None
     way: str | None = None

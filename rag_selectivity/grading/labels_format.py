@@ -29,33 +29,31 @@ class LabelStore(Format):
 
     def read_qrels(self, path: Path) -> Qrels:
         """Its labels, one grade for each pair."""
-        return self.read_labels(path, None, None)
+        return self.read_labels(path, None)
 
-    def read_labels(
-        self, path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool = True
-    ) -> Qrels:
-        """The labels of some judges, and where they come from; `judge_rule` combines several judges.
+    def read_labels(self, path: Path, judges: Sequence[str] | None, humans: bool = True) -> Qrels:
+        """The labels of some judges, and where they come from.
 
         Without `humans`, the judges' grades alone.
         """
         from rag_selectivity.grading.origins import without_outside_by_people
 
-        qrels = self._read(path, judges, judge_rule, humans)
+        qrels = self._read(path, judges, humans)
         if not len(qrels):
             raise InputError(f"{path}: the label store has no grades yet")
         return without_outside_by_people(qrels)
 
     def read_whole(self, path: Path) -> Qrels:
         """All labels, whoever gave them: the median of several judges, and people's first."""
-        return self._read(path, None, "median", True)
+        return self._read(path, None, True)
 
     @staticmethod
-    def _read(path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool) -> Qrels:
+    def _read(path: Path, judges: Sequence[str] | None, humans: bool) -> Qrels:
         from rag_selectivity.grading.origins import stored_origins
         from rag_selectivity.grading.store import LabelReading, Store
 
         with Store(path, read_only=True) as store:
-            reading = LabelReading(store, judges=judges, rule=judge_rule, humans=humans)
+            reading = LabelReading(store, judges=judges, humans=humans)
             qrels = Qrels.from_records(reading.rows(), source=str(path), scale="utility")
             qrels.origins = stored_origins(store, qrels, reading, humans=humans)
         return qrels
@@ -74,9 +72,7 @@ class ExportedLabels(TableFormat):
         """Whether the file is JSONL or CSV and begins with the columns of an export."""
         return suffix_of(path) in _TABLES and all(column in head.split(b"\n", 1)[0] for column in _EXPORTED)
 
-    def read_labels(
-        self, path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool = True
-    ) -> Qrels:
+    def read_labels(self, path: Path, judges: Sequence[str] | None, humans: bool = True) -> Qrels:
         """The labels as a store has them that imported the table."""
         from tempfile import TemporaryDirectory
 
@@ -87,13 +83,13 @@ class ExportedLabels(TableFormat):
             restored = Path(folder) / "labels.db"
             with Store(restored) as store:
                 import_export(store, path)
-            labels = LabelStore().read_labels(restored, judges, judge_rule, humans)
+            labels = LabelStore().read_labels(restored, judges, humans)
         labels.source = str(path)
         return labels
 
     def read_qrels(self, path: Path) -> Qrels:
         """The labels, one grade for each pair."""
-        return self.read_labels(path, None, None)
+        return self.read_labels(path, None)
 
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """(line, row) of the table."""

@@ -108,14 +108,12 @@ def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
     finish = choice.get("finish_reason")
     if finish == "content_filter" and not content:
         raise JudgeFailure("the endpoint's content filter refused the answer", "content_filter", usage=usage)
-    probabilities = choice.get("logprobs")
     named = body.get("model")
     return Reply(
         content,
         usage,
         finish=finish if isinstance(finish, str) else None,
         reasoning=reasoning if isinstance(reasoning, str) else None,
-        logprobs=probabilities.get("content") if isinstance(probabilities, dict) else None,
         cost=_cost(body, headers),
         model=named[:_LONGEST_NAME] if isinstance(named, str) and named else None,
         way=way,

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from rag_selectivity.grading.answers import Unreadable, answer_text
 from rag_selectivity.grading.gate import Gate, Stop, Stopped, prompt_bytes
 from rag_selectivity.grading.judge import ADAPTED, PASSING, Judge, JudgeFailure, Message, Reply, Request, opened
-from rag_selectivity.grading.limits import Prices
 from rag_selectivity.results.usage import Usage
 
 T = TypeVar("T")
@@ -116,14 +115,12 @@ class Runner:
     gate : Gate
     watch : callable, optional
         Called after every call, with the runner and the number of pairs that the call finished.
-    prices : Prices, optional
-        Of the judge's model; default: those of the gate's budget.
     """
 
-    def __init__(self, judge: Judge, gate: Gate, watch: Watch | None = None, *, prices: Prices | None = None) -> None:
+    def __init__(self, judge: Judge, gate: Gate, watch: Watch | None = None) -> None:
         self.judge = judge
         self.gate = gate
-        self.prices = prices or gate.budget.prices
+        self.prices = gate.budget.prices
         self.limits = gate.limits
         self.progress = Progress()
         self._watch = watch

@@ -24,16 +24,16 @@ _NO_BEGINNINGS = ("#", "\ufeff")
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 
 
-def qrels_lines(store: Store, *, judges: Sequence[str] | None = None, rule: str | None = None) -> list[str]:
-    """The labels of a store as lines of qrels, one grade for each pair (`judges` and `rule` as in `label_rows`)."""
-    rows = list(LabelReading(store, judges=judges, rule=rule).rows())
+def qrels_lines(store: Store, *, judges: Sequence[str] | None = None) -> list[str]:
+    """The labels of a store as lines of qrels, one grade for each pair (`judges` as in `label_rows`)."""
+    rows = list(LabelReading(store, judges=judges).rows())
     refuse_no_ids(store, (row[:2] for row in rows))
     return list(_lines(rows))
 
 
-def write_qrels(store: Store, target: Path, *, judges: Sequence[str] | None = None, rule: str | None = None) -> int:
+def write_qrels(store: Store, target: Path, *, judges: Sequence[str] | None = None) -> int:
     """Write the labels of a store as qrels, and their origins to the side file; how many labels."""
-    reading = LabelReading(store, judges=judges, rule=rule)
+    reading = LabelReading(store, judges=judges)
     rows = list(reading.rows_by_judge())
     refuse_no_ids(store, (row[:2] for row in rows))
     text = "".join(f"{line}\n" for line in _lines(row[:3] for row in rows))

@@ -16,10 +16,8 @@ from rag_selectivity.grading.judge import Message, json_schema, with_schema
 #: Ways to constrain an answer, the strictest first.
 ANSWERS = ("json_schema", "json_object", "tools", "text")
 _LIMITS = ("max_completion_tokens", "max_tokens", None)
-_TOP_LOGPROBS = 5
 #: Words by which an endpoint names what it refuses.
 _NAMED = {
-    "logprobs": re.compile(r"logprobs", re.IGNORECASE),
     "answer": re.compile(
         r"response_?format|json_?schema|json_?object|structured|guided|grammar|tool|function", re.IGNORECASE
     ),
@@ -38,8 +36,6 @@ class Way:
         What constrains the answer.
     limit : {"max_completion_tokens", "max_tokens"} or None
         The field that limits its length.
-    logprobs : bool
-        Whether the probabilities of its tokens are asked for.
     temperature : bool
         Whether a temperature that the user gave is sent.
     refused : tuple of str
@@ -48,7 +44,6 @@ class Way:
 
     answer: str = ANSWERS[0]
     limit: str | None = _LIMITS[0]
-    logprobs: bool = True
     temperature: bool = True
     refused: tuple[str, ...] = ()
 
@@ -57,7 +52,7 @@ class Way:
 
     def as_json(self) -> str:
         """As JSON, as labels keep it."""
-        shown = {"answer": self.answer, "limit": self.limit, "logprobs": self.logprobs}
+        shown: dict[str, Any] = {"answer": self.answer, "limit": self.limit}
         if not self.temperature:
             shown["temperature"] = False
         return json.dumps({**shown, **({"refused": list(self.refused)} if self.refused else {})})
@@ -78,8 +73,6 @@ class Way:
         }
         if self.limit is not None:
             body[self.limit] = answer_tokens
-        if self.logprobs and self.answer != "tools":
-            body |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
         if self.answer == "json_schema":
             described = {"name": schema.__name__, "strict": True, "schema": json_schema(schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": described}
@@ -99,8 +92,6 @@ class Way:
             return replace(self, answer=ANSWERS[ANSWERS.index(self.answer) + 1])
         if what == "limit" and self.limit is not None:
             return replace(self, limit=_LIMITS[_LIMITS.index(self.limit) + 1])
-        if what == "logprobs" and self.logprobs:
-            return replace(self, logprobs=False)
         if what == "temperature" and self.temperature:
             return replace(self, temperature=False)
         return None
@@ -117,7 +108,6 @@ class Way:
         Without `limit` the limit of tokens stays, since an error about a rate may name it.
         """
         names = {
-            "logprobs": ("logprobs", "top_logprobs"),
             "answer": {"tools": ("tools", "tool_choice"), "text": ()}.get(
                 self.answer, ("response_format", self.answer)
             ),
@@ -140,8 +130,6 @@ class Way:
     def _first_without(self, fields: Iterable[str], parameters: Mapping[str, Any]) -> Way | None:
         for what in fields:
             if what == "temperature" and "temperature" not in parameters:
-                continue
-            if what == "logprobs" and self.answer == "tools":
                 continue
             lower = self.without(what)
             if lower is not None:

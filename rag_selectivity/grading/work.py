@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.grading.answers import Unreadable, expected_grade, expected_grades, read_answer, read_batch
+from rag_selectivity.grading.answers import Unreadable, read_answer, read_batch
 from rag_selectivity.grading.judge import PASSING, Reply
 from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.prompts import GradingPrompt, batch_item
@@ -35,16 +35,8 @@ class _Subject:
     ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Judgment:
-    """The answer for a pair, and its expected grade if the endpoint gave probabilities."""
-
-    value: Any
-    expected: float | None
-
-
-#: The judgment of each pair of a call, in the order of its pairs; None for one that a batch left without.
-Judgments = list[_Judgment | None]
+#: The answer for each pair of a call, in the order of its pairs; None for one that a batch left without.
+Judgments = list[Any]
 
 
 class GradingWork:
@@ -59,8 +51,6 @@ class GradingWork:
     prompt : GradingPrompt
     samples, batch, order, seed
         As in `rag_selectivity.grade`.
-    unsure_of : Settings, optional
-        Only the pairs of which the judge with these settings is unsure.
     """
 
     def __init__(
@@ -74,15 +64,13 @@ class GradingWork:
         batch: int,
         order: str,
         seed: int,
-        unsure_of: Settings | None = None,
     ) -> None:
         self._store = store
         self._prompt = prompt
         self._batch = batch
         self._seed = seed
         number = store.settings_id(settings)
-        unsure = None if unsure_of is None else store.settings_id(unsure_of)
-        self._gaps = pool.gaps(number, samples=samples, batch=batch, by_rank=order == "rank", unsure_of=unsure)
+        self._gaps = pool.gaps(number, samples=samples, batch=batch, by_rank=order == "rank")
         self._to_split: deque[tuple[Gap, ...]] = deque()
 
     def find_gaps(self, retried: Sequence[str] | None) -> GapCounts:
@@ -160,7 +148,7 @@ class GradingWork:
         """The call for an empty passage, which helps nobody: nobody is asked."""
         _, shape = self._prompt.one("", "")
         answer = shape.model_construct(reason="the passage is empty", grade=1)
-        known: Judgments = [_Judgment(answer, None)]
+        known: Judgments = [answer]
         return Call([], shape, _Subject((gap,)), lambda reply: known, answer=known)
 
     def _call(self, gaps: Sequence[Gap]) -> Call[Judgments]:
@@ -170,7 +158,7 @@ class GradingWork:
             messages, shape = self._prompt.one(query, passages[0])
 
             def read(reply: Reply) -> Judgments:
-                return [_Judgment(read_answer(reply, shape), expected_grade(reply))]
+                return [read_answer(reply, shape)]
 
             return Call(messages, shape, _Subject(tuple(gaps)), read)
         draw = random.Random(f"{self._seed} {keys[0][1].hex()} {keys[0][2].hex()} {keys[0][3]}").randrange(1 << 30)
@@ -181,8 +169,7 @@ class GradingWork:
             by_id = read_batch(reply, item, ids)
             if not by_id:
                 raise Unreadable("the answer holds no grade for any passage of the batch")
-            expected = expected_grades(reply)
-            return [_Judgment(by_id[id_], expected.get(id_)) if id_ in by_id else None for id_ in ids]
+            return [by_id.get(id_) for id_ in ids]
 
         subject = _Subject(tuple(gaps), tuple(ids))
         return Call(messages, shape, subject, read_all, _TOKENS_OF_A_PASSAGE * (len(gaps) - 1), repeat=False)
@@ -214,15 +201,13 @@ class GradingWork:
         labels = []
         for gap, judgment in zip(subject.gaps, judgments, strict=True):
             if judgment is not None:
-                value = judgment.value
                 labels.append(
                     Label(
                         gap.key,
-                        int(value.grade),
-                        reason=value.reason[:_LONGEST_REASON],
-                        relevant_span=getattr(value, "relevant_span", None),
-                        misleading=getattr(value, "misleading", None),
-                        expected=judgment.expected,
+                        int(judgment.grade),
+                        reason=judgment.reason[:_LONGEST_REASON],
+                        relevant_span=getattr(judgment, "relevant_span", None),
+                        misleading=getattr(judgment, "misleading", None),
                         **common,
                     )
                 )

@@ -46,14 +46,12 @@ class Format(ABC):
         """The judgments of a file."""
         raise InputError(f"{path}: a file of format {self.name} holds no judgments")
 
-    def read_labels(
-        self, path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool = True
-    ) -> Qrels:
+    def read_labels(self, path: Path, judges: Sequence[str] | None, humans: bool = True) -> Qrels:
         """The judgments of chosen judges; refused by formats that do not tell judges apart.
 
         Such formats do not tell people from judges either: without `humans`, all their judgments are a judge's.
         """
-        if judges or judge_rule:
+        if judges:
             raise InputError(f"{path} is no label store: its labels have no judges to choose from")
         return self.read_qrels(path)
 

@@ -37,7 +37,6 @@ def read_qrels(
     *,
     format: str | None = None,
     judges: Sequence[str] | None = None,
-    judge_rule: str | None = None,
     humans: bool = True,
 ) -> Qrels:
     """Judgments from a file, from a BEIR folder (`qrels/test.tsv`, or the only file there), or from a label store.
@@ -50,9 +49,8 @@ def read_qrels(
     format : str, optional
         If neither content nor suffix shows it: trec, beir, jsonl, csv, tsv, parquet, store, or one that was registered.
     judges : sequence of str, optional
-        Of a label store: whose labels count.
-    judge_rule : {"median", "lowest", "highest"}, optional
-        Of a label store: the grade of a pair that several judges graded.
+        Of a label store: whose labels count; default: all. The grade of a pair that several judges graded is their
+        median, of two the lower.
     humans : bool
         Of a label store: whether people's grades take the place of a judge's; if not, the judges' alone are read.
 
@@ -64,7 +62,7 @@ def read_qrels(
     file = Path(path)
     reader = format_of(file, format)
     # Formats of other packages need not know of people and judges.
-    qrels = reader.read_labels(file, judges, judge_rule, **({} if humans else {"humans": False}))
+    qrels = reader.read_labels(file, judges, **({} if humans else {"humans": False}))
     return with_side_file(file, qrels) if has_side_file(file) else qrels
 
 

@@ -18,7 +18,7 @@ from rag_selectivity.results.answers import (
     AnswerReport,
     Contrast,
 )
-from rag_selectivity.wording import MARKS, counted, level_text, number, signed
+from rag_selectivity.wording import counted, level_text, number, signed
 
 _TITLES = {
     LIFT: "Lift over no passages",
@@ -50,8 +50,6 @@ def answer_blocks(report: AnswerReport) -> Iterable[Block]:
         if of_kind:
             yield from _contrast_blocks(title, of_kind, report)
     yield from (Note(note, "note") for note in report.notes)
-    for caveat in report.caveats:
-        yield Note(f"{MARKS[caveat.level]} {caveat.text} [{caveat.code}]".strip())
     served = report.settings.get("served") or ()
     if served and list(served) != [report.settings["model"]]:
         yield Note(f"the server calls the model {served[0]}")

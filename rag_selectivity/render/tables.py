@@ -38,7 +38,6 @@ from rag_selectivity.render.validation_blocks import validation_blocks
 from rag_selectivity.results.agreement import AS_PEOPLE, INVERTS, OPEN, JudgeReport, Ranking
 from rag_selectivity.results.answers import AnswerReport
 from rag_selectivity.results.calibration import Calibration
-from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
@@ -49,7 +48,6 @@ from rag_selectivity.results.result import Result
 from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
 from rag_selectivity.results.validation import Validation
 from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
-from rag_selectivity.statistics.expected_grades import CLOSER, FARTHER, NOT_SHOWN
 from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.wording import counted, level_text, number, signed
 
@@ -265,7 +263,6 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
         breaks=False,
     )
     yield from _ranking_blocks(report)
-    yield from _expected_blocks(report)
     yield Paragraph(
         "To calibrate figures by people's labels: rag-selectivity evaluate --qrels LABELS --run RUN --human HUMAN."
     )
@@ -310,57 +307,12 @@ def _rankings_in_words(ranks: Sequence[Ranking]) -> Iterable[str]:
             yield f"{names}: open; about {each.needed:,} labels of {pairs} would settle it ({each.labels:,} have one)"
 
 
-def _expected_blocks(report: JudgeReport) -> Iterable[Block]:
-    found = report.expected
-    if found is None:
-        if report.without_expected:
-            yield Paragraph(f"No figures on expected grades: {report.without_expected}.")
-        return
-    place = {CLOSER: "closer to", FARTHER: "farther from", NOT_SHOWN: "not shown to be closer to"}[found.verdict]
-    yield Paragraph(
-        f"{found.n:,} of {counted(report.agreement.n, 'pair')} have an expected grade. Over these pairs it is {place} "
-        f"people's grade than the judge's grade is."
-    )
-    yield Table(
-        ["", "mean error [interval]", f"AUC for grades ≥ {found.relevant_from}"],
-        [
-            ["expected grade", with_interval(found.expected_error), number(found.expected_auc)],
-            ["grade", with_interval(found.grade_error), number(found.grade_auc)],
-            ["difference", with_interval(found.error_difference), BLANK],
-        ],
-        breaks=False,
-    )
-    if found.auc_reason:
-        yield Paragraph(found.auc_reason)
-
-
 # -- grading -------------------------------------------------------------------------------------------
-
-
-@blocks_of.register
-def _canary_blocks(canary: CanaryResult) -> Iterable[Block]:
-    yield Paragraph(f"{canary.counts} {canary.conclusion}")
-    if canary.n:
-        rows = [[kind, str(up), str(harmless), str(n)] for kind, (up, harmless, n) in canary.by_attack.items()]
-        yield Table(["attack", "raised by it", "by harmless text", "passages"], rows)
-        names = ("injected", "harmless", "unchanged")
-        rises = ", ".join(f"{signed(canary.mean_rise[name], 2)} {name}" for name in names)
-        yield Note(f"{canary.interval_text} Mean change of the grade: {rises}.".strip())
-        if canary.queries < canary.n:
-            yield Note(
-                f"the passages belong to {counted(canary.queries, 'query', 'queries')}, and the interval treats them "
-                f"as independent"
-            )
-    if canary.left_out and canary.n:
-        yield Note(f"{counted(canary.left_out, 'passage')} left out because an answer failed")
 
 
 @blocks_of.register
 def _grading_blocks(grading: Grading) -> Iterable[Block]:
     yield Lines([*_grading_lines(grading)])
-    if grading.canary is not None:
-        yield Heading("Injections")
-        yield from blocks_of(grading.canary)
 
 
 def _grading_lines(grading: Grading) -> Iterable[str]:
@@ -379,11 +331,6 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
         if grading.control_power is not None:
             yield from control_power_lines(grading.control_power)
         yield "estimated at four characters a token and 60 tokens an answer; a model that reasons writes more"
-        if grading.escalation is not None:
-            yield (
-                f"not in this estimate: the requests to {grading.escalation.judge} for the pairs of which "
-                f"{grading.judge} will be unsure"
-            )
         return
     yield (
         f"{_pairs(grading)}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
@@ -393,14 +340,6 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     yield f"{counted(grading.requests, 'request')}, {_tokens(grading)}{_cost(grading)}"
     if grading.way is not None:
         yield f"the endpoint was asked with {_way(json.loads(grading.way))}"
-    if grading.escalation is not None:
-        better = grading.escalation
-        yield (
-            f"{counted(better.unsure or 0, 'pair')} of which {grading.judge} is unsure: {better.graded:,} graded by "
-            f"{better.judge}, {better.cached:,} in the store before, {better.failed:,} failed, {better.left:,} left"
-        )
-        if better.other_models:
-            yield f"warning: the endpoint named {', '.join(better.other_models)} as the model, not {better.judge}"
     if grading.other_models:
         yield f"warning: the endpoint named {', '.join(grading.other_models)} as the model, not {grading.judge}"
     if grading.errors:
@@ -441,7 +380,5 @@ def _way(way: dict[str, Any]) -> str:
         way["answer"] if way["answer"] != "text" else "the JSON schema in words",
         way["limit"] or "no limit of the answer",
     ]
-    if way["logprobs"]:
-        parts.append("logprobs")
     refused = [*(["temperature"] if way.get("temperature") is False else []), *way.get("refused", ())]
     return ", ".join(parts) + (f"; it refused {', '.join(refused)}" if refused else "")

@@ -10,7 +10,6 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trust import Trust
 from rag_selectivity.statistics.agreement import Agreement, Interval
-from rag_selectivity.statistics.expected_grades import ExpectedGrades
 
 SCHEMA = "rag-selectivity/agreement/2"
 _ENDS = ("value", "low", "high")
@@ -76,10 +75,6 @@ class JudgeReport(Result):
         The agreement over the pairs that both sides graded.
     itself : Agreement or None
         The agreement of the judge's first grade of a pair with its second; None without pairs graded twice.
-    expected : ExpectedGrades or None
-        Whether the judge's expected grades are closer to people's grades than its grades are; None if there are none.
-    without_expected : str
-        Why `expected` is None although labels have expected grades; otherwise empty.
     provenance : Provenance or None
         Where both sides' labels come from.
     ranks : tuple of Ranking
@@ -90,8 +85,6 @@ class JudgeReport(Result):
 
     agreement: Agreement
     itself: Agreement | None
-    expected: ExpectedGrades | None = None
-    without_expected: str = ""
     provenance: Provenance | None = None
     ranks: tuple[Ranking, ...] = ()
     biases: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
@@ -112,16 +105,13 @@ class JudgeReport(Result):
             "ranks": [ranking.to_dict() for ranking in self.ranks],
             **figures,
             "itself": self.itself.to_dict() if self.itself is not None else None,
-            "expected": self.expected.to_dict() if self.expected is not None else None,
-            "without_expected": self.without_expected or None,
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One row for each figure, as in the CSV output; the areas under the ROC curve have no interval."""
-        data = {**self.agreement.to_dict(), **(self.expected.to_dict() if self.expected is not None else {})}
+        """One row for each figure, as in the CSV output."""
+        data = self.agreement.to_dict()
         names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
         rows = [{"figure": name, **{key: data[name][key] for key in _ENDS}} for name in names]
-        areas = [name for name in ("expected_auc", "grade_auc") if name in data]
         for ranking in self.ranks:
             one, other = ranking.runs
             figure = f"{ranking.measure}: {one} minus {other} ({ranking.verdict})"
@@ -129,4 +119,4 @@ class JudgeReport(Result):
         for kind, by_group in self.biases.items():
             for group, bias in by_group.items():
                 rows.append({"figure": f"bias, {kind} {group}", **{name: bias.to_dict()[name] for name in _ENDS}})
-        return rows + [{"figure": name, "value": data[name], "low": None, "high": None} for name in areas]
+        return rows

@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.answers import ScoreKind, bits_ceiling
-from rag_selectivity.results.estimate import Caveat, Estimate, finite
+from rag_selectivity.results.estimate import Estimate, finite
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 
@@ -266,7 +266,6 @@ class AnswerReport(Result):
         Empty where scores were given.
     settings : mapping
     notes : tuple of str
-    caveats : tuple of Caveat
     spent : Spent
     resume : str or None
         The command that goes on.
@@ -279,7 +278,6 @@ class AnswerReport(Result):
     settings: Mapping[str, Any]
     answers: tuple[AnswerRow, ...] = ()
     notes: tuple[str, ...] = ()
-    caveats: tuple[Caveat, ...] = ()
     spent: Spent = field(default_factory=Spent)
     resume: str | None = None
 
@@ -354,7 +352,6 @@ class AnswerReport(Result):
             ],
             "contrasts": [contrast.to_dict() for contrast in self.contrasts],
             "notes": list(self.notes),
-            "caveats": [caveat.to_dict() for caveat in self.caveats],
             "spent": self.spent.to_dict(),
             "resume": self.resume,
             "answers": [row.to_dict() for row in self.answers],

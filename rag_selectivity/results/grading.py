@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.statistics.control_power import ControlPower
@@ -31,38 +30,6 @@ def other_models(asked: str, served: Iterable[str]) -> tuple[str, ...]:
 
 def _without_provider(name: str) -> str:
     return name.rsplit("/", 1)[-1].casefold()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Escalation:
-    """The part of a grading run in which a better judge grades the pairs of which the first judge is unsure.
-
-    Attributes
-    ----------
-    judge : str
-    unsure : int or None
-        Pairs of which the first judge is unsure; None in a dry run, which does not know them.
-    cached, graded, failed, left : int
-        As in Grading.
-    served_models : tuple of str
-    """
-
-    judge: str
-    unsure: int | None = None
-    cached: int = 0
-    graded: int = 0
-    failed: int = 0
-    left: int = 0
-    served_models: tuple[str, ...] = ()
-
-    @property
-    def other_models(self) -> tuple[str, ...]:
-        """As in Grading."""
-        return other_models(self.judge, self.served_models)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {**asdict(self), "served_models": list(self.served_models)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,10 +131,6 @@ class Grading(Result):
         Why the run ended before the end of the pool.
     stopped_by : {"budget", "endpoint", "interrupted"} or None
         The kind of that reason.
-    escalation : Escalation or None
-        What the better judge did, if there is one.
-    canary : CanaryResult or None
-        Whether injections raise the judge's grades, if that was checked.
     dry_run : bool
         Nothing was asked; usage and cost are estimates.
     errors : {kind: labels}
@@ -199,8 +162,6 @@ class Grading(Result):
     last_error: str | None = None
     last_answer: str | None = None
     resume: str | None = None
-    escalation: Escalation | None = None
-    canary: CanaryResult | None = None
     tail: DrawnPart | None = None
     controls: DrawnPart | None = None
     part_costs: dict[str, PartCost] = field(default_factory=dict)
@@ -234,8 +195,6 @@ class Grading(Result):
             "last_error": self.last_error,
             "last_answer": self.last_answer,
             "resume": self.resume,
-            "escalation": None if self.escalation is None else self.escalation.to_dict(),
-            "canary": None if self.canary is None else self.canary.to_dict(),
             "tail": None if self.tail is None else self.tail.to_dict(),
             "controls": None if self.controls is None else self.controls.to_dict(),
             "part_costs": {name: part.to_dict() for name, part in self.part_costs.items()},
@@ -244,6 +203,6 @@ class Grading(Result):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One row of the run; what has parts of its own is in `to_dict`."""
-        own_parts = ("escalation", "canary", "tail", "controls", "part_costs", "control_power")
+        own_parts = ("tail", "controls", "part_costs", "control_power")
         left_out = ("schema", "errors", "way", "served_models", *own_parts)
         return [{name: value for name, value in self.to_dict().items() if name not in left_out}]

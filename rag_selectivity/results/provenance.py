@@ -18,35 +18,8 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted, enumeration
 
 ONE_JUDGE, NO_AGREEMENT, LOW_AGREEMENT = "one-judge", "agreement-unknown", "agreement-too-low"
-SAME_FAMILY, OUTDATED = "same-family", "outdated-labels"
-SELF_PREFERENCE = "self-preference"
+OUTDATED = "outdated-labels"
 UNKNOWN_ORIGIN, NOT_DRAWN, UNLABELLED_STRATA = "unknown-origin", "people-not-drawn", "strata-without-labels"
-
-#: Beginnings of model names, and the maker whose models begin so.
-_FAMILIES = {
-    "gpt": "OpenAI",
-    "o1": "OpenAI",
-    "o3": "OpenAI",
-    "o4": "OpenAI",
-    "chatgpt": "OpenAI",
-    "text-embedding-3": "OpenAI",
-    "text-embedding-ada": "OpenAI",
-    "claude": "Anthropic",
-    "gemini": "Google",
-    "gemma": "Google",
-    "text-embedding-0": "Google",
-    "llama": "Meta",
-    "meta-llama": "Meta",
-    "mistral": "Mistral",
-    "mixtral": "Mistral",
-    "ministral": "Mistral",
-    "qwen": "Qwen",
-    "gte-qwen": "Qwen",
-    "deepseek": "DeepSeek",
-    "command": "Cohere",
-    "embed-": "Cohere",
-    "phi": "Microsoft",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +44,6 @@ class Provenance:
     drawn_for_people : {draw: number of pairs}
         How the pairs that people graded were drawn; the empty name, and `file:NAME`, stand for pairs that the tool did
         not draw.
-    used_models : tuple of str
-        The models that answer or embed in the system that is evaluated, where the user named them.
     calibrated : bool
         Whether people's labels calibrate the figures, so that these allow for the judge's errors.
     cost_of_a_grade : float or None
@@ -90,17 +61,16 @@ class Provenance:
     compared: int = 0
     outdated: int = 0
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
-    used_models: tuple[str, ...] = ()
     calibrated: bool = False
     cost_of_a_grade: float | None = None
     unused: str = ""
 
     @classmethod
-    def of(cls, qrels: Qrels, *, scale: Scale | None = None, used_models: tuple[str, ...] = ()) -> Provenance:
+    def of(cls, qrels: Qrels, *, scale: Scale | None = None) -> Provenance:
         """The provenance of judgments, as far as their source says."""
         origins = qrels.origins
         if origins is None:
-            return cls(qrels.size, used_models=used_models)
+            return cls(qrels.size)
         chosen, left = {}, np.ones(len(qrels.query), bool)
         for how in (Chosen.POOL, Chosen.TAIL, Chosen.CONTROL, Chosen.PERSON):
             rows = origins.are(how) & left
@@ -125,7 +95,6 @@ class Provenance:
             compared=len(both),
             outdated=origins.outdated,
             drawn_for_people=origins.drawn_for_people,
-            used_models=used_models,
             cost_of_a_grade=origins.cost_of_a_grade,
         )
 
@@ -161,7 +130,6 @@ class Provenance:
         found = [
             self._of_judges(),
             self._of_agreement(),
-            self._of_families(),
             self._of_texts(),
             self._of_origins(),
             self._of_people(),
@@ -193,16 +161,6 @@ class Provenance:
             return None
         text = f"The judge agrees too little with people. {found.reason}"
         return Caveat(LOW_AGREEMENT, text, STRONG, {"pairs": found.n, "kappa": found.kappa_quadratic.value})
-
-    def _of_families(self) -> Caveat | None:
-        shared = sorted({family_of(model) for model in self.used_models} & {family_of(name) for name in self.judges})
-        if not shared:
-            return None
-        text = (
-            f"The judge and a model that answers or embeds in the evaluated system are of one family "
-            f"({enumeration(shared)}): judges tend to favour what their own family likes."
-        )
-        return Caveat(SAME_FAMILY, text, SOFT, {"families": shared})
 
     def _of_texts(self) -> Caveat | None:
         if not self.outdated:
@@ -252,14 +210,3 @@ def agreement_of(human: IntArray, judge: IntArray, queries: list[str], scale: Sc
         return None
     grades = None if scale.highest is None else (scale.lowest, scale.highest)
     return agreement(human, judge, queries, grades=grades, bootstrap=Bootstrap(1000))
-
-
-def family_of(model: str) -> str:
-    """Who makes a model, from the beginning of its name; the name itself if that is not known.
-
-    >>> family_of("gpt-5-mini"), family_of("openai/text-embedding-3-large"), family_of("BAAI/bge-m3")
-    ('OpenAI', 'OpenAI', 'bge-m3')
-    """
-    name = model.casefold().rsplit("/", 1)[-1]
-    known = [family for beginning, family in _FAMILIES.items() if name.startswith(beginning)]
-    return known[0] if known else name

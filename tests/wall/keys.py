@@ -105,7 +105,7 @@ def claims(result: Any, world: str) -> Keys:
 
 def answers(result: Any, world: str) -> Keys:
     """Scores of answers, and their contrasts."""
-    keys: Keys = {f"{world}/queries": len(result.queries), f"{world}/caveats": sorted({c.code for c in result.caveats})}
+    keys: Keys = {f"{world}/queries": len(result.queries)}
     for (shown, score), figure in result.figures.items():
         keys |= estimate(figure, f"{world}/{_prompt(shown)}/{score}")
     for each in result.contrasts:

@@ -43,7 +43,6 @@ def make_tasks(
     overlap: int = 0,
     repeats: float = DEFAULT_REPEATS,
     judges: Sequence[str] | None = None,
-    rule: str | None = None,
     rubric: Rubric | str | Path = DEFAULT_RUBRIC,
     seed: int = 7,
 ) -> list[AnnotationTask]:
@@ -71,7 +70,7 @@ def make_tasks(
         Pairs that all annotators grade; the others are dealt out.
     repeats : float
         Share of the pairs that an annotator grades twice.
-    judges, rule
+    judges
         As in `label_rows`, for a store with several judges.
     rubric : Rubric or file
     seed : int
@@ -94,7 +93,6 @@ def make_tasks(
         pools=pools,
         list_depth=list_depth,
         judges=judges,
-        rule=rule,
         seed=seed,
         targeted=False,
         # A file names its pairs, whatever their grades are.
@@ -129,7 +127,6 @@ def draw_source(
     pools: Sequence[Any] = (),
     list_depth: int = 10,
     judges: Sequence[str] | None = None,
-    rule: str | None = None,
     seed: int = 7,
     targeted: bool,
     by_grades: bool = True,
@@ -142,7 +139,7 @@ def draw_source(
     """
     labelled = {(label.query, label.passage) for label in store.human_labels() if label.grade is not None}
     return DrawSource(
-        labels=judge_labels(store, judges, rule) if by_grades else Qrels.from_dict({}),
+        labels=judge_labels(store, judges) if by_grades else Qrels.from_dict({}),
         runs={name: run_of(run) for name, run in (runs or {}).items()},
         pools=[run_of(pool) for pool in pools],
         depth=_checked_depth(list_depth),
@@ -210,11 +207,11 @@ def reopened_task(
     return AnnotationTask(id, stored.annotator, by, tuple(items), drawn, stored.draw)
 
 
-def judge_labels(store: Store, judges: Sequence[str] | None, rule: str | None) -> Qrels:
+def judge_labels(store: Store, judges: Sequence[str] | None) -> Qrels:
     """The labels of judges alone, one grade for each pair, with their origins."""
     if not any(row["graded"] for row in store.judges()):
         raise InputError(f"{store.path}: the label store has no grades of a judge; have pairs graded first (`grade`)")
-    return LabelStore().read_labels(store.path, judges, rule, humans=False)
+    return LabelStore().read_labels(store.path, judges, humans=False)
 
 
 def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) -> dict[Pair, dict[str, int]]:

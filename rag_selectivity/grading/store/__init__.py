@@ -8,11 +8,10 @@ All SQL of the project is in this package.
 """
 
 from rag_selectivity.grading.store.importing import Incoming
-from rag_selectivity.grading.store.one_grade import LabelReading, expected_rows, label_rows, median_grade
+from rag_selectivity.grading.store.one_grade import LabelReading, label_rows, median_grade
 from rag_selectivity.grading.store.records import (
     ADJUDICATION,
     TARGETED_DRAWS,
-    Canary,
     Draw,
     HumanLabel,
     Key,
@@ -32,7 +31,6 @@ from rag_selectivity.grading.store.store import Store
 __all__ = [
     "ADJUDICATION",
     "TARGETED_DRAWS",
-    "Canary",
     "DatabaseError",
     "Draw",
     "HumanLabel",
@@ -46,7 +44,6 @@ __all__ = [
     "StoredAnswer",
     "design_of",
     "digest",
-    "expected_rows",
     "is_adjudication",
     "is_targeted",
     "label_rows",

@@ -6,21 +6,12 @@ import sqlite3
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from rag_selectivity.data.grades import SCALES
 from rag_selectivity.grading.store.records import Key
 
 _WITH_LABELS = (
     "FROM asked a JOIN samples n LEFT JOIN labels l ON l.settings = ? AND l.query_hash = a.query_hash"
     " AND l.passage_hash = a.passage_hash AND l.sample = n.number"
 )
-
-#: The grades of a pair's samples differ or are at the threshold of relevance, or the probabilities of a grade put its
-#: mean within a quarter of the middle between two grades.
-_UNSURE = (
-    f"min(l.grade) < max(l.grade) OR max(l.grade) = {SCALES['utility'].relevant_from}"
-    " OR min(abs(l.expected - CAST(l.expected AS INTEGER) - 0.5)) < 0.25"
-)
-
 
 #: What `str.strip` takes off.
 _BLANK = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
@@ -70,8 +61,6 @@ class Gaps:
         Passages in a call.
     by_rank : bool
         The top ranks of all queries come first; otherwise query by query.
-    unsure_of : int, optional
-        Only the pairs of which the judge with these settings is unsure.
     """
 
     def __init__(
@@ -82,7 +71,6 @@ class Gaps:
         samples: int,
         batch: int,
         by_rank: bool,
-        unsure_of: int | None = None,
     ) -> None:
         self._connection = connection
         self._settings = settings
@@ -99,13 +87,6 @@ class Gaps:
             " FROM pool JOIN queries q ON q.id = pool.query_id"
             " JOIN passages p ON p.id = pool.passage_id GROUP BY q.hash, p.hash"
         )
-        if unsure_of is not None:
-            connection.execute(
-                "DELETE FROM asked WHERE NOT EXISTS (SELECT 1 FROM labels l WHERE l.settings = ?"
-                " AND l.query_hash = asked.query_hash AND l.passage_hash = asked.passage_hash"
-                f" AND l.grade IS NOT NULL GROUP BY l.settings HAVING {_UNSURE})",
-                (unsure_of,),
-            )
 
     def counts(self) -> GapCounts:
         """The labels of the pool as the store has them now."""

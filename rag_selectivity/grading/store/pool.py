@@ -169,9 +169,9 @@ class Pool:
         pairs = "SELECT DISTINCT query_id, passage_id FROM pool"
         return int(self._connection.execute(f"SELECT count(*) FROM ({pairs})").fetchone()[0])
 
-    def gaps(self, settings: int, *, samples: int, batch: int, by_rank: bool, unsure_of: int | None = None) -> Gaps:
+    def gaps(self, settings: int, *, samples: int, batch: int, by_rank: bool) -> Gaps:
         """The labels that the store does not hold for these pairs, when all texts are in; a call ends the last Gaps."""
-        return Gaps(self._connection, settings, samples=samples, batch=batch, by_rank=by_rank, unsure_of=unsure_of)
+        return Gaps(self._connection, settings, samples=samples, batch=batch, by_rank=by_rank)
 
     def graded(self, settings: int, highest: int) -> Iterator[tuple[str, str, str, str, int]]:
         """(query id, passage id, query, passage, grade) rows of pairs whose first sample has at most a grade."""

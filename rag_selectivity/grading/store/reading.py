@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -18,7 +18,6 @@ from rag_selectivity.grading.store.draws import draws_by_number
 from rag_selectivity.grading.store.problems import damaged
 from rag_selectivity.grading.store.records import (
     UNKNOWN_FAILURE,
-    Canary,
     Draw,
     HumanLabel,
     Label,
@@ -30,8 +29,6 @@ from rag_selectivity.grading.store.records import (
 
 #: A query, a passage, and the grades of its samples by the number of their settings.
 GradesOfPair = tuple[str, str, dict[int, list[int]]]
-#: The same, with the expected grade of each sample; None if the endpoint gave no probabilities.
-SamplesOfPair = tuple[str, str, dict[int, list[tuple[int, float | None]]]]
 
 _PAIRS_OF_LABELS = "CROSS JOIN pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash"
 _FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
@@ -72,12 +69,12 @@ def judge_names(connection: sqlite3.Connection, kind: str | None = "grade") -> d
 def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """A row for each judge; see `Store.judges`."""
     names = judge_names(connection)
-    counted = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost", "expected")
+    counted = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost")
     counts = {
         row[0]: dict(zip(counted, row[1:], strict=True))
         for row in connection.execute(
             "SELECT settings, count(grade), count(*) - count(grade), CAST(total(prompt_tokens) AS INTEGER),"
-            " CAST(total(completion_tokens) AS INTEGER), sum(cost), count(expected) FROM labels"
+            " CAST(total(completion_tokens) AS INTEGER), sum(cost) FROM labels"
             " GROUP BY settings"
         )
     }
@@ -95,7 +92,6 @@ def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         " WHERE v.way != '' GROUP BY 1, 2",
     )
     origins = _origin_counts(connection)
-    better = _escalation_counts(connection)
     rows = connection.execute(
         f"SELECT id, {', '.join(_SETTINGS)} FROM settings WHERE kind = 'grade' ORDER BY id"
     ).fetchall()
@@ -103,12 +99,11 @@ def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         {
             "judge": names[number],
             **dict(zip(_SETTINGS, values, strict=True)),
-            **counts.get(number, dict.fromkeys(counted) | {"graded": 0, "failed": 0, "expected": 0}),
+            **counts.get(number, dict.fromkeys(counted) | {"graded": 0, "failed": 0}),
             "failures": failures.get(number, {}),
             "served_models": served.get(number, {}),
             "ways": ways.get(number, {}),
             "origins": origins.get(number, {}),
-            "escalated_to": {names[to]: count for to, count in better.get(number, {}).items()},
         }
         for number, *values in rows
     ]
@@ -260,16 +255,6 @@ def grades_by_pair(
         yield *pair, grades
 
 
-def samples_by_pair(connection: sqlite3.Connection, chosen: Collection[int]) -> Iterator[SamplesOfPair]:
-    """The grades of some settings for each pair as given, with their expected grades, in the order of the ids."""
-    labels = _graded(connection, chosen, "l.grade, l.expected")
-    for (query, passage), of_pair in groupby(labels, key=itemgetter(0, 1)):
-        samples: dict[int, list[tuple[int, float | None]]] = {}
-        for _, _, settings, grade, expected in of_pair:
-            samples.setdefault(settings, []).append((grade, expected))
-        yield query, passage, samples
-
-
 def labels_of_query(
     connection: sqlite3.Connection, query: str, settings: int
 ) -> list[tuple[str, int | None, str | None, str | None]]:
@@ -320,56 +305,6 @@ def failures(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: (-row["count"], row["judge"], row["failure"]))
 
 
-def escalations(connection: sqlite3.Connection) -> dict[int, set[int]]:
-    """{settings of a judge: settings of the judges whose grade is used in place of its own}, chains included."""
-    direct: dict[int, set[int]] = {}
-    for cheap, better in connection.execute("SELECT cheap, better FROM escalations"):
-        direct.setdefault(cheap, set()).add(better)
-    reached: dict[int, set[int]] = {}
-    for cheap in direct:
-        above: set[int] = set()
-        waiting = [cheap]
-        while waiting:
-            new = direct.get(waiting.pop(), set()) - above
-            above |= new
-            waiting.extend(new)
-        reached[cheap] = above
-    return reached
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeExample:
-    """Some settings that graded a pair of the store: what must not be mixed with others, and an example of a pair."""
-
-    settings: int
-    identity: tuple[str, ...]
-    query: str
-    passage: str
-
-
-def examples_of_judges(connection: sqlite3.Connection, chosen: Collection[int]) -> list[JudgeExample]:
-    """An example of each of some settings that graded a pair. Two settings of the same identity may be mixed.
-
-    The identity is the model, the rubric and the prompt; parameters such as the size of a batch are no part of it.
-    Judges that another one of them escalates to are left out.
-    """
-    rows = connection.execute(
-        "SELECT id, model, rubric_version, prompt_version FROM settings WHERE kind = 'grade' ORDER BY id"
-    ).fetchall()
-    above = {better for number, reached in escalations(connection).items() if number in chosen for better in reached}
-    wanted = [row for row in rows if row[0] in chosen and row[0] not in above]
-    found = []
-    for number, *identity in wanted if len({tuple(row[1:]) for row in wanted}) > 1 else ():
-        pair = connection.execute(
-            f"SELECT p.query_id, p.passage_id FROM labels l {_PAIRS_OF_LABELS}"
-            " WHERE l.settings = ? AND l.grade IS NOT NULL LIMIT 1",
-            (number,),
-        ).fetchone()
-        if pair is not None:
-            found.append(JudgeExample(number, tuple(identity), *pair))
-    return found
-
-
 def texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str, bytes, bytes]]:
     """(query id, passage id, query hash, passage hash) rows: the texts that the ids have now."""
     yield from connection.execute("SELECT query_id, passage_id, query_hash, passage_hash FROM pairs")
@@ -380,16 +315,6 @@ def people(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(
         connection.execute("SELECT annotator, count(*) FROM human WHERE sample = 0 AND grade NOTNULL GROUP BY 1")
     )
-
-
-def canaries(connection: sqlite3.Connection, settings: int) -> list[Canary]:
-    """The canaries of some settings, in the order of their texts."""
-    found = connection.execute(
-        "SELECT settings, query_hash, passage_hash, variant, attack, grade, failure FROM canaries WHERE settings = ?"
-        " ORDER BY query_hash, passage_hash, variant, attack",
-        (settings,),
-    )
-    return [Canary(*row) for row in found]
 
 
 def _graded(connection: sqlite3.Connection, chosen: Collection[int], columns: str) -> sqlite3.Cursor:
@@ -437,20 +362,6 @@ def _origin_counts(connection: sqlite3.Connection) -> dict[int, dict[str, int]]:
             of_pair.add(kind)
             counts = found.setdefault(settings, {})
             counts[kind] = counts.get(kind, 0) + 1
-    return found
-
-
-def _escalation_counts(connection: sqlite3.Connection) -> dict[int, dict[int, int]]:
-    """{cheap settings: {better settings: texts that both graded}}."""
-    found: dict[int, dict[int, int]] = {}
-    for cheap, better in connection.execute("SELECT cheap, better FROM escalations").fetchall():
-        count = connection.execute(
-            "SELECT count(*) FROM (SELECT DISTINCT l.query_hash, l.passage_hash FROM labels l WHERE l.settings = ?"
-            " AND l.grade IS NOT NULL AND EXISTS (SELECT 1 FROM labels c WHERE c.settings = ?"
-            " AND c.query_hash = l.query_hash AND c.passage_hash = l.passage_hash AND c.grade IS NOT NULL))",
-            (better, cheap),
-        ).fetchone()[0]
-        found.setdefault(cheap, {})[better] = count
     return found
 
 

@@ -16,7 +16,6 @@ Key = tuple[int, bytes, bytes, int]
 
 #: How a pair can come into a store. `unknown` is that of labels whose origin nobody wrote down.
 ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
-CANARY_VARIANTS = ("unchanged", "harmless", "injected")
 #: Draws for people that choose pairs by what is known of their labels: what people say of these pairs says nothing
 #: about other pairs.
 TARGETED_DRAWS = ("disagree", "disagree-sampled")
@@ -62,8 +61,6 @@ class Label:
         What the judge said besides the grade.
     prompt_tokens, completion_tokens, cost, seconds, attempts
         What all requests for this label took.
-    expected : float or None
-        The mean grade under the probabilities that the server gave for the grade's token.
     failure : str or None
         The kind of the failure, as `JudgeFailure.kind`.
     error, last_answer : str or None
@@ -84,7 +81,6 @@ class Label:
     cost: float | None = None
     seconds: float = 0.0
     attempts: int = 1
-    expected: float | None = None
     failure: str | None = None
     error: str | None = None
     last_answer: str | None = None
@@ -229,41 +225,6 @@ class HumanLabel:
     passage_hash: bytes | None = None
     sample: int = 0
     draw: Draw | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Canary:
-    """A pair that was graded again to see whether an injection moves its grade.
-
-    Attributes
-    ----------
-    settings : int
-    query_hash, passage_hash : bytes
-        Hashes of the original texts.
-    variant : {"unchanged", "harmless", "injected"}
-        What was sent: the passage as it is, with harmless text added, or with an injection added.
-    attack : str
-        Name of the injection; empty for the other variants.
-    grade : int or None
-        None if the call failed.
-    failure : str or None
-        The kind of the failure.
-    """
-
-    settings: int
-    query_hash: bytes
-    passage_hash: bytes
-    variant: str
-    attack: str = ""
-    grade: int | None = None
-    failure: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.variant not in CANARY_VARIANTS:
-            raise InputError(
-                f"the variant of a canary must be one of {', '.join(CANARY_VARIANTS)}, got {self.variant!r}"
-                f"{did_you_mean(self.variant, CANARY_VARIANTS)}"
-            )
 
 
 def digest(text: str) -> bytes:

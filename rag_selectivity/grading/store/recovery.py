@@ -176,7 +176,7 @@ class _Source:
 
     def _by_key(self, table: str, chosen: str) -> Iterator[_Row]:
         """In the order of the key; after damage from the end too, and by each known query."""
-        key = {"escalations": "cheap"}.get(table, "query_id" if table in _BY_QUERY else "settings")
+        key = "query_id" if table in _BY_QUERY else "settings"
         is_whole = yield from self._read(f"SELECT {chosen} FROM {table} NOT INDEXED ORDER BY {key}")
         if is_whole:
             return
@@ -267,7 +267,7 @@ def _write(found: _Source, target: Path, version: int) -> Recovered:
         with transaction(saved):
             lost = [
                 saved.execute(f"DELETE FROM {table} WHERE settings NOT IN (SELECT id FROM settings)").rowcount
-                for table in ("labels", "answers", "canaries")
+                for table in ("labels", "answers")
             ]
             saved.execute("DELETE FROM origins WHERE draw NOT IN (SELECT id FROM draws)")
             saved.execute("UPDATE human SET draw = NULL WHERE draw NOT IN (SELECT id FROM draws)")

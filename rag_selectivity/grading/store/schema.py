@@ -33,7 +33,7 @@ TABLES = (
         id INTEGER PRIMARY KEY, settings INTEGER NOT NULL REFERENCES settings, query_hash BLOB NOT NULL,
         passage_hash BLOB NOT NULL, sample INTEGER NOT NULL, grade INTEGER, reason TEXT, relevant_span TEXT,
         misleading INTEGER, prompt_tokens INTEGER, completion_tokens INTEGER, cost REAL, seconds REAL,
-        attempts INTEGER, expected REAL, failure TEXT, error TEXT, last_answer TEXT,
+        attempts INTEGER, failure TEXT, error TEXT, last_answer TEXT,
         server INTEGER REFERENCES servers, created REAL NOT NULL,
         UNIQUE (settings, query_hash, passage_hash, sample)
     )""",
@@ -57,15 +57,6 @@ TABLES = (
         completion_tokens INTEGER, cost REAL, seconds REAL, attempts INTEGER, failure TEXT, error TEXT,
         last_answer TEXT, server INTEGER REFERENCES servers, created REAL NOT NULL,
         PRIMARY KEY (settings, content)
-    ) WITHOUT ROWID""",
-    """CREATE TABLE canaries (
-        settings INTEGER NOT NULL REFERENCES settings, query_hash BLOB NOT NULL, passage_hash BLOB NOT NULL,
-        variant TEXT NOT NULL, attack TEXT NOT NULL, grade INTEGER, failure TEXT, created REAL NOT NULL,
-        PRIMARY KEY (settings, query_hash, passage_hash, variant, attack)
-    ) WITHOUT ROWID""",
-    """CREATE TABLE escalations (
-        cheap INTEGER NOT NULL REFERENCES settings, better INTEGER NOT NULL REFERENCES settings, created REAL NOT NULL,
-        PRIMARY KEY (cheap, better)
     ) WITHOUT ROWID""",
     """CREATE TABLE leases (
         settings INTEGER NOT NULL, query_hash BLOB NOT NULL, passage_hash BLOB NOT NULL, sample INTEGER NOT NULL,

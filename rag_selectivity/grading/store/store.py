@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from heapq import merge
@@ -21,7 +20,7 @@ from rag_selectivity.grading.store.leases import end_leases, new_owner, take_lea
 from rag_selectivity.grading.store.opening import Readable, connect, readable
 from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.grading.store.problems import StoreConnection, explaining
-from rag_selectivity.grading.store.records import Canary, Draw, HumanLabel, Key, Label, Origin, Settings, StoredAnswer
+from rag_selectivity.grading.store.records import Draw, HumanLabel, Key, Label, Origin, Settings, StoredAnswer
 from rag_selectivity.grading.store.schema import DatabaseError, transaction
 from rag_selectivity.grading.store.writer import Writer
 from rag_selectivity.io.opening import STANDARD_INPUT
@@ -169,42 +168,6 @@ class Store:
         with self._changing() as connection:
             draws.put_origins(connection, rows)
 
-    def put_canaries(self, rows: Iterable[Canary]) -> None:
-        """Write canaries; one of the same pair, variant and attack is replaced."""
-        now = time.time()
-        with self._changing() as connection, transaction(connection):
-            connection.executemany(
-                "INSERT OR REPLACE INTO canaries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    (c.settings, c.query_hash, c.passage_hash, c.variant, c.attack, c.grade, c.failure, now)
-                    for c in rows
-                ),
-            )
-
-    def escalates(self, cheap_settings: int, better_settings: int) -> None:
-        """Have `label_rows` use the grade of the better judge wherever it and the cheap judge graded a pair.
-
-        Both labels stay in the store.
-
-        Raises
-        ------
-        InputError
-            If the better judge is the cheap one, or already escalates to it.
-        """
-        with self._changing() as connection, transaction(connection):
-            names = reading.judge_names(connection)
-            for number in (cheap_settings, better_settings):
-                if number not in names:
-                    raise InputError(f"{self.path} has no judge with the settings {number!r}")
-            if cheap_settings in {better_settings, *reading.escalations(connection).get(better_settings, ())}:
-                raise InputError(
-                    f"{self.path}: {names[cheap_settings]} cannot escalate to {names[better_settings]}: it is the "
-                    f"same judge, or one that already escalates to {names[cheap_settings]}; name another model"
-                )
-            connection.execute(
-                "INSERT OR IGNORE INTO escalations VALUES (?, ?, ?)", (cheap_settings, better_settings, time.time())
-            )
-
     def lease(self, keys: Sequence[Key], seconds: float) -> set[Key]:
         """Reserve labels for this process; those that the result leaves out belong to another process or exist."""
         self._has_leased = True
@@ -242,10 +205,9 @@ class Store:
     def judges(self) -> list[dict[str, Any]]:
         """A row for each judge: its name, settings, tokens and cost, and what it did.
 
-        `graded`, `failed` and `expected` count labels; `failures` counts them by reason, `served_models` by
+        `graded` and `failed` count labels; `failures` counts them by reason, `served_models` by
         the model that the server named, `ways` by how the server was asked. `origins` counts graded pairs by where
-        they come from; a pair that two draws chose counts for both kinds. `escalated_to` counts, for each better
-        judge, the pairs that both graded.
+        they come from; a pair that two draws chose counts for both kinds.
         """
         with self._reading() as connection:
             return reading.judges(connection)
@@ -345,36 +307,6 @@ class Store:
         with self._reading() as connection:
             return reading.people(connection)
 
-    def refuse_mixed_judges(self, judges: Sequence[str] | None = None) -> None:
-        """Refuse labels of several judges, or of one judge with several rubrics or prompts, that nobody asked for.
-
-        Judges that are named one by one may be mixed; a model's name stands for one rubric and one prompt.
-
-        Raises
-        ------
-        InputError
-            With an example of each.
-        """
-        with self._reading() as connection:
-            groups = [None] if judges is None else [[judge] for judge in judges]
-            for group in groups:
-                names = self._names_of(connection, group)
-                found = reading.examples_of_judges(connection, names)
-                if len({example.identity for example in found}) > 1:
-                    raise InputError(self._mixed(found, names))
-
-    def _mixed(self, found: Sequence[reading.JudgeExample], names: Mapping[int, str]) -> str:
-        each = "; ".join(
-            f"{names[one.settings]} (rubric {one.identity[1] or '–'}, prompt {one.identity[2] or '–'}) graded query "
-            f"{one.query!r}, passage {one.passage!r}"
-            for one in found
-        )
-        judges = ", ".join(names[one.settings] for one in found)
-        return (
-            f"{self.path}: the store was graded by several judges ({judges}): choose one with --judge (judge=…), or "
-            f"join them with --judge-rule median (rule=…). {each}"
-        )
-
     def failures(self, judges: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The failed labels and answers of some judges (default: all) by reason, the most frequent first.
 
@@ -388,11 +320,6 @@ class Store:
                 for row in reading.failures(connection)
                 if chosen is None or row["settings"] in chosen
             ]
-
-    def canaries(self, settings: int) -> list[Canary]:
-        """The canaries of some settings, in the order of their texts."""
-        with self._reading() as connection:
-            return reading.canaries(connection, settings)
 
     def judge_grades(
         self, judges: Sequence[str] | None = None, *, as_given: bool = False
@@ -414,54 +341,30 @@ class Store:
                 for annotator, samples in by_person.items():
                     yield query, passage, annotator, samples
 
-    def best_judge_grades(
+    def grades_by_pair(
         self, judges: Sequence[str] | None = None, *, as_given: bool = False
     ) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
-        """(query id, passage id, {judge: grades of its samples}) rows, without judges that escalated to another one.
-
-        A judge is left out where one that it escalates to graded the pair too. Otherwise as `judge_grades`.
-        """
+        """(query id, passage id, {judge: grades of its samples}) rows; otherwise as `judge_grades`."""
         with self._reading() as connection:
             names = self._names_of(connection, judges)
-            better = reading.escalations(connection)
             by_judges = (
-                (query, passage, _of_best(grades, better, names))
+                (query, passage, {names[settings]: samples for settings, samples in grades.items()})
                 for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given)
             )
-            yield from self._with_people(connection, judges, by_judges, lambda grade: grade)
-
-    def best_judge_samples(
-        self, judges: Sequence[str] | None = None
-    ) -> Iterator[tuple[str, str, dict[str, list[tuple[int, float | None]]]]]:
-        """(query id, passage id, {judge: (grade, expected grade) of its samples}) rows, with the grades as given.
-
-        The expected grade is None if the endpoint gave no probabilities. The judges as in `best_judge_grades`.
-        """
-        with self._reading() as connection:
-            names = self._names_of(connection, judges)
-            better = reading.escalations(connection)
-            by_judges = (
-                (query, passage, _of_best(samples, better, names))
-                for query, passage, samples in reading.samples_by_pair(connection, names)
-            )
-            yield from self._with_people(connection, judges, by_judges, lambda grade: (grade, None))
+            yield from self._with_people(connection, judges, by_judges)
 
     def _with_people(
         self,
         connection: StoreConnection,
         judges: Sequence[str] | None,
-        by_judges: Iterator[tuple[str, str, dict[str, list[_T]]]],
-        sample: Callable[[int], _T],
-    ) -> Iterator[tuple[str, str, dict[str, list[_T]]]]:
+        by_judges: Iterator[tuple[str, str, dict[str, list[int]]]],
+    ) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
         """The rows of judges, and those of the annotators that are named among the judges, in the order of the ids."""
         annotators = self._annotators_among(connection, judges)
         if not annotators:
             yield from by_judges
             return
-        by_people = (
-            (query, passage, {name: [sample(grade) for grade in grades] for name, grades in of_pair.items()})
-            for query, passage, of_pair in reading.grades_of_people(connection, annotators)
-        )
+        by_people = reading.grades_of_people(connection, annotators)
         for (query, passage), rows in groupby(merge(by_judges, by_people, key=itemgetter(0, 1)), itemgetter(0, 1)):
             yield query, passage, {name: said for _, _, of_pair in rows for name, said in of_pair.items()}
 
@@ -521,14 +424,3 @@ class Store:
         people, models = reading.people(connection), dict(connection.execute("SELECT id, model FROM settings"))
         of_judges = {*models.values(), *reading.judge_names(connection, None).values()}
         return [name for name in dict.fromkeys(judges) if name in people and name not in of_judges]
-
-
-def _of_best(of_pair: Mapping[int, _T], better: Mapping[int, set[int]], names: Mapping[int, str]) -> dict[str, _T]:
-    """{judge: what it said of a pair}, without the judges that escalated to another one that graded the pair."""
-    if len(of_pair) == 1:
-        # The common case has a path of its own: a store may hold millions of pairs.
-        ((settings, said),) = of_pair.items()
-        return {names[settings]: said}
-    return {
-        names[settings]: said for settings, said in of_pair.items() if better.get(settings, set()).isdisjoint(of_pair)
-    }

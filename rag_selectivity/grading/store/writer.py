@@ -39,7 +39,6 @@ _LABEL_COLUMNS = (
     "cost",
     "seconds",
     "attempts",
-    "expected",
     "failure",
     "error",
     "last_answer",

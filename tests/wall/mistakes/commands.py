@@ -57,6 +57,12 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
         "--scale utility",
     ),
     "store import new.db grades9.csv --annotator ada": (2, "grades9.csv:3", "'q1'", "'d2'", "grade 9"),
+    "store import new.db grades15.trec --annotator ada --origin pol": (
+        2,
+        "'pol'",
+        "pool, tail, control",
+        "did you mean",
+    ),
     # Names
     "evaluate --qrels qrels.trec --run a=run.trec --run a=run.trec": (2, "'a'", "NAME=FILE"),
     "evaluate --qrels qrels.trec --run a=run.trec --pool b=run.trec": (2, "'b'"),

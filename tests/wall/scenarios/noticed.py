@@ -47,16 +47,6 @@ def lists_that_repeat_passages():
     return _measured(run={query: [row[0], row[0], *row] for query, row in RUN.items()})
 
 
-def judge_of_the_family_of_the_model():
-    async def gpt(messages, schema):
-        return await worlds.judge(messages, schema)
-
-    gpt.__name__ = "gpt-5-mini"
-    rs.grade(worlds.QUESTIONS, worlds.TEXTS, worlds.FIRST, store="l.db", judge=gpt, progress=False)
-    found = rs.evaluate("l.db", {"late": worlds.LATE}, measures=["Harm"], depths=[2], used_models=["gpt-5"])
-    return keys.report(found, "family")
-
-
 def people_disagree_with_the_judge():
     rs.grade(worlds.QUESTIONS, worlds.TEXTS, worlds.FIRST, store="l.db", judge=worlds.judge, progress=False)
     other = [
