@@ -35,7 +35,6 @@ import rag_selectivity as rs
 from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.store import Label, Settings, Store, digest
-from rag_selectivity.grading.store.recovery import recover
 from rag_selectivity.io.reading import read_records
 from rag_selectivity.io.replacing import write_whole
 from rag_selectivity.io.writing import write_rows
@@ -215,13 +214,6 @@ def _put_version(store: Store, number: int, version: int) -> None:
     store.put([Label((number, digest(q), digest(p), 0), i % 5 + 1) for i, (q, p) in enumerate(names)]).result()
 
 
-def _put_rows(path: Path, versions: int) -> None:
-    with Store(path) as store:
-        number = store.settings_id(Settings("grade", "m", {}))
-        for version in range(versions):
-            _put_version(store, number, version)
-
-
 def _stored(folder: Path) -> int:
     with closing(sqlite3.connect(folder / "labels.db")) as file:
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -287,28 +279,6 @@ def _migrated(folder: Path) -> int:
     return max(int(place.name.partition("-")[2]) for place in places)
 
 
-def _recover(folder: Path) -> Write:
-    """A store that is saved into a new file."""
-    if not (folder / "damaged.db").exists():
-        _put_rows(folder / "made.db", 3)
-        (folder / "made.db").rename(folder / "damaged.db")
-
-    def write(version: int) -> None:
-        (folder / "saved.db").unlink(missing_ok=True)
-        recover(folder / "damaged.db", folder / "saved.db")
-        write_whole(folder / "version", str(version))
-
-    return write
-
-
-def _recovered(folder: Path) -> int:
-    if (folder / "saved.db").exists():
-        with closing(sqlite3.connect(folder / "saved.db")) as file:
-            assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-            assert file.execute("SELECT count(*) FROM labels").fetchone() == (3 * ROWS,), "saved in part"
-    return int((folder / "version").read_text())
-
-
 # -- out of core ---------------------------------------------------------------------------------------
 
 
@@ -344,7 +314,6 @@ KINDS = {
     "label store": Kind(_put, _stored),
     "import into a store": Kind(_import, _imported),
     "migration of a store": Kind(_migrate, _migrated),
-    "recovery of a store": Kind(_recover, _recovered),
     "out-of-core parts": Kind(_divide, _divided),
 }
 

@@ -284,8 +284,6 @@ def test_no_result_takes_the_place_of_what_is_read(name) -> None:
         "store info link.db -o labels.db-wal",
         "store info labels.db -o labels.db-shm",
         "store export labels.db labels.db",
-        "store recover labels.db new.db -o new.db",
-        "store recover labels.db new.db -o labels.db",
         "evaluate --qrels labels.db --run run.trec -o labels.db",
         "evaluate --qrels qrels.trec --run run.csv --per-query run.csv",
         "evaluate --qrels qrels.trec --run run.trec -o qrels.trec.origins.jsonl",

@@ -266,9 +266,7 @@ def test_a_service_leaves_nothing_open(tmp_path, capsys) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["report (HTML)", "export of a store", "label store", "recovery of a store", "out-of-core parts"]
-)
+@pytest.mark.parametrize("name", ["report (HTML)", "export of a store", "label store", "out-of-core parts"])
 def test_a_killed_writer_leaves_what_was_there_or_the_new(tmp_path, name) -> None:
     from benchmarks.kills import KINDS, killed
 

@@ -30,7 +30,6 @@ from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
 from rag_selectivity.grading.store.one_grade import label_rows
-from rag_selectivity.grading.store.recovery import recover
 from rag_selectivity.io.groups import near_duplicates
 from rag_selectivity.io.scores import answer_scores
 from rag_selectivity.io.texts import read_texts
@@ -291,11 +290,12 @@ def test_a_judge_whose_name_is_no_text_belongs_to_a_damaged_store(tmp_path) -> N
         (b"served_model TEXT", b"\xbeerved_model TEXT"),
     ],
 )
-def test_a_store_whose_columns_have_names_that_are_no_text_is_recovered(tmp_path, name, damaged) -> None:
+def test_a_store_whose_columns_have_names_that_are_no_text_is_damaged(tmp_path, name, damaged) -> None:
     data = seeds()["store.db"]
     assert name in data
     (tmp_path / "s.db").write_bytes(data.replace(name, damaged))
-    assert recover(tmp_path / "s.db", tmp_path / "new.db").rows["labels"] == 15
+    with pytest.raises(rs.InputError, match="damaged or cut short"):
+        rs.read_qrels(tmp_path / "s.db")
 
 
 def test_a_measure_without_parts_in_a_stored_report_is_refused(tmp_path) -> None:

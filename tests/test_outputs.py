@@ -443,7 +443,6 @@ ALONE = {
     "cli/annotate.py": "a prompt of its own",
     "grading/store/opening.py": "SQLite writes the store; copies are in a temporary folder",
     "grading/store/migration.py": "SQLite writes the copy of the store",
-    "grading/store/recovery.py": "SQLite writes the new store; copies are in a temporary folder",
     "io/own_folder.py": "opens a temporary folder to lock it",
     "golden/importing.py": "labels in a temporary folder",
     "scale/parts.py": "rows in a temporary folder",

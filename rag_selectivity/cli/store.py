@@ -29,11 +29,6 @@ IMPORT_EXAMPLES = (
     "rag-selectivity store import people.db formats/graded03.trec --annotator ben --grade-map 0:1,1:3,2:4,3:5",
 )
 
-RECOVER_EXAMPLES = (
-    "rag-selectivity store recover labels.db saved.db",
-    "rag-selectivity store recover cheap.db saved-cheap.db --output saved.txt",
-)
-
 FAILURES_EXAMPLES = (
     "rag-selectivity store failures labels.db",
     "rag-selectivity store failures labels.db --format json --output failures.json",
@@ -173,17 +168,3 @@ def store_import(
     if taken.annotator is not None:
         text += f"; by {taken.annotator}, origin {drawn or taken.origin}"
     put_lines([text])
-
-
-def store_recover(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="Damaged label store; it stays as it is.")],
-    target: Annotated[Path, typer.Argument(metavar="NEW", help="Label store to write, a new file.")],
-    output: o.TextOutputOption = None,
-) -> None:
-    """Save what can be read of a damaged store into a new one.
-
-    Triggers, views and tables that are no part of a label store are left behind.
-    """
-    from rag_selectivity.grading.store.recovery import recover
-
-    put_lines(recover(store, target).lines(), output)

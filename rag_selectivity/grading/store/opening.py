@@ -268,7 +268,7 @@ def _check(path: Path, connection: StoreConnection) -> None:
     if foreign is not None:
         raise InputError(
             f"{path}: holds the {foreign[0]} {foreign[1]!r}, which is no part of a label store and could run "
-            f"statements of its own; save the labels alone with `rag-selectivity store recover {path.name} NEW.db`"
+            f"statements of its own; remove it with SQLite's own program, or restore the store from a copy"
         )
 
 

@@ -51,7 +51,7 @@ _NO_TABLE = tuple(
 _SHARED = {
     "@locks": "its file system cannot lock files (some network file systems cannot); move the store to a local disk",
     "@damaged": "cannot be used as a label store: the file is damaged or cut short. Restore it from a copy, or save "
-    "what is left of it: rag-selectivity store recover {name} NEW.db",
+    "what SQLite's own program can read of it: sqlite3 {name} .recover | sqlite3 NEW.db",
 }
 
 
