@@ -14,7 +14,6 @@ import json
 import os
 import random
 import select
-import shutil
 import signal
 import sqlite3
 import struct
@@ -43,7 +42,6 @@ from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
-from tests.former_store import GRADES, write_former_store
 
 ROWS = 400
 #: A version, and whether its write is done or has begun.
@@ -243,42 +241,6 @@ def _imported(folder: Path) -> int:
     return max(int(query[1:]) for query in counts)
 
 
-def _migrate(folder: Path) -> Write:
-    """Stores of the first format, each in a folder of its own, that are opened and so brought to the present one."""
-
-    def write(version: int) -> None:
-        former = list(folder.glob("store-*"))
-        for before in former:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                Store(before / "labels.db").close()
-            assert not _partials(before)
-        new = folder / "new"
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir()
-        (folder / "away").mkdir(exist_ok=True)
-        write_former_store(new / "labels.db")
-        place = new.rename(folder / f"store-{version}")
-        for place_before in former:
-            place_before.rename(folder / "away" / f"{version}-{place_before.name}")
-        shutil.rmtree(folder / "away")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            Store(place / "labels.db").close()
-
-    return write
-
-
-def _migrated(folder: Path) -> int:
-    places = list(folder.glob("store-*"))
-    for place in places:
-        assert rs.read_qrels(place / "labels.db").to_dict() == GRADES
-        for copy in place.glob("*-backup"):
-            with closing(sqlite3.connect(copy)) as file:
-                assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    return max(int(place.name.partition("-")[2]) for place in places)
-
-
 # -- out of core ---------------------------------------------------------------------------------------
 
 
@@ -313,7 +275,6 @@ KINDS = {
     "trace": Kind(_trace, _traced),
     "label store": Kind(_put, _stored),
     "import into a store": Kind(_import, _imported),
-    "migration of a store": Kind(_migrate, _migrated),
     "out-of-core parts": Kind(_divide, _divided),
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.endpoint_runs import Finished, cli, grades, rows, run, write_pairs
+from tests.endpoint_runs import Finished, cli, grades, run, write_pairs
 from tests.hostile_server import FAILS_ONE, HostileServer, Reply, Request, fails, first, good
 from tests.test_refused_fields_and_budgets import words_of
 

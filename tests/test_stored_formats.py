@@ -160,7 +160,7 @@ def test_a_newer_store_and_a_newer_tally_are_called_so(stored) -> None:
 
     with closing(sqlite3.connect(stored["labels.db"])) as file:
         file.execute("PRAGMA user_version = 9")
-    with pytest.raises(rs.InputError, match=r"labels\.db: made by a newer rag-selectivity; update rag-selectivity"):
+    with pytest.raises(rs.InputError, match=r"labels\.db: a label store of format 9, and this"):
         read_qrels(stored["labels.db"])
     data = Tally(["Success"], [1]).to_bytes()
     body = zlib.decompress(data[11:])

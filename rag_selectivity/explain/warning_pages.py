@@ -316,30 +316,6 @@ async def judge(messages, schema):
         ),
     ),
     Code(
-        "store-migrated",
-        "A label store of an older format was brought to the present one; a copy of the old file is kept.",
-        "Nothing is lost. Older releases cannot read the new file; they can read the copy.",
-        "The first opening of a store that an older release wrote.",
-        "Nothing, or delete the copy when you no longer need it.",
-        heard(
-            """
-import sqlite3
-
-from rag_selectivity.grading.store import Store
-
-Store("graded.db").close()
-with sqlite3.connect("graded.db") as file:
-    for (table,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-        if table != "leases":
-            file.execute(f"DROP TABLE {table}")
-    file.execute("PRAGMA user_version = 1")
-file.close()
-""",
-            'Store("graded.db").close()',
-            "store-migrated",
-        ),
-    ),
-    Code(
         "csv-formulas",
         "A CSV file holds cells that a program for sheets would compute as formulas.",
         "Nothing for the figures. Programs that join files by their ids need the ids as they are, so that these cells "

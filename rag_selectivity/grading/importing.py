@@ -21,7 +21,6 @@ from rag_selectivity.grading.store import (
     Origin,
     Settings,
     Store,
-    split_error,
 )
 from rag_selectivity.grading.store.records import ORIGIN_KINDS
 from rag_selectivity.grading.store_file import is_store
@@ -277,9 +276,6 @@ def _settings_of(values: Mapping[str, Any]) -> Settings:
 def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Label]:
     hashes = (bytes.fromhex(row["query_hash"]), bytes.fromhex(row["passage_hash"]))
     failure, error = _text(row, "failure"), _text(row, "error")
-    if grade is None and "failure" not in row:
-        # Written by a version that kept the kind and the message in one text.
-        failure, error = split_error(error)
     label = Label(
         (0, *hashes, _whole(row, "sample", 0)),
         grade,

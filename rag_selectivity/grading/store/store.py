@@ -43,8 +43,7 @@ class Store:
         Create a file that does not exist; if false, that is an InputError. The file is made so that only its owner
         may read it (mode 0600), and so are the copies that are made of it.
     read_only : bool
-        Change nothing in the file. Another process may grade into it at the same time. A file of an older format, and
-        one in a folder that cannot be written, are read too, if need be from a temporary copy.
+        Change nothing in the file. Another process may grade into it at the same time.
 
     Attributes
     ----------
@@ -79,7 +78,7 @@ class Store:
         self.read_only = read_only
         self._lock = threading.RLock()
         self._connection = None if read_only else connect(self.path)
-        self._readable = readable(self.path) if read_only else Readable(self.path, self.path, "rw")
+        self._readable = readable(self.path) if read_only else Readable(self.path, "rw")
         self._pools: list[StoreConnection] = []
         self._writer: Writer | None = None
         self._has_leased = False
@@ -105,7 +104,6 @@ class Store:
                     with suppress(InputError, DatabaseError):
                         end_leases(self._connection, self.owner)
                 self._connection.close()
-            self._readable.close()
 
     # -- writing ---------------------------------------------------------------------------------
 
