@@ -134,7 +134,6 @@ def test_many_threads_share_a_store(tmp_path) -> None:
                     name = f"d{place}-{i}"
                     store.add_texts([("q", name, digest("q"), digest(name))])
                     key = (number, digest("q"), digest(name), 0)
-                    assert store.lease([key], 60) == {key}
                     store.put([Label(key, 2)]).result()
                     assert {row[0]: row[1] for row in store.labels_of_query("q", number)}[name] == 2
                     store.put_human([("q", name, 5, None)], "ada")

@@ -45,7 +45,7 @@ _NO_TABLE = tuple(
     f"no such table: {name}"
     for name in (
         *("settings", "servers", "pairs", "labels", "draws", "origins"),
-        *("human", "answers", "canaries", "escalations", "leases"),
+        *("human", "answers", "canaries", "escalations"),
     )
 )
 _SHARED = {

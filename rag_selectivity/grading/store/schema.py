@@ -67,11 +67,6 @@ TABLES = (
         cheap INTEGER NOT NULL REFERENCES settings, better INTEGER NOT NULL REFERENCES settings, created REAL NOT NULL,
         PRIMARY KEY (cheap, better)
     ) WITHOUT ROWID""",
-    """CREATE TABLE leases (
-        settings INTEGER NOT NULL, query_hash BLOB NOT NULL, passage_hash BLOB NOT NULL, sample INTEGER NOT NULL,
-        owner TEXT NOT NULL, expires REAL NOT NULL,
-        PRIMARY KEY (settings, query_hash, passage_hash, sample)
-    ) WITHOUT ROWID""",
 )
 
 
