@@ -163,8 +163,6 @@ def _rows_read(name: str) -> Callable[[Path], int]:
 
 
 def _export(folder: Path) -> Write:
-    """Qrels with a side file beside them: two files that belong together."""
-
     def write(version: int) -> None:
         with Store(folder / "labels.db") as store:
             number = store.settings_id(Settings("grade", "m", {}))

@@ -286,7 +286,6 @@ def test_no_result_takes_the_place_of_what_is_read(name) -> None:
         "store export labels.db labels.db",
         "evaluate --qrels labels.db --run run.trec -o labels.db",
         "evaluate --qrels qrels.trec --run run.csv --per-query run.csv",
-        "evaluate --qrels qrels.trec --run run.trec -o qrels.trec.origins.jsonl",
         "evaluate --qrels beir --run run.trec -o beir/qrels/test.tsv",
         "evaluate --qrels qrels.trec --run parts -o parts/part-0.parquet",
         "annotate --store labels.db --draw file:pairs.csv --queries queries.jsonl --corpus corpus.jsonl -o pairs.csv",

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import sys
 import threading
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.io import replacing
 from rag_selectivity.live import trace_writer
 from rag_selectivity.live.background import BackgroundGrader
@@ -136,45 +132,6 @@ def test_a_line_that_is_wrong_but_not_cut_off_is_an_error(tmp_path) -> None:
     trace.write_text('{"query": "q", "shown": ["a"]}\n{"query"\n{"query": "q", "sho')
     with pytest.raises(rs.InputError, match=r"trace\.jsonl:2: not a JSON object"):
         Trace.read(trace)
-
-
-def test_an_export_that_is_killed_again_and_again_can_be_read(tmp_path) -> None:
-    target = tmp_path / "labels.qrels"
-    put = replacing._put_in_place
-
-    def killed_after_one(*at: str) -> None:
-        put(*at)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def killed_before(*_at: str) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    number = exported = 0
-    for _ in range(2):  # the first export, and one that replaces another
-        # As in life, there are other labels to export each time.
-        for moment in (killed_after_one, killed_before, killed_before, killed_after_one, killed_before):
-            with Store(tmp_path / "labels.db") as store:
-                key = (store.settings_id(Settings("grade", "m", {})), digest("q"), digest(f"p{number}"), 0)
-                store.add_texts([("q", f"p{number}", key[1], key[2])])
-                store.put([Label(key, 3)]).result()
-            number += 1
-            child = os.fork()
-            if child == 0:
-                replacing._put_in_place = moment
-                with suppress(BaseException):
-                    export_labels(Store(tmp_path / "labels.db"), target)
-                os._exit(0)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-            exported = number if moment is killed_after_one else exported
-            read = rs.read_qrels(target)
-            assert read.to_dict() == {"q": {f"p{i}": 3 for i in range(exported)}}
-            assert read.origins is not None
-        with Store(tmp_path / "labels.db") as store:
-            export_labels(store, target)
-        assert {path.name for path in tmp_path.iterdir() if "labels.q" in path.name} == {
-            "labels.qrels",
-            "labels.qrels.origins.jsonl",
-        }
 
 
 def test_a_file_that_is_whole_but_not_yet_in_its_place_is_not_taken_for_one_left_behind(tmp_path, monkeypatch) -> None:

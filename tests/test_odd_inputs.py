@@ -26,7 +26,6 @@ from rag_selectivity.decision.trade_off import checked_depths
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.annotation.answers import checked_grade
 from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
 from rag_selectivity.grading.store.one_grade import label_rows
@@ -156,43 +155,6 @@ def everything(path: Path) -> None:
     with Store(path, read_only=True) as store:
         list(store.rows()), list(store.best_judge_grades())
     rs.read_qrels(path)
-
-
-#: Fields of the first line of a side file.
-HEAD = ("tail_ranks", "drawn_for_people", "judges")
-
-
-def exported(folder: Path, **changes: Any) -> Path:
-    for name in ("exported.qrels", "exported.qrels.origins.jsonl"):
-        (folder / name).write_bytes(seeds()[name])
-    side = folder / "exported.qrels.origins.jsonl"
-    first, *lines = map(json.loads, side.read_text().splitlines())
-    for row in (first, *lines):
-        row.update({name: value for name, value in changes.items() if (name in HEAD) == (row is first)})
-    side.write_text("".join(f"{json.dumps(row)}\n" for row in (first, *lines)))
-    return folder / "exported.qrels"
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"drawn_for_people": "x"},
-        {"judges": {"m": "x"}},
-        {"tail_ranks": "top"},
-        {"tail_ranks": 3},
-        {"tail_size": 10**30},
-    ],
-)
-def test_wrong_numbers_in_a_side_file_are_refused(tmp_path, changes) -> None:
-    rs.read_qrels(exported(tmp_path))
-    with pytest.raises(rs.InputError, match="export the labels again"):
-        rs.read_qrels(exported(tmp_path, **changes))
-
-
-def test_a_judge_that_is_no_text_in_a_side_file_is_refused(tmp_path) -> None:
-    path = exported(tmp_path, judge=["m"])
-    with Store(tmp_path / "s.db") as store, pytest.raises(rs.InputError, match="combines several judges"):
-        import_labels(store, path)
 
 
 @pytest.mark.parametrize("start", [math.inf, 10**400, -1, str(1 << 64)])

@@ -79,7 +79,7 @@ def store_export(
         Path,
         typer.Argument(
             metavar=OF_OUTPUT,
-            help="File to write: .trec or .qrels with grades; .jsonl, .csv or .parquet with reasons and costs too.",
+            help="File to write: .trec or .qrels with grades; .jsonl, .csv or .parquet with reasons and origins too.",
         ),
     ],
     judge: o.JudgeOption = None,
@@ -90,10 +90,8 @@ def store_export(
     csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Write the labels of a store to a file."""
-    from rag_selectivity.grading.exchange import export_labels, label_table
-    from rag_selectivity.grading.side_file import qrels_lines
+    from rag_selectivity.grading.exchange import export_labels, label_table, qrels_lines
     from rag_selectivity.grading.store import Store
-    from rag_selectivity.io.side_file import has_side_file, side_path
     from rag_selectivity.io.writing import json_line
 
     if format not in _STREAMED:
@@ -101,8 +99,7 @@ def store_export(
     with Store(store, read_only=True) as labels:
         if target != STANDARD_OUTPUT:
             count = export_labels(labels, target, judges=judge, rule=judge_rule, csv_safe=csv_safe)
-            beside = f", and where they come from to {side_path(target)}" if has_side_file(target) else ""
-            note(f"wrote {counted(count, 'label')} to {target}{beside}")
+            note(f"wrote {counted(count, 'label')} to {target}")
         elif format == "qrels":
             put("\n".join(qrels_lines(labels, judges=judge, rule=judge_rule)), None, is_data=True)
         else:

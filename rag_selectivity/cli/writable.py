@@ -112,12 +112,8 @@ def _other_files(parameters: Sequence[Any], values: Mapping[str, Any]) -> Iterat
 
 def _beside(file: Path) -> Iterator[Path]:
     """What may stand beside a file that is read, and belong to it."""
-    from rag_selectivity.io.side_file import side_path
-
     target = os.path.realpath(file)
     yield from (Path(f"{target}{ending}") for ending in _BESIDE_A_STORE)
-    if file.name:
-        yield side_path(file)
 
 
 def _is_read_in(path: Path, folder: Path) -> bool:
