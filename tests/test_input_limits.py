@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
 from rag_selectivity.grading.annotation.answers import read_answers
-from rag_selectivity.grading.annotation.sheet import read_sheet
 from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.rubric import Rubric
@@ -180,15 +179,6 @@ READERS = {
         True,
         False,
     ),
-    "sheet": Reader(
-        ".csv",
-        "item,question,passage,grade,note,task,annotator,rubric,query_text,passage_text\n"
-        f"0,x,y,3,,t,QUERY,r,{HASH},{HASH}\n",
-        lambda p: [read_sheet(p).annotator],
-        None,
-        False,
-        False,
-    ),
     "export jsonl": Reader(
         ".jsonl",
         objects({"query_id": "QUERY", "passage_id": "PASSAGE", "grade": 3, "created": 987, **EXPORTED}),
@@ -201,7 +191,7 @@ READERS = {
     ),
 }
 #: Where a line is a row, so that it has the limit of one.
-LINES = [name for name in READERS if name not in ("report", "claims", "spans", "rubric", "answers", "sheet")]
+LINES = [name for name in READERS if name not in ("report", "claims", "spans", "rubric", "answers")]
 IDS = [name for name, reader in READERS.items() if reader.has_ids]
 
 
