@@ -131,7 +131,6 @@ def run(place: Path, seconds: float) -> bool:
     grades = {(q, d): g for q, each in rs.read_qrels(place / "labels.db").to_dict().items() for d, g in each.items()}
     with closing(sqlite3.connect(place / "labels.db")) as file:
         whole = file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        leases = file.execute("SELECT count(*) FROM leases").fetchone()[0]
     lost = asked - grades.keys()
     wrong = [pair for pair, grade in grades.items() if grade != grade_of(*pair)]
     twice = sum(answered.values()) - len(answered)
@@ -140,13 +139,13 @@ def run(place: Path, seconds: float) -> bool:
     print(
         f"  {len(asked):,} pairs asked for, {len(grades):,} in the store; lost {len(lost)}, wrong {len(wrong)}, paid "
         f"for twice {twice}; errors {len(errors)} (lock errors {sum('locked' in e or 'busy' in e for e in errors)}); "
-        f"leases left {leases}; the file is whole: {'yes' if whole else 'no'}; partial files left: {len(left)}",
+        f"the file is whole: {'yes' if whole else 'no'}; partial files left: {len(left)}",
         flush=True,
     )
     for error in errors[:3]:
         print(error, flush=True)
     missing = {"pairs asked for", "reads", "exports", "evaluations"} - done.keys()
-    return whole and not (lost or wrong or twice or errors or leases or left or missing)
+    return whole and not (lost or wrong or errors or left or missing)
 
 
 if __name__ == "__main__":

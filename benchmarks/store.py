@@ -2,15 +2,12 @@
 
     python benchmarks/store.py
 
-Reading is compared with a bare `SELECT *` of the same labels and with reading them from a qrels file. While labels are
-written, one by one and in hundreds, another process leases keys in the same store and measures how long a write waits.
+Reading is compared with a bare `SELECT *` of the same labels and with reading them from a qrels file.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -86,32 +83,10 @@ def reading(folder: Path) -> None:
     print(f"16,000 labels take {', '.join(ratios)} times as long as 4,000 (read_qrels, info, export)")
 
 
-def leasing(path: str) -> None:
-    """Lease keys until standard input ends; print the longest wait in seconds."""
-    import threading
-
-    ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
-    longest, turn = 0.0, 0
-    with Store(path) as store:
-        while not ended.wait(0.005):
-            keys = [(1, b"other", digest(f"{turn} {i}"), 0) for i in range(256)]
-            start = time.perf_counter()
-            store.lease(keys, 600)
-            longest = max(longest, time.perf_counter() - start)
-            turn += 1
-    print(f"{longest:.4f} {turn}")
-
-
-def writing(folder: Path, portion: int, beside: bool) -> None:
-    path = folder / f"written {portion} {beside}.db"
+def writing(folder: Path, portion: int) -> None:
+    path = folder / f"written {portion}.db"
     with Store(path) as store:
         number = store.settings_id(Settings("grade", "m", {}))
-        other = None
-        if beside:
-            command = [sys.executable, __file__, "lease", str(path)]
-            other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            time.sleep(1.5)
         times = []
         for start in range(0, 100_000, portion):
             labels = labels_of(number, portion, start)
@@ -121,42 +96,18 @@ def writing(folder: Path, portion: int, beside: bool) -> None:
         tenth = len(times) // 10
         first, last = sum(times[:tenth]), sum(times[-tenth:])
         print(
-            f"in portions of {portion:4}{', beside a second process' if beside else ''}: "
+            f"in portions of {portion:4}: "
             f"{100_000 / sum(times):,.0f} labels a second; first tenth {10_000 / first:,.0f}, "
             f"last {10_000 / last:,.0f}; longest put {max(times) * 1000:.0f} ms"
         )
-        if other is not None:
-            longest, turns = other.communicate("")[0].split()
-            print(
-                f"    the second process leased {turns} × 256 keys; its longest wait was {float(longest) * 1000:.0f} ms"
-            )
-
-
-def grading(folder: Path) -> None:
-    """Leases and labels by turns, as grading has them."""
-    with Store(folder / "leases.db") as store:
-        number = store.settings_id(Settings("grade", "m", {}))
-        times = []
-        for start in range(0, 102_400, 256):
-            labels = labels_of(number, 256, start)
-            begun = time.perf_counter()
-            held = store.lease([label.key for label in labels], 600)
-            times.append(time.perf_counter() - begun)
-            store.put([label for label in labels if label.key in held]).result()
-    first, last = sum(times[:40]) / 40, sum(times[-40:]) / 40
-    print(f"a lease of 256 keys: {1000 * first:.1f} ms at first, {1000 * last:.1f} ms beside 100,000 labels")
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["lease"]:
-        leasing(sys.argv[2])
-        return
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         reading(folder)
-        for portion, beside in ((1, False), (100, False), (1000, False), (100, True)):
-            writing(folder, portion, beside)
-        grading(folder)
+        for portion in (1, 100, 1000):
+            writing(folder, portion)
 
 
 if __name__ == "__main__":

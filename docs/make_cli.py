@@ -34,7 +34,6 @@ COMMANDS = (
     "store failures",
     "store export",
     "store import",
-    "store recover",
     "duplicates",
     "golden queries",
     "golden draw",

@@ -11,7 +11,6 @@ from typing import Any
 
 import rag_selectivity as rs
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
-from rag_selectivity.grading.annotation.sheet import write_sheet
 from rag_selectivity.grading.annotation.task import AnnotationTask, Item
 from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
@@ -205,7 +204,6 @@ def _grading(root: Path) -> None:
     items = [Item(query, "d1", TEXTS[query], TEXTS["d1"]) for query in QUERIES]
     task = AnnotationTask("t", "a", DEFAULT_RUBRIC, tuple(items), {}, Draw("person", "a", None, {}))
     write_answers(root / "answers.json", task, {n: Answer(n, *item.fingerprints, 3) for n, item in enumerate(items)})
-    write_sheet(root / "sheet.csv", task)
     rubric = 'schema = "rag-selectivity/rubric/1"\nname = "r"\ninstructions = "i"\n[levels]\n'
     (root / "rubric.toml").write_text(rubric + "".join(f'{level} = "words"\n' for level in range(1, 6)))
 

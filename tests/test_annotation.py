@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
 import warnings
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.annotation.answers import Answer, read_answers, write_answers
+from rag_selectivity.grading.annotation.answers import Answer, write_answers
 from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs
-from rag_selectivity.grading.annotation.importing import import_answers, is_annotation
-from rag_selectivity.grading.annotation.making import judge_labels, make_tasks, reopened_task
-from rag_selectivity.grading.annotation.sheet import read_sheet, write_sheet
+from rag_selectivity.grading.annotation.importing import import_answers
+from rag_selectivity.grading.annotation.making import judge_labels, make_tasks
 from rag_selectivity.grading.annotation.task import AnnotationTask, Texts, make_task
-from rag_selectivity.grading.annotation.terminal import TerminalSession
 from rag_selectivity.grading.designs import DrawnPair
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, digest
-from tests.annotation_world import HOSTILE, World
+from tests.annotation_world import World
+from tests.answered_pages import answer_page
 from tests.forked_cli import run_command
 
 
@@ -252,8 +248,6 @@ def test_the_store_keeps_the_draw(world) -> None:
     assert again == task
     with Store(world.store, read_only=True) as store:
         assert {(q, p): o for q, p, o in store.origins() if o.draw.kind == "person"} == origins
-        reopened = reopened_task(store, task.id, **world.texts)
-    assert (reopened.items, reopened.drawn) == (task.items, task.drawn)
 
 
 def test_what_people_labelled_is_not_drawn_again(world) -> None:
@@ -390,123 +384,18 @@ def test_a_cut_file_is_refused(world) -> None:
         import_answers(store, file)
 
 
-# -- sheets -----------------------------------------------------------------------------------------------
-
-
-def filled(text: str, grades: dict[int, str], delimiter: str = ",", end: str = "\n") -> str:
-    """A sheet as a program for sheets saves it, with grades."""
-    rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
-    for number, grade in grades.items():
-        rows[number + 1][rows[0].index("grade")] = grade
-        rows[number + 1][rows[0].index("question")] = "cut short"
-    out = io.StringIO()
-    csv.writer(out, delimiter=delimiter, lineterminator=end).writerows(rows)
-    return out.getvalue()
-
-
-@pytest.mark.parametrize(("delimiter", "end"), [(",", "\n"), (";", "\r\n"), ("\t", "\n"), (",", "\r"), (";", "\r")])
-def test_a_sheet_comes_back(tmp_path, delimiter, end) -> None:
-    world = World(tmp_path, hostile=True)
-    world.write_pairs([(f"question-{i}", f"passage-{i}-0") for i in range(len(HOSTILE))])
-    task = task_of(world, f"file:{tmp_path / 'pairs.csv'}", annotators=["=ada"], repeats=0.0)
-    sheet = tmp_path / "task.csv"
-    write_sheet(sheet, task)
-    text = sheet.read_text("utf-8")
-    with io.StringIO(text.removeprefix("\ufeff"), newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    for row, item in zip(rows, task.items, strict=True):
-        assert row["passage"].removeprefix("'") == item.text.encode("utf-8", "backslashreplace").decode()
-        assert not row["passage"].startswith(("=", "+", "-", "@"))
-    text = filled(text, {0: "4", 1: "4.0", 2: " 5 ", 3: "Skip"}, delimiter, end)
-    sheet.write_text(text, "utf-8", errors="replace", newline="")
-    assert is_annotation(sheet)
-    with Store(world.store) as store:
-        imported = import_answers(store, sheet)
-    assert (imported.new, imported.skipped, imported.left) == (4, 1, len(HOSTILE) - 4)
-    labels = labels_of(world, "=ada")
-    assert [labels[i.query, i.passage, 0].grade for i in task.items[:4]] == [4, 4, 5, None]
-
-
-def test_mistakes_in_a_sheet_name_the_line(world) -> None:
-    task = task_of(world, "agree:12")
-    sheet = world.folder / "task.csv"
-    write_sheet(sheet, task)
-    text = sheet.read_text("utf-8")
-    for grade in ("6", "0", "yes", "3.5", "nan", "-1"):
-        sheet.write_text(filled(text, {0: "4", 1: grade}))
-        with pytest.raises(rs.InputError, match=rf"task.csv:7: the grade must be .* got '{re.escape(grade)}'"):
-            read_sheet(sheet)  # the first passage takes three lines
-    long = filled(text, {0: "4"}).replace("Nothing else", "Nothing else " * 20_000, 1)
-    sheet.write_text(long)
-    assert len(read_sheet(sheet).answers) == 1
-    sheet.write_text(text.replace(task.id, "another", 1))
-    with pytest.raises(rs.InputError, match=r"import each sheet by itself"):
-        read_sheet(sheet)
-    sheet.write_text(text.replace("rubric", "rubrik", 1))
-    with pytest.raises(rs.InputError, match="the sheet has no column 'rubric'"):
-        read_sheet(sheet)
-    sheet.write_bytes(filled(text, {0: "4"}).replace("Nothing", "Nüthing").encode("latin-1"))
-    with pytest.raises(rs.InputError, match="save it as CSV in UTF-8"):
-        read_sheet(sheet)
-
-
-# -- the terminal -----------------------------------------------------------------------------------------
-
-
-def sitting(task: AnnotationTask, file: Path, lines: list[str]) -> str:
-    """What the terminal shows to somebody who types these lines."""
-    shown: list[str] = []
-    typed = iter(lines)
-
-    def ask(prompt: str) -> str:
-        shown.append(prompt)
-        line = next(typed, None)
-        if line is None:
-            raise EOFError
-        return line + "\n"
-
-    TerminalSession(task, file, ask, shown.append).run()
-    return "\n".join(shown)
-
-
-def test_the_terminal_saves_after_every_answer_and_goes_on(world) -> None:
-    task, file = task_of(world, "agree:12"), world.folder / "answers.json"
-    text = sitting(task, file, ["4", "n", "why not", "2", "7", "s", "u", "u", "3"])
-    grades = {answer.item: (answer.grade, answer.note) for answer in read_answers(file).answers}
-    assert grades == {0: (4, ""), 1: (3, "why not")}
-    assert "'7' is none of 1-5" in text
-    assert DEFAULT_RUBRIC.levels[4] in text
-    assert f"2 of {len(task.items)} items done" in text
-    rest = sitting(task, file, ["5"] * len(task.items))
-    assert task.items[0].text.split("\n")[0] not in rest
-    assert len(read_answers(file).answers) == len(task.items)
-    with Store(world.store) as store:
-        assert import_answers(store, file).left == 0
-    with pytest.raises(rs.InputError, match="to another task"):
-        sitting(task_of(world, "agree:9"), file, [])
-
-
-def test_no_passage_moves_the_cursor(tmp_path) -> None:
-    world = World(tmp_path, hostile=True)
-    world.write_pairs([(f"question-{i}", f"passage-{i}-0") for i in range(len(HOSTILE))])
-    task = task_of(world, f"file:{tmp_path / 'pairs.csv'}")
-    text = sitting(task, tmp_path / "answers.json", ["3"] * len(task.items))
-    assert all(each.isprintable() or each == "\n" for each in text)
-
-
 # -- the command line -------------------------------------------------------------------------------------
 
 
 def test_the_command_and_the_way_to_agree(world) -> None:
     world.write()
     command = ("annotate", "--store", "labels.db", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
-    done = run_command(*command, "--draw", "agree:60", "-o", "t.csv", "--annotator", "a b", cwd=world.folder)
+    done = run_command(*command, "--draw", "agree:60", "-o", "t.html", "--annotator", "a b", cwd=world.folder)
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"wrote t.csv: 60 pairs for a b, 3 of them twice \(task \w{20}\)\n", done.stderr)
-    sheet = world.folder / "t.csv"
-    sheet.write_text(filled(sheet.read_text("utf-8"), {i: str(1 + i % 5) for i in range(63)}))
-    assert "may hold grades" in run_command(*command, "--draw", "agree:60", "-o", "t.csv", cwd=world.folder).stderr
-    done = run_command("store", "import", "labels.db", "t.csv", cwd=world.folder)
+    assert re.fullmatch(r"wrote t.html: 60 pairs for a b, 3 of them twice \(task \w{20}\)\n", done.stderr)
+    assert answer_page(world.folder / "t.html", world.folder / "t.json", lambda item: 1 + len(item["text"]) % 5) == 63
+    (world.folder / "t.html").unlink()
+    done = run_command("store", "import", "labels.db", "t.json", cwd=world.folder)
     assert done.stdout.startswith("answers of a b: 63 new, 0 changed, 0 there already; 0 items of the task left\n")
     agreed = run_command("agree", "--human", "labels.db", "--labels", "labels.db", "--format", "json", cwd=world.folder)
     assert agreed.returncode == 0, agreed.stderr
@@ -524,11 +413,8 @@ def test_the_command_and_the_way_to_agree(world) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("-o", "t.txt"), "t.txt: the suffix names neither a page (.html) nor a sheet (.csv); give --format"),
+        (("-o", "t.csv"), "t.csv: a task is a page: name a file that ends in .html"),
         (("-o", "-"), "--output cannot be standard output (-): name it"),
-        (("-o", "t.html", "--format", "pdf"), "--format must be html or csv, got 'pdf'"),
-        (("-o", "t.html", "--terminal"), "--terminal writes answers as JSON, not html"),
-        (("-o", "t.json", "--terminal", "--annotator", "a", "--annotator", "b"), "--terminal asks one person"),
         (("-o", "t.html", "--annotator", "a b", "--annotator", "a/b"), "two annotators' names give one file name"),
         (("-o", "t.html", "--store", "none.db"), "none.db: there is no such label store; check the path, or make"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from tests.answered_pages import read_page
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract
@@ -55,19 +55,16 @@ def world(tmp_path_factory):
 def drawn(world, number: int, seed: int = 7):
     """The grades that people give to the pairs of `annotate --draw calibrate:N`."""
     folder, people, _, _ = world
-    sheet = folder / f"sheet-{number}-{seed}.csv"
-    sheet.unlink(missing_ok=True)
-    sheet.unlink(missing_ok=True)
+    page = folder / f"page-{number}-{seed}.html"
     runs = itertools.chain.from_iterable(("--run", folder / f"{name}.trec") for name in NAMES)
     options = ["--queries", folder / "queries.tsv", "--corpus", folder / "corpus.tsv", "--list-depth", DEPTH]
-    options += ["--repeats", 0, "--seed", seed, "-o", sheet]
+    options += ["--repeats", 0, "--seed", seed, "-o", page]
     done = run_command("annotate", "--store", folder / "l.db", "--draw", f"calibrate:{number}", *runs, *options)
     assert done.returncode == 0, done.stderr
     chosen: dict[str, dict[str, int]] = {}
-    with sheet.open(newline="", encoding="utf-8-sig") as file:
-        for row in csv.DictReader(file):
-            query, passage = row["question"].split()[1], row["passage"].split()[1]
-            chosen.setdefault(query, {})[passage] = people[query][passage]
+    for item in read_page(page):
+        query, passage = item["question"].split()[1], item["text"].split()[1]
+        chosen.setdefault(query, {})[passage] = people[query][passage]
     assert sum(map(len, chosen.values())) == number
     return chosen
 

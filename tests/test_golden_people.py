@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from rag_selectivity.grading.store import Draw, HumanLabel, Label, Settings, Sto
 from rag_selectivity.statistics.agreement import alpha_of_annotators
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from tests.annotation_world import World
+from tests.answered_pages import answer_page
 from tests.forked_cli import run_command
 
 NO_INTERVALS = Bootstrap(200)
@@ -581,23 +582,18 @@ def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
     texts = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
     draw = ("golden", "draw", "--store", "labels.db", *texts, "--draw", "disagree-sampled:40", "--repeats", "0")
     done = run_command(
-        *draw, "--annotator", "ada", "--annotator", "ben", "--overlap", "40", "-o", "t.csv", cwd=world.folder
+        *draw, "--annotator", "ada", "--annotator", "ben", "--overlap", "40", "-o", "t.html", cwd=world.folder
     )
     assert done.returncode == 0, done.stderr
     for name, shift in (("ada", 0), ("ben", 1)):
-        sheet = world.folder / f"t-{name}.csv"
-        import csv
-        import io
+        numbers = count()
 
-        rows = list(csv.DictReader(io.StringIO(sheet.read_text("utf-8-sig"))))
-        for number, row in enumerate(rows):
-            row["grade"] = str(1 + (number % 4 + shift * (number % 2)) % 5)
-        sheet.unlink()
-        with sheet.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
-        assert run_command("store", "import", "labels.db", sheet.name, cwd=world.folder).returncode == 0
+        def grade(_: object, numbers=numbers, shift=shift) -> int:
+            number = next(numbers)
+            return 1 + (number % 4 + shift * (number % 2)) % 5
+
+        answer_page(world.folder / f"t-{name}.html", world.folder / f"t-{name}.json", grade)
+        assert run_command("store", "import", "labels.db", f"t-{name}.json", cwd=world.folder).returncode == 0
     table = run_command("golden", "adjudicate", "--store", "labels.db", "--format", "json", cwd=world.folder)
     assert table.returncode == 0, table.stderr
     found = json.loads(table.stdout)

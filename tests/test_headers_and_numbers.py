@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.decision.measured_costs import measured_costs
-from rag_selectivity.grading.annotation.sheet import COLUMNS
 from rag_selectivity.io.reading import read_records
 from tests.forked_cli import run_command
 
@@ -60,15 +58,6 @@ def test_a_header_that_names_a_column_twice_is_refused(header, line, read, separ
 def test_columns_without_a_name_are_left(tmp_path) -> None:
     """As programs for sheets write them behind the last column."""
     assert rs.read_qrels(write(tmp_path, "query_id,passage_id,grade,,", "q1,a,1,,")).to_dict() == {"q1": {"a": 1}}
-
-
-def test_a_sheet_that_names_a_column_twice_is_refused(tmp_path) -> None:
-    from rag_selectivity.grading.annotation.sheet import read_sheet
-
-    with (tmp_path / "sheet.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([[*COLUMNS, "grade"], ["x"] * (len(COLUMNS) + 1)])
-    with pytest.raises(rs.InputError, match=r"sheet\.csv: two columns are called 'grade'"):
-        read_sheet(tmp_path / "sheet.csv")
 
 
 def test_a_parquet_file_that_names_a_column_twice_is_refused(tmp_path) -> None:

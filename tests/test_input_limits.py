@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
 from rag_selectivity.grading.annotation.answers import read_answers
-from rag_selectivity.grading.annotation.sheet import read_sheet
 from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.rubric import Rubric
@@ -174,15 +173,6 @@ READERS = {
         lambda p: [read_answers(p).annotator],
         "987",
         True,
-        False,
-    ),
-    "sheet": Reader(
-        ".csv",
-        "item,question,passage,grade,note,task,annotator,rubric,query_text,passage_text\n"
-        f"0,x,y,3,,t,QUERY,r,{HASH},{HASH}\n",
-        lambda p: [read_sheet(p).annotator],
-        None,
-        False,
         False,
     ),
     "export jsonl": Reader(

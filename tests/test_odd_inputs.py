@@ -26,11 +26,9 @@ from rag_selectivity.decision.trade_off import checked_depths
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.annotation.answers import checked_grade
 from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
 from rag_selectivity.grading.store.one_grade import label_rows
-from rag_selectivity.grading.store.recovery import recover
 from rag_selectivity.io.groups import near_duplicates
 from rag_selectivity.io.scores import answer_scores
 from rag_selectivity.io.texts import read_texts
@@ -158,43 +156,6 @@ def everything(path: Path) -> None:
     rs.read_qrels(path)
 
 
-#: Fields of the first line of a side file.
-HEAD = ("tail_ranks", "drawn_for_people", "judges")
-
-
-def exported(folder: Path, **changes: Any) -> Path:
-    for name in ("exported.qrels", "exported.qrels.origins.jsonl"):
-        (folder / name).write_bytes(seeds()[name])
-    side = folder / "exported.qrels.origins.jsonl"
-    first, *lines = map(json.loads, side.read_text().splitlines())
-    for row in (first, *lines):
-        row.update({name: value for name, value in changes.items() if (name in HEAD) == (row is first)})
-    side.write_text("".join(f"{json.dumps(row)}\n" for row in (first, *lines)))
-    return folder / "exported.qrels"
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"drawn_for_people": "x"},
-        {"judges": {"m": "x"}},
-        {"tail_ranks": "top"},
-        {"tail_ranks": 3},
-        {"tail_size": 10**30},
-    ],
-)
-def test_wrong_numbers_in_a_side_file_are_refused(tmp_path, changes) -> None:
-    rs.read_qrels(exported(tmp_path))
-    with pytest.raises(rs.InputError, match="export the labels again"):
-        rs.read_qrels(exported(tmp_path, **changes))
-
-
-def test_a_judge_that_is_no_text_in_a_side_file_is_refused(tmp_path) -> None:
-    path = exported(tmp_path, judge=["m"])
-    with Store(tmp_path / "s.db") as store, pytest.raises(rs.InputError, match="combines several judges"):
-        import_labels(store, path)
-
-
 @pytest.mark.parametrize("start", [math.inf, 10**400, -1, str(1 << 64)])
 def test_what_no_clock_shows_is_no_time_of_a_span(tmp_path, start) -> None:
     spans = [{**SPANS[0], "startTimeUnixNano": start}]
@@ -290,11 +251,12 @@ def test_a_judge_whose_name_is_no_text_belongs_to_a_damaged_store(tmp_path) -> N
         (b"served_model TEXT", b"\xbeerved_model TEXT"),
     ],
 )
-def test_a_store_whose_columns_have_names_that_are_no_text_is_recovered(tmp_path, name, damaged) -> None:
+def test_a_store_whose_columns_have_names_that_are_no_text_is_damaged(tmp_path, name, damaged) -> None:
     data = seeds()["store.db"]
     assert name in data
     (tmp_path / "s.db").write_bytes(data.replace(name, damaged))
-    assert recover(tmp_path / "s.db", tmp_path / "new.db").rows["labels"] == 15
+    with pytest.raises(rs.InputError, match="damaged or cut short"):
+        rs.read_qrels(tmp_path / "s.db")
 
 
 def test_a_measure_without_parts_in_a_stored_report_is_refused(tmp_path) -> None:

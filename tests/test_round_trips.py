@@ -25,7 +25,6 @@ from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.data.policy import TIES, Policy, resolve_policy
 from rag_selectivity.gates import parse_fail_if, parse_max_drop
 from rag_selectivity.grading.annotation.answers import Answer, read_answers, write_answers
-from rag_selectivity.grading.annotation.sheet import read_sheet, write_sheet
 from rag_selectivity.grading.annotation.task import AnnotationTask, Item
 from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.importing import import_labels
@@ -292,7 +291,7 @@ ANSWERS = st.tuples(st.none() | st.integers(1, 5), TEXTS, st.none() | st.floats(
 
 @FEW
 @given(st.lists(ITEMS, min_size=1, max_size=3), IDS, st.lists(ANSWERS, min_size=3, max_size=3))
-def test_answers_and_sheets(items, annotator, given_answers) -> None:
+def test_answers(items, annotator, given_answers) -> None:
     task = AnnotationTask("t", annotator, DEFAULT_RUBRIC, tuple(items), {}, Draw("person", "a", None, {}))
     answers = {number: Answer(number, *item.fingerprints, *given_answers[number]) for number, item in enumerate(items)}
     with empty_folder() as folder:
@@ -300,10 +299,6 @@ def test_answers_and_sheets(items, annotator, given_answers) -> None:
         read = read_answers(folder / "a.json")
         assert (read.task, read.annotator, read.rubric) == (task.id, annotator, DEFAULT_RUBRIC.version)
         assert list(read.answers) == list(answers.values())
-        write_sheet(folder / "s.csv", task)
-        # A person fills in the column of grades; nothing else changes.
-        lines = read_sheet(folder / "s.csv")
-        assert (lines.task, lines.annotator, lines.rubric) == (task.id, annotator, DEFAULT_RUBRIC.version)
 
 
 def toml_text(text: str) -> str:

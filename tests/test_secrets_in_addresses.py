@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.endpoint_runs import Finished, cli, grades, rows, run, write_pairs
+from tests.endpoint_runs import Finished, cli, grades, run, write_pairs
 from tests.hostile_server import FAILS_ONE, HostileServer, Reply, Request, fails, first, good
 from tests.test_refused_fields_and_budgets import words_of
 
@@ -245,9 +245,4 @@ def test_bytes_in_the_place_of_a_text_are_damage(tmp_path, table: str, column: s
         done = cli(tmp_path, *command)
         assert (done.code, "bug" in done.err) == (2, False), done.said
         assert f"`{column}` is no text" in " ".join(done.err.split())
-        assert "store recover labels.db" in " ".join(done.err.split())
-    saved = cli(tmp_path, "store", "recover", "labels.db", "saved.db")
-    assert saved.code == 0, saved.said
-    again = cli(tmp_path, "store", "export", "saved.db", "saved.jsonl")
-    assert again.code == 0, again.said
-    assert len(rows(tmp_path, "saved.db")) == 3
+        assert "labels.db .recover" in " ".join(done.err.split())

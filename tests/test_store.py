@@ -131,21 +131,6 @@ def test_qrels_leave_and_human_qrels_come_in(tmp_path) -> None:
         assert not (tmp_path / "bad.qrels").exists()
 
 
-def test_leases_keep_others_away_until_their_owner_is_gone(tmp_path) -> None:
-    keys = [(1, digest("q"), digest(str(i)), 0) for i in range(4)]
-    with Store(tmp_path / "s.db") as one, Store(tmp_path / "s.db") as other:
-        assert one.lease(keys[:3], 60) == set(keys[:3])
-        assert other.lease(keys, 60) == {keys[3]}
-        assert one.lease(keys[:3], 60) == set(keys[:3])
-        change(tmp_path / "s.db", "UPDATE leases SET expires = 0 WHERE passage_hash = ?", keys[0][2])
-        assert other.lease(keys, 60) == {keys[0], keys[3]}
-        dead = subprocess.Popen([sys.executable, "-c", ""])
-        dead.wait()
-        owner = one.owner.split(":")
-        change(tmp_path / "s.db", "UPDATE leases SET owner = ?", f"{owner[0]}:{dead.pid}:1")
-        assert other.lease(keys, 60) == set(keys)
-
-
 def test_reading_needs_no_llm_package(tmp_path) -> None:
     with Store(tmp_path / "s.db") as store:
         put(store, "m", {("q", "a"): 2})

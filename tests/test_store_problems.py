@@ -163,7 +163,7 @@ def test_a_damaged_file_is_named(tmp_path, how) -> None:
         rs.InputError, match=r"s\.db: cannot be used as a label store: the file is damaged or cut short"
     ):
         rs.read_qrels(path)
-    with pytest.raises(rs.InputError, match=r"damaged or cut short. Restore it from a copy, or save what is left"):
+    with pytest.raises(rs.InputError, match=r"damaged or cut short. Restore it from a copy, or save what"):
         write_and_read(path)
 
 
@@ -181,12 +181,10 @@ def test_a_store_that_somebody_keeps_locked_is_named(tmp_path, monkeypatch) -> N
         put(store, "m", {("q", "a"): 3})
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(rs.InputError, match="another process has kept the store locked for too long"):
-            store.lease(keys(1), 60)
-        with pytest.raises(rs.InputError, match="another process has kept the store locked for too long"):
             store.put([Label(keys(1)[0], 3)]).result()
         assert len(list(label_rows(store))) == 1
         other.execute("ROLLBACK")
-        assert store.lease(keys(1), 60) == set(keys(1))
+        store.put([Label(keys(1)[0], 3)]).result()
 
 
 def test_a_writer_that_cannot_open_the_file_says_so(tmp_path) -> None:

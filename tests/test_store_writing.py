@@ -6,8 +6,6 @@ import itertools
 import os
 import sqlite3
 import stat
-import subprocess
-import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -25,7 +23,6 @@ from rag_selectivity.grading.store import (
     Store,
     StoredAnswer,
     digest,
-    leases,
     opening,
     writer,
 )
@@ -57,18 +54,8 @@ def steps(connection: sqlite3.Connection, action) -> int:
     return count
 
 
-def test_a_lease_costs_the_same_beside_many_leases_and_labels(tmp_path) -> None:
-    with Store(tmp_path / "s.db") as store, closing(connect(tmp_path / "s.db")) as file:
-        few = steps(file, lambda: leases.take_leases(file, "a:1:1", keys(50), 60))
-        for start in range(1000, 9000, 1000):
-            assert len(store.lease(keys(1000, start), 60)) == 1000
-        store.put([Label(key, 3) for key in keys(4000, 20_000)]).result()
-        many = steps(file, lambda: leases.take_leases(file, "a:1:1", keys(50, 100), 60))
-        assert many <= 1.2 * few
-
-
 def test_a_write_costs_the_same_beside_many_labels(tmp_path) -> None:
-    thread = writer.Writer(tmp_path / "unused.db", "me")
+    thread = writer.Writer(tmp_path / "unused.db")
     with Store(tmp_path / "s.db") as store, closing(connect(tmp_path / "s.db")) as file:
         first = steps(file, lambda: thread._write(file, [Label(key, 3) for key in keys(100)]))
         store.put([Label(key, 3) for key in keys(20_000, 1000)]).result()
@@ -108,43 +95,6 @@ def test_a_future_cannot_be_cancelled_and_an_empty_put_is_done(tmp_path) -> None
         assert not future.cancel()
         future.result()
         assert store.put([]).result() is None
-
-
-# -- leases ---------------------------------------------------------------------------------------
-
-
-def test_a_lease_that_ran_out_or_whose_owner_died_is_free(tmp_path) -> None:
-    path = tmp_path / "s.db"
-    with Store(path) as one, Store(path) as other:
-        assert one.lease(keys(4), 60) == set(keys(4))
-        assert other.lease(keys(6), 60) == set(keys(2, 4))
-        assert one.lease(keys(4, 6), -1) == set(keys(4, 6))
-        assert other.lease(keys(4, 6), 60) == set(keys(4, 6))
-        one.put([Label(keys(1)[0], 3)]).result()
-        assert one.lease(keys(2), 60) == set(keys(1, 1))
-        code = (
-            "import sys, os\nfrom rag_selectivity.grading.store import Store, digest\n"
-            f"store = Store({str(path)!r})\n"
-            "held = store.lease([(1, digest('q'), digest(str(i)), 0) for i in range(50, 60)], 1e6)\n"
-            "print(len(held), flush=True); os.kill(os.getpid(), 9)"
-        )
-        killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        assert killed.stdout == "10\n"
-        assert one.lease(keys(10, 50), 60) == set(keys(10, 50))
-    with closing(sqlite3.connect(path)) as file:
-        # Nothing is left of processes that ended, but for the second store, which put nothing.
-        assert {row[0] for row in file.execute("SELECT owner FROM leases")} <= {other.owner}
-
-
-def test_another_container_with_the_same_name_is_not_taken_for_dead() -> None:
-    machine, process, _ = leases.new_owner().split(":")
-    assert process == str(os.getpid())
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    assert leases.is_dead(f"{machine}:{ended.pid}:1")
-    assert not leases.is_dead(f"{machine}1:{ended.pid}:1")
-    assert not leases.is_dead(f"{machine}:no number:1")
-    assert not leases.is_dead(leases.new_owner())
 
 
 # -- what a label carries -------------------------------------------------------------------------
@@ -292,14 +242,6 @@ def test_only_the_owner_may_read_what_is_made(tmp_path) -> None:
         assert stat.S_IMODE((tmp_path / "s.db").stat().st_mode) == 0o640
     finally:
         os.umask(before)
-
-
-def test_a_store_that_closes_without_a_label_ends_its_leases(tmp_path) -> None:
-    key = (1, b"q" * 16, b"p" * 16, 0)
-    with Store(tmp_path / "s.db") as first:
-        assert first.lease([key], 1000) == {key}
-    with Store(tmp_path / "s.db") as second:
-        assert second.lease([key], 1000) == {key}
 
 
 @pytest.mark.parametrize("when", range(20))

@@ -75,7 +75,6 @@ class _Store(Group):
         _of_store("failures", "Show the labels that failed, by reason, with an example of each."),
         _of_store("export", "Write the labels of a store to a file."),
         _of_store("import", "Add labels from a file to a store."),
-        _of_store("recover", "Save what can be read of a damaged store into a new one."),
     )
 
 

@@ -9,7 +9,7 @@ import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import clusters_of
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, note, put, refuse_standard_output, rows_text
-from rag_selectivity.cli.tasks import OF_TASK, refuse_sheet, task_format, write_tasks
+from rag_selectivity.cli.tasks import OF_TASK, refuse_no_page, write_tasks
 from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.errors import InputError
 from rag_selectivity.wording import counted
@@ -36,10 +36,6 @@ def golden_adjudicate(
         str, o.option(o.INPUT, "NAME", "Who decides; a name that graded none of the pairs.")
     ] = "adjudicator",
     task: Annotated[Path | None, o.option(o.OUTPUT, OF_OUTPUT, OF_TASK)] = None,
-    task_form: Annotated[
-        str | None,
-        o.option(o.OUTPUT, "FORMAT", "Format of --task: html (a page) or csv (a sheet). Default: by the suffix."),
-    ] = None,
     resamples: Annotated[
         int, o.option(o.INTERVALS, "COUNT", "Bootstrap resamples: random weights of the queries.")
     ] = 5000,
@@ -61,16 +57,14 @@ def golden_adjudicate(
 
     chosen = chosen_format(format, output, TABLE_FORMATS)
     bootstrap = rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters))
-    if task is None and (queries is not None or corpus is not None or task_form is not None):
-        raise InputError("--queries, --corpus and --task-form are for the task: name its file with --task")
+    if task is None and (queries is not None or corpus is not None):
+        raise InputError("--queries and --corpus are for the task: name its file with --task")
     with Store(store, read_only=task is None, create=False) as labels:
         found = annotator_agreement(labels, annotator, at_least=at_least, bootstrap=bootstrap)
         made = None
         if task is not None:
             refuse_standard_output(task, "--task")
-            form = task_format(task_form, task, "--task-form")
-            if found.waiting:
-                refuse_sheet(task)
+            refuse_no_page(task)
             made = adjudication_task(
                 labels,
                 found,
@@ -81,7 +75,7 @@ def golden_adjudicate(
                 seed=seed,
             )
             if made is not None:
-                write_tasks({task: made}, form)
+                write_tasks({task: made})
     put(rows_text(found.to_dict(), found.to_rows(), chosen), output)
     for line in found.lines():
         note(line)

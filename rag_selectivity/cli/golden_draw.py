@@ -8,14 +8,14 @@ from typing import Annotated
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files
 from rag_selectivity.cli.output import note, put_lines, refuse_standard_output
-from rag_selectivity.cli.tasks import task_format, task_targets, write_tasks
+from rag_selectivity.cli.tasks import refuse_no_page, task_targets, write_tasks
 from rag_selectivity.cli.writable import OF_OUTPUT
 
 DRAW_EXAMPLES = (
     "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --run bm25.trec "
     "--run dense.trec --draw disagree:60 --output disagree.html",
     "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --draw random:2 "
-    "--annotator ada --output outside.csv",
+    "--annotator ada --output outside.html",
 )
 
 
@@ -35,7 +35,7 @@ def golden_draw(
         o.option(
             o.OUTPUT,
             OF_OUTPUT,
-            "Task to write; with several annotators one for each, with the name added.",
+            "Page to write (.html); with several annotators one for each, with the name added.",
             "--output",
             "-o",
         ),
@@ -51,7 +51,6 @@ def golden_draw(
     overlap: o.OverlapOption = 0,
     repeats: o.RepeatsOption = 0.05,
     seed: o.SeedOption = 7,
-    format: o.TaskFormatOption = None,
 ) -> None:
     """Draw the pairs that people should label, and make a page for them.
 
@@ -63,7 +62,7 @@ def golden_draw(
     from rag_selectivity.grading.store import Store
 
     refuse_standard_output(output, "--output")
-    form = task_format(format, output)
+    refuse_no_page(output)
     with Store(store, create=False) as labels:
         drawn = draw_tasks(
             labels,
@@ -81,7 +80,7 @@ def golden_draw(
             seed=seed,
         )
     targets = task_targets(output, drawn.tasks) if drawn.tasks else {}
-    write_tasks(targets, form)
+    write_tasks(targets)
     sentences = [each.sentence for each in (drawn.outside,) if each is not None]
     for line in (*sentences, *drawn.notes):
         put_lines([line])

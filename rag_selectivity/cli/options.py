@@ -145,9 +145,6 @@ OverlapOption = Annotated[int, option(INPUT, "COUNT", "Pairs that all annotators
 RepeatsOption = Annotated[
     float, option(INPUT, "SHARE", "Share of the pairs that comes twice, for agreement with oneself.")
 ]
-TaskFormatOption = Annotated[
-    str | None, option(OUTPUT, "FORMAT", "Format: html (a page) or csv (a sheet). Default: by the suffix.")
-]
 
 # -- answers ----------------------------------------------------------------------------------------------
 

@@ -29,11 +29,6 @@ IMPORT_EXAMPLES = (
     "rag-selectivity store import people.db formats/graded03.trec --annotator ben --grade-map 0:1,1:3,2:4,3:5",
 )
 
-RECOVER_EXAMPLES = (
-    "rag-selectivity store recover labels.db saved.db",
-    "rag-selectivity store recover cheap.db saved-cheap.db --output saved.txt",
-)
-
 FAILURES_EXAMPLES = (
     "rag-selectivity store failures labels.db",
     "rag-selectivity store failures labels.db --format json --output failures.json",
@@ -84,7 +79,7 @@ def store_export(
         Path,
         typer.Argument(
             metavar=OF_OUTPUT,
-            help="File to write: .trec or .qrels with grades; .jsonl, .csv or .parquet with reasons and costs too.",
+            help="File to write: .trec or .qrels with grades; .jsonl, .csv or .parquet with reasons and origins too.",
         ),
     ],
     judge: o.JudgeOption = None,
@@ -93,10 +88,8 @@ def store_export(
     ] = "qrels",
 ) -> None:
     """Write the labels of a store to a file."""
-    from rag_selectivity.grading.exchange import export_labels, label_table
-    from rag_selectivity.grading.side_file import qrels_lines
+    from rag_selectivity.grading.exchange import export_labels, label_table, qrels_lines
     from rag_selectivity.grading.store import Store
-    from rag_selectivity.io.side_file import has_side_file, side_path
     from rag_selectivity.io.writing import json_line
 
     if format not in _STREAMED:
@@ -104,8 +97,7 @@ def store_export(
     with Store(store, read_only=True) as labels:
         if target != STANDARD_OUTPUT:
             count = export_labels(labels, target, judges=judge)
-            beside = f", and where they come from to {side_path(target)}" if has_side_file(target) else ""
-            note(f"wrote {counted(count, 'label')} to {target}{beside}")
+            note(f"wrote {counted(count, 'label')} to {target}")
         elif format == "qrels":
             put("\n".join(qrels_lines(labels, judges=judge)), None, is_data=True)
         else:
@@ -171,17 +163,3 @@ def store_import(
     if taken.annotator is not None:
         text += f"; by {taken.annotator}, origin {drawn or taken.origin}"
     put_lines([text])
-
-
-def store_recover(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="Damaged label store; it stays as it is.")],
-    target: Annotated[Path, typer.Argument(metavar="NEW", help="Label store to write, a new file.")],
-    output: o.TextOutputOption = None,
-) -> None:
-    """Save what can be read of a damaged store into a new one.
-
-    Triggers, views and tables that are no part of a label store are left behind.
-    """
-    from rag_selectivity.grading.store.recovery import recover
-
-    put_lines(recover(store, target).lines(), output)

@@ -6,33 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_selectivity.cli.help import choices
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
     from rag_selectivity.grading.annotation.task import AnnotationTask
 
-FORMATS = ("html", "csv")
-BY_SUFFIX = {".html": "html", ".htm": "html", ".csv": "csv"}
-OF_TASK = "Write a task about the disagreements that have no adjudicated grade: .html (a page) or .csv (a sheet)."
+#: The suffixes of a page.
+_PAGES = (".html", ".htm")
+OF_TASK = "Write a page (.html) about the disagreements that have no adjudicated grade."
 
 
-def task_format(given: str | None, output: Path, option: str = "--format") -> str:
-    """The format that was given, else that of the file's suffix.
-
-    Raises
-    ------
-    InputError
-        If the format is unknown, or the suffix does not show it.
-    """
-    chosen = given or BY_SUFFIX.get(output.suffix.lower())
-    if chosen not in FORMATS:
-        raise InputError(
-            f"{option} must be {choices(FORMATS)}, got {given!r}"
-            if given
-            else f"{output}: the suffix names neither a page (.html) nor a sheet (.csv); give {option}"
-        )
-    return chosen
+def refuse_no_page(output: Path) -> None:
+    """An InputError if a file is not called a page."""
+    if output.suffix.lower() not in _PAGES:
+        raise InputError(f"{output}: a task is a page: name a file that ends in .html")
 
 
 def task_targets(output: Path, tasks: Sequence[AnnotationTask]) -> dict[Path, AnnotationTask]:
@@ -41,7 +28,7 @@ def task_targets(output: Path, tasks: Sequence[AnnotationTask]) -> dict[Path, An
     Raises
     ------
     InputError
-        If two annotators would have one file, or a sheet is there already, which may hold grades.
+        If two annotators would have one file.
     """
     from rag_selectivity.grading.annotation.task import in_file_name
 
@@ -51,22 +38,12 @@ def task_targets(output: Path, tasks: Sequence[AnnotationTask]) -> dict[Path, An
     targets = {output if len(tasks) == 1 else file_of(task): task for task in tasks}
     if len(targets) < len(tasks):
         raise InputError("two annotators' names give one file name; make them differ in letters or digits")
-    for target in targets:
-        refuse_sheet(target)
     return targets
 
 
-def refuse_sheet(target: Path) -> None:
-    """Refuse to replace a sheet that may hold grades."""
-    if target.suffix.lower() == ".csv" and target.exists():
-        raise InputError(f"{target}: there is a sheet already, which may hold grades; name another file")
-
-
-def write_tasks(targets: Mapping[Path, AnnotationTask], format: str) -> None:
+def write_tasks(targets: Mapping[Path, AnnotationTask]) -> None:
     """Write each task to its file, all or none."""
-    from rag_selectivity.grading.annotation.sheet import sheet_content
     from rag_selectivity.io.replacing import write_files
     from rag_selectivity.render.annotation_page import annotation_page
 
-    made = sheet_content if format == "csv" else annotation_page
-    write_files({target: made(task) for target, task in targets.items()})
+    write_files({target: annotation_page(task) for target, task in targets.items()})

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import id_fault, shown
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.side_file import refuse_no_ids, write_qrels
-from rag_selectivity.grading.store import Store
+from rag_selectivity.grading.store import LabelReading, Store
+from rag_selectivity.grading.store.problems import damaged
+from rag_selectivity.io.replacing import write_whole
 from rag_selectivity.io.writing import write_rows
 from rag_selectivity.results.grading import other_models
 from rag_selectivity.wording import visible
@@ -20,6 +22,10 @@ _ORIGINS = {"person": "drawn for people"}
 #: The name and the version of the rows of an export.
 LABEL_SCHEMA = "rag-selectivity/label/1"
 _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
+#: Where the fields of qrels end; other white space belongs to ids.
+_SEPARATORS = frozenset(" \t\n\v\f\r")
+#: A comment, and a byte order mark.
+_NO_BEGINNINGS = ("#", "\ufeff")
 
 
 def export_labels(
@@ -30,16 +36,54 @@ def export_labels(
 ) -> int:
     """Write the labels of a store to a file, or nothing if that fails; how many rows.
 
-    A `.trec`, `.qrels` or `.txt` file holds qrels with one grade for each pair (`judges` as in
-    `label_rows`), and a side file beside it says where they come from. A `.jsonl`, `.csv` or `.parquet` file holds
-    every label with its reason, judge, tokens, cost, failure and origins.
+    A `.trec`, `.qrels` or `.txt` file holds qrels with one grade for each pair (`judges` as in `label_rows`), and does
+    not say where they come from. A `.jsonl`, `.csv` or `.parquet` file holds every label with its reason, judge,
+    tokens, cost, failure and origins.
     """
     target = Path(path)
     if target.suffix.lower() in _QRELS_SUFFIXES:
-        return write_qrels(store, target, judges=judges)
+        lines = qrels_lines(store, judges=judges)
+        write_whole(target, "".join(f"{line}\n" for line in lines))
+        return len(lines)
     rows = label_table(store, judges=judges)
     write_rows(target, rows)
     return len(rows)
+
+
+def qrels_lines(store: Store, *, judges: Sequence[str] | None = None) -> list[str]:
+    """The labels of a store as lines of qrels, one grade for each pair (`judges` as in `label_rows`)."""
+    rows = list(LabelReading(store, judges=judges).rows())
+    refuse_no_ids(store, (row[:2] for row in rows))
+    return list(_lines(rows))
+
+
+def refuse_no_ids(store: Store, pairs: Iterable[tuple[str, str]]) -> None:
+    """Refuse a store with an id that no reader of its export would take.
+
+    Raises
+    ------
+    InputError
+    """
+    for pair in pairs:
+        for what, id_ in zip(("query", "passage"), pair, strict=True):
+            if (fault := id_fault(id_)) is not None:
+                raise damaged(store.path, f"the {what} id {shown(id_)} {fault}")
+
+
+def _lines(rows: Any) -> Iterator[str]:
+    for query, passage, grade in rows:
+        for value in (query, passage):
+            if not value or not _SEPARATORS.isdisjoint(value):
+                raise InputError(
+                    f"{value!r} cannot stand in qrels, whose fields are split at white space; export to .jsonl, .csv "
+                    f"or .parquet"
+                )
+        if query.startswith(_NO_BEGINNINGS):
+            raise InputError(
+                f"{query!r} cannot stand in qrels, where a line that begins with {query[0]!r} is read as something "
+                f"else; export to .jsonl, .csv or .parquet"
+            )
+        yield f"{query} 0 {passage} {grade}"
 
 
 def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[str, Any]]:

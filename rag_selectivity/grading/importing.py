@@ -1,4 +1,4 @@
-"""Files as labels of a store: qrels, qrels with a side file, and tables that `store export` wrote."""
+"""Files as labels of a store: qrels, and tables that `store export` wrote."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ from rag_selectivity.grading.store import (
     Origin,
     Settings,
     Store,
-    split_error,
 )
 from rag_selectivity.grading.store.records import ORIGIN_KINDS
 from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.reading import is_table, read_qrels, read_records
-from rag_selectivity.io.side_file import has_side_file, read_side_file, side_path
 from rag_selectivity.io.versions import check_version
 from rag_selectivity.io.writing import without_apostrophe
 
@@ -72,8 +70,7 @@ def import_labels(
     ----------
     store : Store
     path : str or Path
-        Qrels of a person; qrels with the side file that `store export` wrote; or a table that it wrote. The latter two
-        restore every label as it was.
+        Qrels of a person; or a table that `store export` wrote, which restores every label as it was.
     annotator : str, optional
         The person who gave the grades of qrels. Default: the name of the file.
     grade_map : str or mapping, optional
@@ -100,25 +97,18 @@ def import_labels(
             f"{file} is a label store: write its labels with `rag-selectivity store export {file.name} labels.jsonl`, "
             f"and import labels.jsonl"
         )
-    has_origins = has_side_file(file)
-    is_export = not has_origins and is_table(file)
-    is_export = is_export and set(_IDENTITY) <= set(next(read_records(file))[1])
+    is_export = is_table(file) and set(_IDENTITY) <= set(next(read_records(file))[1])
     if origin is not None and origin not in ORIGIN_KINDS:
         raise InputError(
             f"origin (--origin) must be one of {', '.join(ORIGIN_KINDS)}, got {origin!r}"
             f"{did_you_mean(origin, ORIGIN_KINDS)}"
         )
-    if (has_origins or is_export) and (origin is not None or drawn is not None):
+    if is_export and (origin is not None or drawn is not None):
         raise InputError(f"{file} says where its labels come from: leave out origin (--origin) and drawn (--drawn)")
     if drawn is not None and origin != "person":
         raise InputError("drawn (--drawn) names a draw for people: give origin='person' (--origin person) too")
     if is_export:
         incoming = _of_export(file)
-        result = Imported(len(incoming.labels) + len(incoming.people))
-    elif has_origins:
-        if grade_map is not None:
-            raise InputError(f"{file} is an export with grades from 1 to 5: leave out the grade map (--grade-map)")
-        incoming = _of_side_file(file, annotator)
         result = Imported(len(incoming.labels) + len(incoming.people))
     else:
         name = annotator or file.name.split(".")[0]
@@ -158,52 +148,6 @@ def _of_person(file: Path, name: str, grade_map: Any, origin: str | None, drawn:
         of_all = Origin(Draw(origin, file.name.split(".")[0]))
         incoming.origins.extend((query, passage, of_all) for query, passage, _ in rows)
     return incoming
-
-
-def _of_side_file(file: Path, annotator: str | None) -> Incoming:
-    qrels = read_qrels(file)
-    qrels.check_scale(SCALES["utility"])
-    first, lines = read_side_file(file)
-    name = annotator or "+".join(first.get("annotators", ())) or file.name.split(".")[0]
-    try:
-        settings = {judge: _settings_of(values) for judge, values in first.get("settings", {}).items()}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{side_path(file)}: its first line does not name the judges as `store export` does "
-            f"({type(error).__name__}: {error}); export the labels again"
-        ) from None
-    incoming = Incoming()
-    for line, row in lines:
-        where = f"{side_path(file)}:{line}"
-        query, passage = str(row["query_id"]), str(row["passage_id"])
-        try:
-            origins = [Origin.from_dict(values) for values in row.get("origins", ())]
-            hashes, read_by_person = _hashes_in(row, "texts"), _hashes_in(row, "texts_of_person")
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"{where}: not a line of a side file ({type(error).__name__}: {error}); export the labels again"
-            ) from None
-        incoming.origins.extend((query, passage, each) for each in origins if each.draw.kind != "person")
-        if row["by_person"]:
-            draw = next((each.draw for each in origins if each.draw.kind == "person"), None)
-            of_query, of_passage = read_by_person or (None, None)
-            grade = qrels[query][passage]
-            incoming.people.append(HumanLabel(query, passage, name, grade, None, of_query, of_passage, draw=draw))
-        if row["judge_grade"] is None:
-            continue
-        if not isinstance(row.get("judge"), str) or row["judge"] not in settings or hashes is None:
-            raise InputError(
-                f"{where}: query {query!r}, passage {passage!r}: the grade combines several judges, and cannot be a "
-                f"label of one of them; import a .jsonl export of the store, which holds all labels"
-            )
-        incoming.pairs.append((query, passage, *hashes))
-        incoming.labels.append((settings[row["judge"]], Label((0, *hashes, 0), integer_of(row["judge_grade"]))))
-    return incoming
-
-
-def _hashes_in(row: Mapping[str, Any], name: str) -> tuple[bytes, bytes] | None:
-    texts = row.get(name)
-    return None if texts is None else (bytes.fromhex(texts[0]), bytes.fromhex(texts[1]))
 
 
 def _of_export(file: Path) -> Incoming:
@@ -280,9 +224,6 @@ def _settings_of(values: Mapping[str, Any]) -> Settings:
 def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Label]:
     hashes = (bytes.fromhex(row["query_hash"]), bytes.fromhex(row["passage_hash"]))
     failure, error = _text(row, "failure"), _text(row, "error")
-    if grade is None and "failure" not in row:
-        # Written by a version that kept the kind and the message in one text.
-        failure, error = split_error(error)
     label = Label(
         (0, *hashes, _whole(row, "sample", 0)),
         grade,

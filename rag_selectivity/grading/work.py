@@ -20,7 +20,8 @@ from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.results.usage import Usage
 
 _GAPS_AT_ONCE = 256
-_LEASE_MARGIN = 120.0
+#: Times that number of pairs, where another process asks for the same ones.
+_SHARED_FACTOR = 16
 _ANSWER_TOKENS = 60
 #: Tokens that each passage of a batch adds to the limit of an answer.
 _TOKENS_OF_A_PASSAGE = 150
@@ -72,6 +73,8 @@ class GradingWork:
         number = store.settings_id(settings)
         self._gaps = pool.gaps(number, samples=samples, batch=batch, by_rank=order == "rank")
         self._to_split: deque[tuple[Gap, ...]] = deque()
+        #: Whether another process grades the same pairs.
+        self._is_shared = self._from_end = False
 
     def find_gaps(self, retried: Sequence[str] | None) -> GapCounts:
         """Find the labels to ask for: `missing` counts them, `failed` the earlier failures that are left as they are.
@@ -105,39 +108,43 @@ class GradingWork:
 
     async def finish(self, runner: Runner, limits: Limits) -> None:
         """Ask until no label is missing, or the runner stops."""
-        lease_seconds = limits.timeout * limits.attempts + limits.max_wait + _LEASE_MARGIN
         at_once = max(_GAPS_AT_ONCE, 4 * limits.concurrency * self._batch)
         while runner.stop is None and self._gaps.any_left():
-            before = runner.gate.spending.requests
-            await runner.run(self._calls(lease_seconds, at_once), self._store_outcome)
+            await runner.run(self._calls(at_once), self._store_outcome)
             while self._to_split and runner.stop is None:
                 await runner.run(self._halves(), self._store_outcome)
             if runner.stop is None:
                 self._gaps.find(retried=())
-                if runner.gate.spending.requests == before:
-                    # Another process has leased all that is left.
-                    await asyncio.sleep(0.5)
 
-    def _calls(self, lease_seconds: float, at_once: int) -> Iterator[Call[Judgments]]:
+    def _calls(self, at_once: int) -> Iterator[Call[Judgments]]:
         place = 0
-        while gaps := self._gaps.after(place, at_once):
+        while gaps := self._gaps.after(place, at_once * (_SHARED_FACTOR if self._is_shared else 1)):
             place = gaps[-1].place
-            leased = self._store.lease([gap.key for gap in gaps], lease_seconds)
-            batch: list[Gap] = []
-            for gap in gaps:
-                if gap.key not in leased:
-                    continue
-                if not gap.passage.strip():
-                    yield self._empty(gap)
-                    continue
-                if batch and (gap.group != batch[-1].group or len(batch) == self._batch):
-                    yield self._call(batch)
-                    yield from self._halves()
-                    batch = []
-                batch.append(gap)
-            if batch:
-                yield self._call(batch)
-            yield from self._halves()
+            waiting = deque(self._batches(gaps))
+            while waiting:
+                if batch := self._not_graded(waiting.pop() if self._from_end else waiting.popleft()):
+                    yield self._call(batch) if batch[0].passage.strip() else self._empty(batch[0])
+                yield from self._halves()
+
+    def _batches(self, gaps: Sequence[Gap]) -> Iterator[list[Gap]]:
+        """The pairs of each call; an empty passage has one of its own."""
+        batch: list[Gap] = []
+        for gap in gaps:
+            if not gap.passage.strip():
+                yield [gap]
+                continue
+            if batch and (gap.group != batch[-1].group or len(batch) == self._batch):
+                yield batch
+                batch = []
+            batch.append(gap)
+        if batch:
+            yield batch
+
+    def _not_graded(self, gaps: Sequence[Gap]) -> list[Gap]:
+        """Those that have no grade by now; another process may have graded some since they were listed."""
+        left = [gap for gap in gaps if not self._gaps.is_graded(gap.key)]
+        self._is_shared |= len(left) < len(gaps)
+        return left
 
     def _halves(self) -> Iterator[Call[Judgments]]:
         """Calls for the passages that their batch left without a grade."""
@@ -176,6 +183,10 @@ class GradingWork:
 
     async def _store_outcome(self, outcome: Outcome[Judgments]) -> int:
         labels = self._labels(outcome)
+        gaps = outcome.call.subject.gaps
+        if len(self._not_graded(gaps)) < len(gaps):
+            # Another process had the same call on its way: one of the two should go on from the other end.
+            self._from_end = bool(random.getrandbits(1))
         await asyncio.wrap_future(self._store.put(labels))
         return len(labels)
 

@@ -24,7 +24,6 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.formats import Format, Row, TableFormat, format_of
 from rag_selectivity.io.opening import first_bytes, is_folder
 from rag_selectivity.io.record_text import passage_text
-from rag_selectivity.io.side_file import has_side_file, with_side_file
 from rag_selectivity.io.tables import CommaSeparated, TabSeparated, header
 from rag_selectivity.io.texts_of_ids import TextsOfIds, two_texts
 from rag_selectivity.io.trec import Trec
@@ -40,8 +39,6 @@ def read_qrels(
     humans: bool = True,
 ) -> Qrels:
     """Judgments from a file, from a BEIR folder (`qrels/test.tsv`, or the only file there), or from a label store.
-
-    `store export` writes where the labels come from to a side file (`FILE.origins.jsonl`), which is read too.
 
     Parameters
     ----------
@@ -62,8 +59,7 @@ def read_qrels(
     file = Path(path)
     reader = format_of(file, format)
     # Formats of other packages need not know of people and judges.
-    qrels = reader.read_labels(file, judges, **({} if humans else {"humans": False}))
-    return with_side_file(file, qrels) if has_side_file(file) else qrels
+    return reader.read_labels(file, judges, **({} if humans else {"humans": False}))
 
 
 def read_run(path: str | Path, *, format: str | None = None, policy: str | Policy | None = None) -> Run:

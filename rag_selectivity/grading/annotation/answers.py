@@ -1,4 +1,4 @@
-"""The answers of an annotator, as values and as the JSON file that the page and the terminal write."""
+"""The answers of an annotator, as values and as the JSON file that the page writes."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def made_of(task: str, annotator: str, rubric: str, found: Sequence[tuple[str, A
 
 
 def checked_grade(value: Any, where: str) -> int:
-    """A grade of the scale; `4`, `4.0` and `" 4 "` are one, as sheets write them."""
+    """A grade of the scale; `4`, `4.0` and `" 4 "` are one."""
     text = value.strip() if isinstance(value, str) else value
     try:
         number = number_of(text)

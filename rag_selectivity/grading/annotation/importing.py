@@ -11,7 +11,6 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.grading.annotation.answers import Answer, Answers, is_answers, read_answers
-from rag_selectivity.grading.annotation.sheet import is_sheet, read_sheet
 from rag_selectivity.grading.annotation.task import StoredTask, stored_task
 from rag_selectivity.grading.designs import Pair
 from rag_selectivity.grading.store import HumanLabel, Store, is_adjudication, is_targeted
@@ -91,8 +90,8 @@ class Imported:
 
 
 def is_annotation(path: Path) -> bool:
-    """Whether a file holds the answers to a task: JSON of the page or the terminal, or a sheet."""
-    return is_answers(path) or is_sheet(path)
+    """Whether a file holds the answers to a task: JSON of the page."""
+    return is_answers(path)
 
 
 def import_answers(store: Store, path: Path, *, annotator: str | None = None, replace_newer: bool = False) -> Imported:
@@ -113,7 +112,7 @@ def import_answers(store: Store, path: Path, *, annotator: str | None = None, re
         If texts have changed in the store since (these answers are left out), or if grades contradict earlier ones of
         the same annotator (the new ones count).
     """
-    answers = read_answers(path) if is_answers(path) else read_sheet(path)
+    answers = read_answers(path)
     task = _known_task(store, answers, path, annotator)
     imported = Imported(task.annotator)
     earlier = list(store.human_labels())

@@ -16,10 +16,8 @@ from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs, p
 from rag_selectivity.grading.annotation.task import (
     DEFAULT_REPEATS,
     AnnotationTask,
-    Item,
     Texts,
     make_task,
-    stored_task,
 )
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.labels_format import LabelStore
@@ -177,34 +175,6 @@ def tasks_for(
         make_task(share, texts, name, rubric, design=design, seed=seed, repeats=repeats, how=facts, ranks=ranks)
         for name, share in shares.items()
     ]
-
-
-def reopened_task(
-    store: Store, id: str, *, queries: Any, corpus: Any, rubric: Rubric | str | Path = DEFAULT_RUBRIC
-) -> AnnotationTask:
-    """A task that the store has, with its texts; the arguments as in `make_tasks`.
-
-    Raises
-    ------
-    InputError
-        If the store does not know the task, if the rubric is another one, or if texts are missing or have changed.
-    """
-    stored = stored_task(store, id)
-    if stored is None:
-        raise InputError(f"{store.path} has no task {id!r}; give the store that `annotate` was given")
-    by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
-    if by.version != stored.draw.how["rubric"]:
-        raise InputError(
-            f"task {id} was made with the rubric {stored.draw.how['rubric']}, and this one is {by.version}; give the "
-            f"same file with --rubric"
-        )
-    texts = Texts(store, stored.origins.keys(), queries, corpus)
-    items = [Item(query, passage, *texts.of(query, passage), sample) for query, passage, sample in stored.ordered()]
-    drawn = {
-        pair: DrawnPair(*pair, origin.detail["stratum"], origin.detail.get("weight", float("nan")))
-        for pair, origin in stored.origins.items()
-    }
-    return AnnotationTask(id, stored.annotator, by, tuple(items), drawn, stored.draw)
 
 
 def judge_labels(store: Store, judges: Sequence[str] | None) -> Qrels:

@@ -23,7 +23,6 @@ from rag_selectivity.grading.store.records import (
     digest,
     is_adjudication,
     is_targeted,
-    split_error,
 )
 from rag_selectivity.grading.store.schema import DatabaseError
 from rag_selectivity.grading.store.store import Store
@@ -48,5 +47,4 @@ __all__ = [
     "is_targeted",
     "label_rows",
     "median_grade",
-    "split_error",
 ]

@@ -123,6 +123,15 @@ class Gaps:
         )
         return {part: (count, asked, int(characters)) for part, count, asked, characters in rows}
 
+    def is_graded(self, key: Key) -> bool:
+        """Whether the store has a grade of this key now."""
+        row = self._connection.execute(
+            "SELECT 1 FROM labels WHERE settings = ? AND query_hash = ? AND passage_hash = ? AND sample = ?"
+            " AND grade IS NOT NULL",
+            key,
+        )
+        return row.fetchone() is not None
+
     def after(self, place: int, limit: int) -> list[Gap]:
         """The next few of the list, behind a place (0: from the start)."""
         rows = self._connection.execute(

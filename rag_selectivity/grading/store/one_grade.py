@@ -59,15 +59,6 @@ class LabelReading:
         self.by_people: dict[tuple[str, str], int | None] = {}
         self.judges: dict[str, int] = {}
         self.annotators: dict[str, int] | None = dict.fromkeys(sorted(self._annotators), 0) or None
-        self._judge: str | None = None
-
-    def rows_by_judge(self) -> Iterator[tuple[str, str, int, str | None]]:
-        """(query id, passage id, grade, judge) rows, people's first.
-
-        The judge is None if a person gave the grade, or if it combines several judges.
-        """
-        for query, passage, grade in self.rows():
-            yield query, passage, grade, self._judge
 
     def rows(self) -> Iterator[tuple[str, str, int]]:
         """(query id, passage id, grade) rows, people's first."""
@@ -79,7 +70,6 @@ class LabelReading:
         for labelled, grades in human_grades.items():
             yield *labelled, median_grade(grades)
         for query, passage, by_judge in self._store.grades_by_pair(self._chosen, as_given=self._as_given):
-            only: str | None = None
             if len(by_judge) == 1:
                 # The common case has a path of its own: a store may hold millions of pairs.
                 ((only, samples),) = by_judge.items()
@@ -93,8 +83,7 @@ class LabelReading:
                 self.by_people[query, passage] = grade
             else:
                 if self._annotators and self._annotators.issuperset(by_judge):
-                    self.by_people[query, passage], only = None, None
-                self._judge = only
+                    self.by_people[query, passage] = None
                 yield query, passage, grade
 
     def _count(self, judge: str) -> None:

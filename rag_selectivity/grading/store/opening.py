@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store.locks import may_use_log
-from rag_selectivity.grading.store.migration import copy_to, former_tables, migrate
 from rag_selectivity.grading.store.problems import StoreConnection, damaged, explained, is_busy
 from rag_selectivity.grading.store.schema import (
     APPLICATION,
@@ -30,26 +26,22 @@ BUSY_SECONDS = 60.0
 _PRIVATE = 0o600
 _CACHE_KIB = 16_384
 _WAL_BYTES = 64_000_000
-_COPIES = 5
 
 
 def connect(path: Path) -> StoreConnection:
-    """Open a label store for writing. A missing file is created; an older format is changed to the present one.
+    """Open a label store for writing. A missing file is created.
 
     Raises
     ------
     InputError
-        If the file is not a label store, a newer version made it, or it cannot be written.
+        If the file is not a label store, is of another format, or cannot be written.
     """
     new, connection = False, None
     try:
         new = _create_private(path)
         connection = connection_to(path, "rw")
         _check(path, connection)
-        if may_use_log(path):
-            _use_write_ahead_log(connection)
-        else:
-            connection.execute("PRAGMA journal_mode = DELETE")
+        _use_write_ahead_log(connection)
         # When a commit returns, the operating system has it, so a commit survives the end of the process.
         # A power failure can undo the last commits, but each of them completely.
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -60,8 +52,6 @@ def connect(path: Path) -> StoreConnection:
             with transaction(connection):
                 if _tables(connection) == 0:
                     create_tables(connection)
-        elif _version(connection) < VERSION:
-            migrate(path, connection)
     except (sqlite3.Error, OSError, InputError) as error:
         if connection is not None:
             connection.close()
@@ -77,123 +67,67 @@ def connect(path: Path) -> StoreConnection:
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """A file that holds the labels of a store, and the way to open it.
-
-    Attributes
-    ----------
-    path : Path
-        The store, for messages.
-    file : Path
-        The store, or a temporary copy.
-    mode : {"rw", "immutable"}
-    folder : TemporaryDirectory or None
-        Of the copy.
-    """
+    """The file of a store, and the way to open it: `rw` or `immutable`."""
 
     path: Path
-    file: Path
     mode: str
-    folder: TemporaryDirectory[str] | None = None
 
     def connect(self) -> StoreConnection:
         """A connection that changes nothing."""
         try:
-            connection = connection_to(self.file, self.mode)
-            connection.path = self.path
+            connection = connection_to(self.path, self.mode)
             connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
             raise _refused(self.path, error) from error
         return connection
 
-    def close(self) -> None:
-        """Delete the copy, if there is one."""
-        if self.folder is not None:
-            self.folder.cleanup()
-
 
 def readable(path: Path) -> Readable:
     """How to read a label store without changing it.
 
-    Another process may write to it at the same time. Two kinds of stores are read from a temporary copy: those of an
-    older format, and those in a read-only folder whose log is not yet part of the file.
+    Another process may write to it at the same time.
 
     Raises
     ------
     InputError
-        If the file is not a label store, or a newer version made it.
+        If the file is not a label store, or is of another format.
     """
     try:
-        found, version = _readable_as_it_is(path)
-        if version == VERSION:
-            return found
-        folder = TemporaryDirectory(ignore_cleanup_errors=True)
-        copy = Path(folder.name) / path.name
-        with closing(found.connect()) as source:
-            copy_to(source, copy)
-        found.close()
-        with closing(connection_to(copy, "rw")) as copied:
-            copied.path = path
-            migrate(path, copied, backup=False)
-        return Readable(path, copy, "rw", folder)
+        return _readable_as_it_is(path)
     except (sqlite3.Error, OSError) as error:
         raise _refused(path, error) from error
 
 
-def _readable_as_it_is(path: Path) -> tuple[Readable, int]:
-    found = Readable(path, path, "rw")
+def _readable_as_it_is(path: Path) -> Readable:
+    found = Readable(path, "rw")
     try:
-        version = _version_of(found)
+        _check_readable(found)
     except (InputError, sqlite3.Error) as error:
         cause = error.__cause__ if isinstance(error, InputError) else error
         name = getattr(cause, "sqlite_errorname", None) or ""
         if not name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR_SHM")):
             raise
     else:
-        return found, version
+        return found
     # With an empty log the file is complete, and this process could not write to it anyway.
-    found = Readable(path, path, "immutable") if _size(log_of(path)) == 0 else _snapshot(path)
-    return found, _version_of(found)
+    if _size(log_of(path)):
+        raise InputError(
+            f"{path}: its folder is read-only, and its latest labels are in {log_of(path).name} alone; copy both to a "
+            f"folder that you can write to"
+        )
+    found = Readable(path, "immutable")
+    _check_readable(found)
+    return found
 
 
-def _version_of(found: Readable) -> int:
+def _check_readable(found: Readable) -> None:
     connection = found.connect()
     try:
         _check(found.path, connection)
         if _tables(connection) == 0:
             raise InputError(f"{found.path}: the file is empty; fill a label store with `rag-selectivity grade`")
-        return _version(connection)
     finally:
         connection.close()
-
-
-def _snapshot(path: Path) -> Readable:
-    """A copy of the file and of its log, both of the same moment."""
-    folder = TemporaryDirectory(ignore_cleanup_errors=True)
-    copy = Path(folder.name) / path.name
-    for _ in range(_COPIES):
-        before = _state(path)
-        shutil.copyfile(path, copy)
-        with suppress(FileNotFoundError):
-            shutil.copyfile(log_of(path), log_of(copy))
-        if _state(path) == before:
-            return Readable(path, copy, "rw", folder)
-        time.sleep(0.1)
-    folder.cleanup()
-    raise InputError(
-        f"{path}: another process writes to it, and its folder is read-only; try again when that process is done"
-    )
-
-
-def _state(path: Path) -> list[tuple[int, int] | None]:
-    found: list[tuple[int, int] | None] = []
-    for file in (path, log_of(path)):
-        try:
-            status = file.stat()
-        except FileNotFoundError:
-            found.append(None)
-        else:
-            found.append((status.st_mtime_ns, status.st_size))
-    return found
 
 
 def connection_to(path: Path, mode: str) -> StoreConnection:
@@ -259,21 +193,21 @@ def _check(path: Path, connection: StoreConnection) -> None:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         if _tables(connection) and application != APPLICATION:
             raise InputError(f"{path}: an SQLite file, but not a label store; give the path of a label store")
-        if _version(connection) > VERSION:
-            raise InputError(f"{path}: made by a newer rag-selectivity; update rag-selectivity")
-        foreign = what_is_foreign(connection, former_tables())
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if _tables(connection) and version != VERSION:
+            raise InputError(
+                f"{path}: a label store of format {version}, and this version of rag-selectivity has format {VERSION}; "
+                f"export it as .jsonl with the version that made it, and import that into a new store"
+            )
+        foreign = what_is_foreign(connection)
         missing = missing_tables(connection) if _tables(connection) else []
     if missing:
         raise damaged(path, f"it lacks the {'table' if len(missing) == 1 else 'tables'} {', '.join(missing)}")
     if foreign is not None:
         raise InputError(
             f"{path}: holds the {foreign[0]} {foreign[1]!r}, which is no part of a label store and could run "
-            f"statements of its own; save the labels alone with `rag-selectivity store recover {path.name} NEW.db`"
+            f"statements of its own; remove it with SQLite's own program, or restore the store from a copy"
         )
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _tables(connection: sqlite3.Connection) -> int:

@@ -45,13 +45,13 @@ _NO_TABLE = tuple(
     f"no such table: {name}"
     for name in (
         *("settings", "servers", "pairs", "labels", "draws", "origins"),
-        *("human", "answers", "leases"),
+        *("human", "answers"),
     )
 )
 _SHARED = {
     "@locks": "its file system cannot lock files (some network file systems cannot); move the store to a local disk",
     "@damaged": "cannot be used as a label store: the file is damaged or cut short. Restore it from a copy, or save "
-    "what is left of it: rag-selectivity store recover {name} NEW.db",
+    "what SQLite's own program can read of it: sqlite3 {name} .recover | sqlite3 NEW.db",
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -23,8 +22,6 @@ TARGETED_DRAWS = ("disagree", "disagree-sampled")
 ADJUDICATION = "adjudicate"
 #: The kind of a failure that was stored without one.
 UNKNOWN_FAILURE = "unknown"
-#: Kinds of failures that have another name now.
-_FORMER_FAILURES = {"transient": "server_error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,17 +227,3 @@ class HumanLabel:
 def digest(text: str) -> bytes:
     """The hash of a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def split_error(text: str | None) -> tuple[str, str | None]:
-    """The kind and the message of a failure that was written as one text.
-
-    >>> split_error("off_schema: no grade: null")
-    ('off_schema', 'no grade: null')
-    >>> split_error("transient: status 502"), split_error("Oh: no"), split_error(None)
-    (('server_error', 'status 502'), ('unknown', 'Oh: no'), ('unknown', None))
-    """
-    parts = re.fullmatch(r"([a-z_]+)(?:: (.*))?", text or "", re.DOTALL)
-    if parts is None:
-        return UNKNOWN_FAILURE, text
-    return _FORMER_FAILURES.get(parts[1], parts[1]), parts[2]

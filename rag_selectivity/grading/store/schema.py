@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 
@@ -12,7 +12,7 @@ from rag_selectivity.grading.store.problems import StoreConnection
 #: What SQLite raises; only this package speaks SQL.
 DatabaseError = sqlite3.Error
 APPLICATION = 0x52534C42  # "RSLB"
-VERSION = 2
+VERSION = 1
 
 # Labels are long, and their keys are hashes: rows are appended, and only a small index is written at random places.
 TABLES = (
@@ -58,11 +58,6 @@ TABLES = (
         last_answer TEXT, server INTEGER REFERENCES servers, created REAL NOT NULL,
         PRIMARY KEY (settings, content)
     ) WITHOUT ROWID""",
-    """CREATE TABLE leases (
-        settings INTEGER NOT NULL, query_hash BLOB NOT NULL, passage_hash BLOB NOT NULL, sample INTEGER NOT NULL,
-        owner TEXT NOT NULL, expires REAL NOT NULL,
-        PRIMARY KEY (settings, query_hash, passage_hash, sample)
-    ) WITHOUT ROWID""",
 )
 
 
@@ -81,36 +76,24 @@ def ordered_tables() -> list[str]:
     return [name for name, (kind, _) in _statements().items() if kind == "table"]
 
 
-@cache
-def columns_of(table: str) -> tuple[str, ...]:
-    """The names of the columns of a table of the present version."""
-    with closing(sqlite3.connect(":memory:")) as empty:
-        for statement in TABLES:
-            empty.execute(statement)
-        return tuple(row[1] for row in empty.execute(f"PRAGMA table_info({table})"))
-
-
-def what_is_foreign(connection: sqlite3.Connection, former: Iterable[str]) -> tuple[str, str] | None:
-    """(type, name) of the first thing that is no part of a store; `former` are the tables of an older version.
+def what_is_foreign(connection: sqlite3.Connection) -> tuple[str, str] | None:
+    """(type, name) of the first thing that is no part of a store.
 
     SQLite runs the statements of triggers and views itself, so that a file could do things when it is only used.
     """
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    known = _statements() if version == VERSION else dict.fromkeys(former, ("table", ""))
+    known = _statements()
     for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):
         if kind == "index" and sql is None:
             continue  # of a key or of UNIQUE
         found = known.get(name)
         is_virtual = str(sql).upper().startswith("CREATE VIRTUAL")
-        if found is None or found[0] != kind or is_virtual or (found[1] and found[1].split() != str(sql).split()):
+        if found is None or found[0] != kind or is_virtual or found[1].split() != str(sql).split():
             return ("virtual table" if is_virtual else kind), name
     return None
 
 
 def missing_tables(connection: sqlite3.Connection) -> list[str]:
-    """The tables of the present version that a store of this version lacks; one of an older version may lack some."""
-    if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-        return []
+    """The tables that a store lacks."""
     there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     return [name for name in ordered_tables() if name not in there]
 
@@ -135,7 +118,7 @@ def transaction(connection: StoreConnection) -> Iterator[None]:
 def one_moment(connection: StoreConnection) -> Iterator[None]:
     """Let all reads of the block see the file as it is at the first of them; also for temporary tables.
 
-    No other process waits for it, but for those that change a file without a write-ahead log.
+    No other process waits for it.
     """
     connection.execute("BEGIN DEFERRED")
     with _all_or_nothing(connection):

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from heapq import merge
 from itertools import groupby, islice
 from operator import itemgetter
@@ -16,12 +16,11 @@ from typing import Any, TypeVar
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import draws, reading
 from rag_selectivity.grading.store.importing import Incoming, put_all, settings_number, write_people
-from rag_selectivity.grading.store.leases import end_leases, new_owner, take_leases
 from rag_selectivity.grading.store.opening import Readable, connect, readable
 from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.grading.store.problems import StoreConnection, explaining
-from rag_selectivity.grading.store.records import Draw, HumanLabel, Key, Label, Origin, Settings, StoredAnswer
-from rag_selectivity.grading.store.schema import DatabaseError, transaction
+from rag_selectivity.grading.store.records import Draw, HumanLabel, Label, Origin, Settings, StoredAnswer
+from rag_selectivity.grading.store.schema import transaction
 from rag_selectivity.grading.store.writer import Writer
 from rag_selectivity.io.opening import STANDARD_INPUT
 
@@ -42,14 +41,11 @@ class Store:
         Create a file that does not exist; if false, that is an InputError. The file is made so that only its owner
         may read it (mode 0600), and so are the copies that are made of it.
     read_only : bool
-        Change nothing in the file. Another process may grade into it at the same time. A file of an older format, and
-        one in a folder that cannot be written, are read too, if need be from a temporary copy.
+        Change nothing in the file. Another process may grade into it at the same time.
 
     Attributes
     ----------
     path : Path
-    owner : str
-        This process, as its leases name it.
 
     Raises
     ------
@@ -74,14 +70,12 @@ class Store:
             raise InputError(
                 f"{self.path}: a label store is an SQLite file and cannot be a pipe or a device; name its file"
             )
-        self.owner = new_owner()
         self.read_only = read_only
         self._lock = threading.RLock()
         self._connection = None if read_only else connect(self.path)
-        self._readable = readable(self.path) if read_only else Readable(self.path, self.path, "rw")
+        self._readable = readable(self.path) if read_only else Readable(self.path, "rw")
         self._pools: list[StoreConnection] = []
         self._writer: Writer | None = None
-        self._has_leased = False
 
     def __enter__(self) -> Store:
         return self
@@ -90,7 +84,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Finish writing and end the leases of this process."""
+        """Finish writing."""
         with self._lock:
             writer, self._writer = self._writer, None
             if writer is not None:
@@ -99,12 +93,7 @@ class Store:
                 pool.close()
             self._pools = []
             if self._connection is not None:
-                if self._has_leased:
-                    # On a full disk the leases stay; they run out, or end with this process.
-                    with suppress(InputError, DatabaseError):
-                        end_leases(self._connection, self.owner)
                 self._connection.close()
-            self._readable.close()
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -120,7 +109,7 @@ class Store:
         """
         with self._changing():
             if self._writer is None:
-                self._writer = Writer(self.path, self.owner)
+                self._writer = Writer(self.path)
             return self._writer.put(records)
 
     def add_texts(self, pairs: Iterable[tuple[str, str, bytes, bytes]]) -> None:
@@ -167,12 +156,6 @@ class Store:
         """Write (query id, passage id, origin) rows: how the pairs came into the store."""
         with self._changing() as connection:
             draws.put_origins(connection, rows)
-
-    def lease(self, keys: Sequence[Key], seconds: float) -> set[Key]:
-        """Reserve labels for this process; those that the result leaves out belong to another process or exist."""
-        self._has_leased = True
-        with self._changing() as connection:
-            return take_leases(connection, self.owner, keys, seconds)
 
     def new_pool(self) -> Pool:
         """An empty pool for a grading run."""

@@ -66,9 +66,6 @@ def _upsert(table: str, keys: Sequence[str], columns: Sequence[str], done: str) 
 
 _PUT_LABEL = _upsert("labels", ("settings", "query_hash", "passage_hash", "sample"), _LABEL_COLUMNS, "grade")
 _PUT_ANSWER = _upsert("answers", ("settings", "content"), ("value", *_ANSWER_COLUMNS), "value")
-_END_LEASE = (
-    "DELETE FROM leases WHERE settings = ? AND query_hash = ? AND passage_hash = ? AND sample = ? AND owner = ?"
-)
 _label_values = attrgetter(*_LABEL_COLUMNS)
 _answer_values = attrgetter(*_ANSWER_COLUMNS)
 
@@ -93,13 +90,10 @@ class Writer:
     ----------
     path : Path
         The store's file.
-    owner : str
-        The process whose leases end when a label is written.
     """
 
-    def __init__(self, path: Path, owner: str) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._owner = owner
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._servers: dict[tuple[str | None, str | None], int | None] = {(None, None): None}
         self._pages_in_log = 0.0
@@ -164,7 +158,6 @@ class Writer:
         connection.executemany(
             _PUT_LABEL, ((*label.key, *_label_values(label), self._server_of(label), now) for label in labels)
         )
-        connection.executemany(_END_LEASE, ((*label.key, self._owner) for label in labels))
         answers = [record for record in records if isinstance(record, StoredAnswer)]
         connection.executemany(
             _PUT_ANSWER,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import random
 import re
 
 import rag_selectivity as rs
+from tests.answered_pages import answer_page
 from tests.wall import keys, worlds
 
 WORLD = worlds.small()
@@ -148,19 +148,16 @@ def people_label_what_was_drawn():
     queries = worlds.jsonl("queries.jsonl", ({"_id": query, "text": f"question {query}"} for query in WORLD.labels))
     runs = [word for name, run in WORLD.runs.items() for word in ("--run", worlds.trec(f"{name}.trec", run))]
     draw = ["--queries", queries, "--corpus", corpus, *runs, "--draw", "calibrate:200", "--annotator", "ada"]
-    worlds.done("annotate", "--store", "labels.db", *draw, "--output", "sheet.csv")
-    with open("sheet.csv", newline="", encoding="utf-8") as file:
-        sheet = list(csv.DictReader(file))
+    worlds.done("annotate", "--store", "labels.db", *draw, "--output", "task.html")
     passages = {text: name for name, text in CORPUS.items()}
-    for row in sheet:
-        question, passage = (
-            next(cell for cell in row.values() if cell and word in cell) for word in ("question q", "passage d")
-        )
-        row["grade"] = _true(question.split()[-1], passages[passage.strip()])
-    worlds.table("sheet.csv", sheet)
-    worlds.done("store", "import", "labels.db", "sheet.csv")
+    count = answer_page(
+        "task.html",
+        "answers.json",
+        lambda item: _true(item["question"].split()[-1], passages[item["text"].strip()]),
+    )
+    worlds.done("store", "import", "labels.db", "answers.json")
     found = rs.evaluate("labels.db", WORLD.runs, human="labels.db", measures=["RA-nWG", "Harm"], depths=[5])
-    return keys.report(found, "drawn") | {"drawn/rows": len(sheet)}
+    return keys.report(found, "drawn") | {"drawn/rows": count}
 
 
 def agreement_of_a_lenient_judge():
