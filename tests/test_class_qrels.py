@@ -15,7 +15,7 @@ from rag_selectivity.data.forms import IdForm
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 
 IDS = [f"d{i}" for i in range(12)]
-MEASURES = ["Success", "BoR", "BoR_max", "lambda", "P", "R", "F", "AP", "nDCG", "RR", "Bpref", "RBP", "Judged"]
+MEASURES = ["Success", "BoR", "BoR_max", "lambda", "P", "R", "F", "AP", "nDCG", "RR", "RBP", "Judged"]
 UTILITY = ["Success", "BoR", "RA-nWG", "PROC", "%PROC", "N-Recall4+", "Precision4+", "Harm"]
 
 

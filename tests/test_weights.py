@@ -55,7 +55,6 @@ MEASURES = [
     "RR",
     "nDCG",
     "IPrec@0.3",
-    "bpref",
     "UDCG_grades",
     "DCG",
     "RBP",

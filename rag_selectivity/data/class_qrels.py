@@ -40,7 +40,7 @@ class ClassQrels(Qrels):
     ) -> None:
         self.remarks, self.form, self.source, self.scale = NO_REMARKS, AS_THEY_ARE, None, None
         self.queries = tuple(queries)
-        self.levels, self.repeated, self.negative, self.unjudged = (), 0, 0, None
+        self.levels, self.repeated, self.negative = (), 0, 0
         self.texts, self._lines, self.origins, self.expected, self._index = None, None, None, None, None
         self._settled: Scale | None = None
         self._position = {query: i for i, query in enumerate(queries)}
