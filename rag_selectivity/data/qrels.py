@@ -210,9 +210,7 @@ class Qrels(LabelSource):
     ) -> Qrels:
         """Every passage is relevant to the queries of its class: {query: class} and {passage: class}.
 
-        For labels by topic, author or another value of metadata. The pairs are held as counts, so that memory and time
-        grow with queries and passages, and figures are those of `from_dict` with all pairs. Only what names single
-        pairs (`to_dict`, controls, `passages_of`, calibration, `--out-of-core`, exports) writes them all out first.
+        For labels by topic, author or another value of metadata: the same as `from_dict` with all pairs.
 
         Parameters
         ----------
@@ -227,15 +225,37 @@ class Qrels(LabelSource):
         Raises
         ------
         InputError
-            If an id stands twice or is empty, a class is a list, or no class has both queries and passages.
+            If an id is empty, an id stands twice, a class is a list, or no class has queries and passages.
 
         >>> qrels = Qrels.from_classes({"q1": "space", "q2": "cars"}, {"d1": "space", "d2": "cars", "d3": "space"})
         >>> qrels["q1"], qrels
         ({'d1': 1, 'd3': 1}, <Qrels: 2 queries, 3 judgments>)
         """
-        from rag_selectivity.data.class_qrels import ClassQrels
-
-        return ClassQrels.of_classes(query_class, passage_class, grade=grade, exclude_self=exclude_self)
+        value = label_grade(grade, "grade")
+        if value < 0:
+            raise InputError(f"grade must be a whole number ≥ 0, got {grade!r}")
+        of_query, of_passage = _classes(query_class, "query"), _classes(passage_class, "passage")
+        queries = [query_text(query, "query_class") for query in query_class]
+        texts = list(IdColumn.from_strings(list(passage_class)))
+        if len(set(queries)) < len(queries) or len(set(texts)) < len(texts):
+            raise InputError("query_class or passage_class: an id stands twice, and it can have one class only")
+        members: dict[Any, list[str]] = {}
+        for text, each in zip(texts, of_passage, strict=True):
+            members.setdefault(each, []).append(text)
+        members[None] = []
+        passages: list[str] = []
+        counts = []
+        for query, each in zip(queries, of_query, strict=True):
+            of_class = members.get(each, [])
+            passages += [text for text in of_class if text != query] if exclude_self else of_class
+            counts.append(len(passages))
+        if not any(each in members for each in of_query if each is not None):
+            raise InputError(
+                f"no query has the class of a passage: queries have classes such as "
+                f"{examples(query_class.values())}, passages such as {examples(passage_class.values())}"
+            )
+        codes = np.repeat(np.arange(len(queries)), np.diff(counts, prepend=0))
+        return cls(queries, codes, passages, np.full(len(passages), value))
 
     def under(self, names: Mapping[str, str], passage: Callable[[str, str], str] | None = None) -> Qrels:
         """The judgments with queries renamed by {name: query}; a query may get several names.
@@ -516,3 +536,19 @@ class Qrels(LabelSource):
 
     def __repr__(self) -> str:
         return f"<Qrels: {len(self.queries)} queries, {self.size} judgments>"
+
+
+def _classes(given: Mapping[Any, Any], what: str) -> list[Any]:
+    """The class of each query or passage; None for None and NaN."""
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"{what}_class must be a dict of ids and classes, got {type(given).__name__}; of two columns it is "
+            f"dict(zip(ids, classes))"
+        )
+    for id_, value in given.items():
+        if not isinstance(value, (str, int, float, np.generic)) and value is not None:
+            raise InputError(
+                f"{what} {id_!r} has the class {value!r}: give one text or number; if there are several classes each, "
+                f"give the pairs with Qrels.from_dict"
+            )
+    return [None if value != value else value for value in given.values()]
