@@ -34,7 +34,7 @@ def of_report(folder: Path) -> Iterator[str]:
         yield report._repr_html_()
         yield report.to_html()
     texts = {name: f"The text of {name}." for name in "abc"}
-    yield report.to_html(qrels=GRADED, runs=RUNS, corpus=texts, queries={query: "Why?" for query in GRADED})
+    yield report.to_html(qrels=GRADED, runs=RUNS, corpus=texts, queries=dict.fromkeys(GRADED, "Why?"))
 
 
 def of_demo(folder: Path) -> Iterator[str]:
