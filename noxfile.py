@@ -144,7 +144,6 @@ BEARING = {
     "mlflow": Bearing(""),
     "deepeval": Bearing(""),
     "pytest": Bearing(""),
-    "duplicates": Bearing("groups", "not command"),
     "ir-measures": Bearing("ir_measures", "not pyterrier"),
 }
 each_by_itself = nox.parametrize("extra", [nox.param(extra, id=extra) for extra in BEARING])

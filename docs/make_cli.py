@@ -35,7 +35,6 @@ COMMANDS = (
     "store export",
     "store import",
     "store recover",
-    "duplicates",
     "golden queries",
     "golden draw",
     "golden adjudicate",
