@@ -147,7 +147,6 @@ BEARING = {
     "mlflow": Bearing(""),
     "deepeval": Bearing(""),
     "pytest": Bearing(""),
-    "duplicates": Bearing("groups", "not command"),
     "ir-measures": Bearing("ir_measures", "not pyterrier"),
 }
 

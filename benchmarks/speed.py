@@ -21,7 +21,6 @@ PARTS = (
     "live",
     "page",
     "slices",
-    "classes",
 )
 _MARKS = {True: "yes", False: "**no**", None: "no peer here"}
 

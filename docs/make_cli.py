@@ -34,7 +34,6 @@ COMMANDS = (
     "store failures",
     "store export",
     "store import",
-    "duplicates",
     "golden queries",
     "golden draw",
     "golden adjudicate",

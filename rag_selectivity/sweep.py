@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ from rag_selectivity.measures.chance import delta_bor, regime
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.next_passages import next_passages_of_runs
 from rag_selectivity.validate.by_k import answers_by_k
 from rag_selectivity.wording import enumeration
 
@@ -73,7 +71,7 @@ def sweep(
         As in `evaluate`; one of them is needed.
     human : qrels, path of a label store, or PeoplesLabels, optional
         As in `evaluate`: table and advice then rest on completions of the labels that all K share. The table ends at
-        `max_k` unless `max_depth` is given, and there are no figures of the next passages.
+        `max_k` unless `max_depth` is given.
     max_depth : int, optional
         The last K of the table. Default: the length of the longest list, but at most the corpus size. The advice does
         not depend on it.
@@ -103,7 +101,6 @@ def sweep(
     -------
     Sweep
         `rag_selectivity.advice.advise` documents the advice,
-        `rag_selectivity.statistics.next_passages.next_passages` the next passages,
         `rag_selectivity.validate.by_k.answers_by_k` the advice by the answers.
 
     Raises
@@ -184,10 +181,7 @@ def sweep(
                 bootstrap=bootstrap,
             )
             advice = of_answers.recommendation
-        sweeps[name] = RunSweep(tuple(rows), advice, (), of_answers)
-    if joined.ground is None:
-        further = next_passages_of_runs(joined.judged, rel=rel, m=1 if m is None else m, bootstrap=bootstrap)
-        sweeps = {name: replace(swept, next_passages=further[name]) for name, swept in sweeps.items()}
+        sweeps[name] = RunSweep(tuple(rows), advice, of_answers)
     settings = {**bootstrap.settings, "rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
     settings["basis"] = AS_JUDGED if joined.ground is None else CALIBRATED
     settings |= {"max_tokens": max_tokens, "min_success": min_success}

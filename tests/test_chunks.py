@@ -34,7 +34,6 @@ from rag_selectivity.scale.engines import report_of_states
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 from rag_selectivity.scale.tally import Tally, report_of_tallies
 from rag_selectivity.single import aggregate, evaluate_query
-from rag_selectivity.statistics.next_passages import next_passages
 from tests.forked_cli import run_command
 from tests.lsa import Lsa
 
@@ -125,34 +124,6 @@ def test_a_draw_from_a_large_corpus_by_the_formula_of_the_hypergeometric_distrib
     report = evaluate({"q": {"a": 5, "b": 4}}, {"q": ["a"]}, passages_of=counts, measures=["BoR"], depths=[10])
     N, R, K = 100_057, 57, 10
     assert report["BoR@10"].value == pytest.approx(-log2(1 - Fraction(comb(N - R, K), comb(N, K))), rel=1e-13)
-
-
-@settings(max_examples=60, deadline=None)
-@given(worlds())
-def test_the_next_passages_are_those_of_all_draws_from_the_rest(world) -> None:
-    counts, qrels, run = world
-    judged = join_runs(qrels, run, passages_of=counts, scale="utility", ids="exact").judged["run"]
-    for each in next_passages(judged):
-        chance = expected = Fraction(0)
-        found = 0
-        for query, grades in qrels.items():
-            relevant = {document for document, grade in grades.items() if grade >= 4}
-            before, top = run[query][: each.first - 1], run[query][: each.last]
-            found += len(relevant & set(top)) - len(relevant & set(before))
-            # The slots that a short list leaves empty are drawn too, from chunks of no judged document where it can be.
-            if not relevant or len(before) < each.first - 1:
-                if relevant:
-                    return
-                continue
-            left = dict(Counter(counts) - Counter(before))
-            width = min(each.last - each.first + 1, sum(left.values()))
-            new = relevant - set(before)
-            if new == relevant:
-                chance += share_of_draws(left, width, lambda drawn, wanted=relevant: bool(drawn & wanted))
-            expected += sum((share_of_draws(left, width, lambda drawn, one=one: one in drawn) for one in new), 0)
-        assert each.relevant_found == found
-        assert each.random_successes == pytest.approx(float(chance), rel=1e-12, abs=1e-15)
-        assert each.relevant_expected == pytest.approx(float(expected), rel=1e-12, abs=1e-15)
 
 
 @settings(max_examples=60, deadline=None)
@@ -330,8 +301,6 @@ def test_a_join_keeps_its_counts_when_it_is_pickled_or_restricted() -> None:
     assert judged.relevant_in_corpus(2).tolist() == [4, 7, 1, 2]
     some = judged.over(np.array([False, True, False, True]))
     assert some.relevant_in_corpus().tolist() == [4, 0]
-    # Of q2, the list has found a (grade 2) and then d before rank 4.
-    assert [each.relevant_found for each in next_passages(some, rel=2)] == [1, 0, 1]
 
 
 # -- what is refused, and what is said -------------------------------------------------------------
@@ -400,9 +369,7 @@ def test_documents_without_labels_may_be_left_out_if_n_is_given() -> None:
     )
 
 
-def test_the_next_passages_and_the_advice_know_m_of_1_only() -> None:
-    judged = join_runs(QRELS, RUN, passages_of=COUNTS, scale="utility").judged["run"]
-    assert "what the next passages add: with passages_of" in message(lambda: next_passages(judged, m=2))
+def test_the_advice_knows_m_of_1_only() -> None:
     assert "known for m=1 only" in message(lambda: rs.sweep(QRELS, RUN, passages_of=COUNTS, scale="utility", m=2))
 
 
@@ -521,7 +488,6 @@ def test_comparisons_sweeps_and_pages_go_without_chance() -> None:
         assert (row.reason, row.test) == (REASON, "")
         assert compared["other", "Success@2"].test
     part = rs.sweep(QRELS, TWICE, corpus_size=99, scale="utility")["run"]
-    assert part.next_passages == ()
     assert [row["BoR"] is None for row in part.rows] == [row["K"] > 1 for row in part.rows]
     assert part.recommendation.warnings == (f"no comparison with a random draw, since {REASON_OF_ALL}",)
     pytest.importorskip("matplotlib")

@@ -208,7 +208,7 @@ def test_equal_seeds_give_equal_figures() -> None:
 
 def test_every_measure_is_calibrated_or_says_why_not() -> None:
     human, judge, runs = world(queries=15, judge_error=0.3)
-    names = [name for name in REGISTRY if name not in ("Judged", "NextPassages", "Redundancy")]
+    names = [name for name in REGISTRY if name not in ("Judged", "Redundancy")]
     report = evaluated(judge, {"one": runs["one"]}, human=drawn(human, judge, runs, 150), measures=names)
     for key, figure in report.runs["one"].estimates.items():
         if parse_measure(key).name != "Judged":

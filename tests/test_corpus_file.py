@@ -128,7 +128,7 @@ def test_ids_alone_may_come_several_times(tmp_path) -> None:
     assert list(read_corpus_ids(tmp_path / "ids.csv")) == ["d1", "d1"]
 
 
-@pytest.mark.parametrize("command", ["build", "check", "duplicates", "grade", "evaluate"])
+@pytest.mark.parametrize("command", ["build", "check", "grade", "evaluate"])
 def test_commands_refuse_a_corpus_with_two_texts_of_an_id(command, tmp_path) -> None:
     texts = [("d1", "one"), ("d2", "two"), ("d1", "another one")]
     as_source("jsonl", texts, tmp_path)
@@ -140,14 +140,12 @@ def test_commands_refuse_a_corpus_with_two_texts_of_an_id(command, tmp_path) -> 
     words = {
         "build": ["golden", "build", "other", *labels, "--queries", "queries.jsonl"],
         "check": ["golden", "check", "set"],
-        "duplicates": ["duplicates", "corpus.jsonl", "--output", "other"],
         "grade": ["grade", "--queries", "queries.jsonl", "--pool", "run.trec", "--store", "new.db", "--dry-run"],
         "evaluate": ["evaluate", *labels, *run],
     }[command]
     if command == "grade":
         words += ["--model", "m", "--base-url", "http://localhost:1/v1"]
-    given = [] if command == "duplicates" else ["--corpus", "corpus.jsonl"]
-    done = run_command(*words, *given, cwd=tmp_path, timeout=60)
+    done = run_command(*words, "--corpus", "corpus.jsonl", cwd=tmp_path, timeout=60)
     assert done.returncode == 2
     assert "corpus.jsonl:5: 'd1' has another text than in corpus.jsonl:1" in done.stderr
     assert not (tmp_path / "other").exists()

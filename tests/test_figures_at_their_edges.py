@@ -32,7 +32,6 @@ from rag_selectivity.statistics.controls import Counts, Draw, _shares_found, low
 from rag_selectivity.statistics.exact import weighted_rate
 from rag_selectivity.statistics.interval_methods import BCa, Percentile, _mid_quantile
 from rag_selectivity.statistics.log_histogram import LogHistogram
-from rag_selectivity.statistics.next_passages import next_passages
 from rag_selectivity.statistics.paired import Pair
 from rag_selectivity.statistics.placebos import _weighted
 from rag_selectivity.statistics.poisson import _COUNTS
@@ -436,17 +435,6 @@ def test_enrichment_on_other_queries_has_ends_as_far_as_its_variance_says() -> N
     reach = 1.96 * math.sqrt(arms[0][1] + arms[1][1])
     assert found.value[0] == pytest.approx(arms[0][0] - arms[1][0])
     assert (found.high[0] - found.low[0]) / 2 == pytest.approx(reach, rel=0.1)
-
-
-def test_documents_that_are_found_are_no_more_expected() -> None:
-    """Of 20 chunks, 3 are of a and 2 of b: after rank 1 the run lacks b alone, after rank 2 nothing."""
-    judged = join_runs(
-        {"q": {"a": 1, "b": 1}}, {"r": {"q": ["a", "b", "x", "y"]}}, passages_of={"a": 3, "b": 2, "x": 9, "y": 6}
-    ).judged["r"]
-    first, second, last = next_passages(judged, bootstrap=None)
-    assert first.relevant_expected == pytest.approx(5 / 20)
-    assert second.relevant_expected == pytest.approx(2 / 19)
-    assert (last.first, last.relevant_expected) == (3, 0.0)
 
 
 def test_known_labels_of_some_queries_stand_for_what_they_stood_for() -> None:

@@ -1,17 +1,15 @@
-"""Groups of passages that say the same: measures over groups, redundancy, and near-duplicates of texts."""
+"""Groups of passages that say the same: measures over groups, and redundancy."""
 
 from __future__ import annotations
 
-import json
 import random
 import re
-from itertools import combinations
 
 import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.io.groups import groups_of, near_duplicates
+from rag_selectivity.io.groups import groups_of
 from rag_selectivity.io.writing import write_rows
 from tests.forked_cli import run_command
 
@@ -155,81 +153,17 @@ def test_a_single_query_without_groups_is_refused() -> None:
         evaluate_query("RA-nWG(distinct=true)@2", {"a": 5, "b": 1}, ["a", "b"], scale="utility")
 
 
-# -- near-duplicates -----------------------------------------------------------------------------------------
-
-
-def texts(seed: int) -> dict[str, str]:
-    draw = random.Random(seed)
-    vocabulary = [f"w{i}" for i in range(400)]
-    result = {}
-    for i in range(60):
-        words = draw.choices(vocabulary, k=draw.randint(1, 80))
-        result[f"t{i}"] = " ".join(words)
-        for j in range(draw.choice([0, 0, 1, 2])):
-            changed = [draw.choice(vocabulary) if draw.random() < 0.03 * (j + 1) else word for word in words]
-            result[f"t{i}.{j}"] = " ".join(changed).title() + "."
-    return result
-
-
-def by_hand(corpus: dict[str, str], threshold: float, words: int) -> set[frozenset[str]]:
-    pytest.importorskip("datasketch")
-    shingles = {}
-    for name, text in corpus.items():
-        found = [word.strip(".") for word in text.lower().split()]
-        shingles[name] = {" ".join(found[i : i + words]) for i in range(max(1, len(found) - words + 1))}
-    groups = [{name} for name in corpus]
-    for one, other in combinations(corpus, 2):
-        common = len(shingles[one] & shingles[other])
-        if common >= threshold * len(shingles[one] | shingles[other]):
-            first, second = (next(group for group in groups if name in group) for name in (one, other))
-            if first is not second:
-                groups.remove(second)
-                first |= second
-    return {frozenset(group) for group in groups if len(group) > 1}
-
-
-@pytest.mark.parametrize(("threshold", "words"), [(0.8, 5), (0.5, 3), (1.0, 2)])
-def test_groups_are_those_of_all_pairs_compared(threshold, words) -> None:
-    corpus = texts(1)
-    expected = by_hand(corpus, threshold, words)
-    found: dict[str, set[str]] = {}
-    for passage, group in near_duplicates(corpus, threshold=threshold, words=words).items():
-        found.setdefault(group, set()).add(passage)
-    assert expected
-    assert {frozenset(group) for group in found.values()} == expected
-    order = list(corpus)
-    assert all(group == min(members, key=order.index) for group, members in found.items())
-
-
-def test_empty_texts_are_no_copies_of_each_other() -> None:
-    pytest.importorskip("datasketch")
-    assert near_duplicates({"a": "", "b": "", "c": "!", "d": "one word", "e": "One word!"}) == {"d": "d", "e": "d"}
-
-
-@pytest.mark.parametrize("options", [{"threshold": 0.1}, {"threshold": 1.1}, {"words": 0}, {"words": 2.5}])
-def test_options_out_of_range_are_refused(options) -> None:
-    with pytest.raises(rs.InputError, match=r"threshold must be|words must be"):
-        near_duplicates({"a": "x"}, **options)
-
-
-def test_the_command_writes_the_table_that_evaluate_reads(tmp_path) -> None:
-    pytest.importorskip("datasketch")
-    corpus = {"d1": "the same five words stand here", "d2": "The same five words stand here!", "d3": "something else"}
-    (tmp_path / "c.jsonl").write_text("".join(json.dumps({"_id": d, "text": t}) + "\n" for d, t in corpus.items()))
+def test_the_command_reads_a_table_of_groups(tmp_path) -> None:
+    (tmp_path / "g.csv").write_text("passage_id,group\nd1,a\nd2,a\n")
     (tmp_path / "q").write_text("q 0 d1 5\nq 0 d2 5\nq 0 d3 5\n")
     (tmp_path / "r").write_text("q Q0 d1 1 3 t\nq Q0 d2 2 2 t\n")
-    done = run_command("duplicates", "c.jsonl", "-o", "g.csv", cwd=tmp_path)
-    assert (done.returncode, done.stderr.strip()) == (0, "2 passages in 1 group of nearly the same text")
     words = ["--qrels", "q", "--run", "r", "--scale", "utility", "--measure", "RA-nWG(distinct=true)@2"]
     done = run_command("evaluate", *words, "--groups", "g.csv", "--resamples", "0", "--format", "csv", cwd=tmp_path)
     assert "r,RA-nWG(distinct=true)@2,0.5" in done.stdout.replace('"', "")
     (tmp_path / "g.csv").write_text("passage_id,group\nd1,a\nd1,b\n")
     done = run_command("evaluate", *words, "--groups", "g.csv", cwd=tmp_path)
     assert "g.csv:3: passage 'd1' is in the groups 'a' and 'b'" in done.stderr
-    (tmp_path / "c.jsonl").write_text('{"_id": "d1", "text": "alone"}\n')
-    done = run_command("duplicates", "c.jsonl", "-o", "none.csv", cwd=tmp_path)
-    assert done.stderr.strip() == "no two passages have nearly the same text: the table has no rows"
-    assert (tmp_path / "none.csv").read_text() == "passage_id,group\n"
+    (tmp_path / "none.csv").write_text("passage_id,group\n")
     done = run_command("evaluate", *words, "--groups", "none.csv", "--resamples", "0", "--format", "csv", cwd=tmp_path)
     assert "r,RA-nWG(distinct=true)@2,1" in done.stdout.replace('"', "")
     assert "the groups have no passages, so that all passages count as distinct" in done.stderr

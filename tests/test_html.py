@@ -256,7 +256,6 @@ def test_there_is_one_picture_of_each_kind(page, text) -> None:
         "Bits over random, over K",
         "Success over K",
         "Utility over K",
-        "What the next passages add",
         "Junk over K",
         "Who lost the evidence",
         "Differences between the runs",
@@ -315,16 +314,6 @@ def test_who_lost_the_evidence_counts_every_query_once(report) -> None:
             widths.setdefault(name, {})[bars.get_label()] = bar.get_width()
     assert widths["mine"] | {"undefined": 0} == dict(report.diagnosis("mine", 2).counts) | {"undefined": 0}
     assert {sum(of_run.values()) for of_run in widths.values()} == {len(GRADES)}
-
-
-def test_what_the_next_passages_hold_by_hand(report) -> None:
-    from rag_selectivity.statistics.next_passages import next_passages
-
-    found = {name: next_passages(part.judged) for name, part in report.runs.items()}
-    axes = plots.found_by_rank(found, len(GRADES))
-    # Of the four passages at rank 1 of mine two are relevant, at rank 2 none, at rank 3 one.
-    assert drawn(axes, "mine") == pytest.approx([0.5, np.nan, 0.25], nan_ok=True)
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "3"]
 
 
 def test_a_curve_ends_where_the_lists_end() -> None:

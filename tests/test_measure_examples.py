@@ -112,8 +112,6 @@ FIGURES = {
     "DCG": {"= 5.762": lambda: value("DCG@3", *ranked(3, 2, 3))},
     "RBP": {"= 0.625": lambda: value("RBP(p=0.5)", *relevant_at(2, 1, 3))},
     "ERR": {"= 0.9414": lambda: value("ERR@3", *ranked(4, 0, 2))},
-    "Bpref": {"= 0.75": lambda: value("Bpref", {"a": 1, "b": 0, "c": 1, "d": 0}, ["a", "b", "x", "c"])},
-    "infAP": {"= 0.8333": lambda: value("infAP", *ranked(1, 0, 1))},
     "IPrec": {
         "IPrec@0.5 = 1": lambda: value("IPrec@0.5", *relevant_at(2, 1, 4)),
         "IPrec@1 = 2/4": lambda: value("IPrec@1", *relevant_at(2, 1, 4)),

@@ -29,7 +29,6 @@ from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
 from rag_selectivity.grading.store.one_grade import label_rows
-from rag_selectivity.io.groups import near_duplicates
 from rag_selectivity.io.scores import answer_scores
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.spans import read_span_file
@@ -494,7 +493,6 @@ def answers_of(**options: Any) -> Any:
         (lambda: golden.queries(["who?"], by=1.5), "by .--by. must be the name of a column"),
         (lambda: golden.queries(["who?"], by=["x"]), "by .--by. must be the name of a column"),
         (lambda: of_a_table("weights", dict.fromkeys(LABELS, NUMBERS)), "the weight of query 'q1' is array"),
-        (lambda: near_duplicates(TEXTS, threshold="x"), "threshold must be from 0.3 to 1"),
         (lambda: rs.sweep(LABELS, RUN, corpus_size=9, scale="utility", max_loss="x"), "max_loss must be at least 0"),
         (lambda: measured_costs({"q1": {"tokens": NUMBERS}}, ["a"]), "tokens is array"),
         (lambda: measured_costs(np.array(3), ["a"]), "costs: expected a path"),

@@ -1,4 +1,4 @@
-"""RBP, ERR, DCG, Bpref, infAP and IPrec11: beside trec_eval, gdeval, and sums of exact fractions."""
+"""RBP, ERR, DCG and IPrec11: beside trec_eval, gdeval, and sums of exact fractions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_trec_evals_measures_query_by_query(data, name, tied, missing) -> None:
     qrels_file, run_file, scale, rel = COLLECTIONS[name]
     qrels = reference.read_trec_qrels(data / qrels_file)
     run = spoiled(scores(data / run_file), tied=tied, missing=missing)
-    names = {f"Bpref(rel={rel})": "bpref", f"infAP(rel={rel})": "infAP", f"IPrec11(rel={rel})": "11pt_avg"}
+    names = {f"IPrec11(rel={rel})": "11pt_avg"}
     rows = rows_of(qrels, run, list(names), scale=scale, policy="trec_eval")
     peer = pytrec_eval.RelevanceEvaluator(qrels, set(names.values()), relevance_level=rel).evaluate(run)
     for query, row in rows.items():
@@ -90,38 +90,6 @@ def dcg(grades, passages, depth: int, *, exp: bool) -> float:
     return math.fsum(((2**g - 1) if exp else g) / math.log2(i + 1) for i, g in enumerate(by_rank, 1) if g is not None)
 
 
-def bpref(grades, passages, rel: int) -> Fraction:
-    by_rank = listed(grades, passages)
-    judged = [g for g in grades.values() if g >= 0]
-    relevant = sum(g >= rel for g in judged)
-    others = len(judged) - relevant
-    total = Fraction(0)
-    for i, grade in enumerate(by_rank):
-        if grade is not None and grade >= rel:
-            above = sum(g is not None and g < rel for g in by_rank[:i])
-            total += 1 - (Fraction(min(above, relevant), min(others, relevant)) if above else 0)
-    return total / relevant if relevant else total
-
-
-def infap(grades, passages, rel: int) -> Fraction:
-    by_rank, small = listed(grades, passages), Fraction(1, 100_000)
-    unjudged = {passages.index(p) for p, g in grades.items() if g < 0 and p in passages}
-    relevant = sum(g >= rel for g in grades.values())
-    total = Fraction(0)
-    for i, grade in enumerate(by_rank, 1):
-        if grade is not None and grade >= rel:
-            judged = [g for g in by_rank[: i - 1] if g is not None]
-            found = sum(g >= rel for g in judged)
-            of_pool = len(judged) + sum(place < i - 1 for place in unjudged)
-            inferred = (
-                Fraction(i - 1, i) * Fraction(of_pool, i - 1) * (found + small) / (len(judged) + 2 * small)
-                if i > 1
-                else 0
-            )
-            total += Fraction(1, i) + inferred
-    return total / relevant if relevant else total
-
-
 def eleven(grades, passages, rel: int) -> Fraction:
     by_rank = listed(grades, passages)
     relevant = sum(g >= rel for g in grades.values())
@@ -155,9 +123,6 @@ MEASURES = {
     "ERR(max_grade=6)@9": lambda g, p: err(g, p, 6, 9),
     "DCG@4": lambda g, p: dcg(g, p, 4, exp=False),
     "DCG(gain=exp)@9": lambda g, p: dcg(g, p, 9, exp=True),
-    "Bpref": lambda g, p: bpref(g, p, 1),
-    "Bpref(rel=3)": lambda g, p: bpref(g, p, 3),
-    "infAP": lambda g, p: infap(g, p, 1),
     "IPrec11": lambda g, p: eleven(g, p, 1),
 }
 
@@ -227,12 +192,8 @@ def test_grades_below_zero_are_unjudged() -> None:
     with_marks = {"q": {"a": 1, "b": 0, "n": -1, "c": 1}}
     without = {"q": {"a": 1, "b": 0, "c": 1}}
     run = {"q": ["n", "b", "a", "c"]}
-    asked = [measure for measure in MEASURES if measure != "infAP"]  # tests/test_below_zero.py has infAP
+    asked = list(MEASURES)
     assert rows_of(with_marks, run, asked, scale="trec") == rows_of(without, run, asked, scale="trec")
-    peer = pytrec_eval.RelevanceEvaluator(with_marks, {"bpref"}).evaluate(
-        {"q": {p: -i for i, p in enumerate(run["q"])}}
-    )
-    assert rows_of(with_marks, run, ["Bpref"], scale="trec")["q"]["Bpref"] == pytest.approx(peer["q"]["bpref"])
 
 
 def test_out_of_core_gives_the_same_figures(tmp_path) -> None:
@@ -269,8 +230,7 @@ def test_parameters_and_depths_that_are_refused() -> None:
     for text, message in (
         ("RBP(p=1)", "parameter p must be below 1"),
         ("RBP(p=1.5)", "parameter p must be a number from 0 to 1"),
-        ("Bpref@10", "Bpref takes no depth, since it is of the whole list"),
-        ("infAP@10", "infAP takes no depth"),
+        ("IPrec11@10", "IPrec11 takes no depth, since it is of the whole list"),
         ("IPrec11@.5", "IPrec11"),
         ("ERR(max_grade=0)@5", "max_grade must be a whole number ≥ 1"),
     ):

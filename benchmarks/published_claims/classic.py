@@ -141,7 +141,7 @@ ANSERINI = Source(
 
 _TREC_EVAL = ("trec/trec_eval.out.test", "trec/trec_eval.qrels.test", "trec/trec_eval.results.test")
 #: What trec_eval calls these measures; P_5 and the like go by their depth, iprec_at_recall_0.10 by its level.
-_NAMES = {"map": "AP", "recip_rank": "RR", "Rprec": "Rprec", "bpref": "Bpref"}
+_NAMES = {"map": "AP", "recip_rank": "RR", "Rprec": "Rprec"}
 
 
 def _trec_eval_claims(data: Path) -> Sequence[Claim]:

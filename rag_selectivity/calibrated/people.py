@@ -93,7 +93,7 @@ def _without_people(labels: Qrels) -> Qrels:
         levels=labels.levels,
         origins=replace(origins.take(rows), by_person=np.zeros(len(rows), bool)),
     )
-    result.form, result.unjudged = labels.form, labels.unjudged
+    result.form = labels.form
     return result
 
 

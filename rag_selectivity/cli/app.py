@@ -52,7 +52,6 @@ class _Program(Group):
         Listed("claims", "Check which claims of reference answers the passages support.", _LABELS),
         Listed("annotate", "Make a page on which people label pairs.", _LABELS),
         Listed("agree", "Compare a judge's labels with people's labels.", _LABELS),
-        Listed("duplicates", "Find passages whose texts are nearly the same.", _COUNTS),
         Listed("plan", "Show what chance alone achieves at each depth.", _COUNTS),
         Listed("audit", "Measure Bits over Random from a log of counts.", _COUNTS),
         Listed("measures", "List the measures, or explain one with a worked example.", _HELP),

@@ -76,9 +76,7 @@ ControlsOption = Annotated[
 TokensOption = Annotated[
     Path | None, input_file("Table of passage_id and tokens; with --tokenizer the corpus, with its texts.")
 ]
-GroupsOption = Annotated[
-    Path | None, input_file("Table of passage_id and group: passages that say the same, as `duplicates` writes it.")
-]
+GroupsOption = Annotated[Path | None, input_file("Table of passage_id and group: passages that say the same.")]
 TokenizerOption = Annotated[
     str | None,
     option(

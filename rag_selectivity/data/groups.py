@@ -45,7 +45,7 @@ class Groups:
         order = np.lexsort((-qrels.grade, group, qrels.query))
         pairs = np.stack([qrels.query[order], group[order]])
         first = order[np.append(True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0))] if len(order) else order
-        result = Qrels(
+        return Qrels(
             qrels.queries,
             qrels.query[first],
             IdColumn.from_strings([names[each] for each in group[first].tolist()]),
@@ -54,9 +54,6 @@ class Groups:
             scale=qrels.scale,
             levels=qrels.levels,
         )
-        if qrels.unjudged is not None:
-            result.unjudged = self.of_qrels(qrels.unjudged)
-        return result
 
     def of_run(self, run: Run, policy: Policy) -> Run:
         """The lists with groups in place of passages, in rank order."""

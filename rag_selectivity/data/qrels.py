@@ -50,9 +50,6 @@ class Qrels(LabelSource):
         The same as they were given, if these were distinct texts, by query, and no grade was below zero.
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
-    unjudged : Qrels or None
-        The pairs whose grade was below zero, with grade 0 and the same `queries`; a judgment of a pair goes before.
-        Passages of the pool that nobody judged: to all but infAP they are as unjudged as any other. None without them.
     remarks : {code: count}
         What was noticed when they were read; `rag_selectivity.data.remarks` lists the codes.
     form : IdForm
@@ -96,7 +93,6 @@ class Qrels(LabelSource):
             raise InputError(f"{source or 'qrels'}: a query id is empty")
 
         self.repeated = self.negative = 0
-        self.unjudged: Qrels | None = None
         self.query: IntArray = query.astype(np.int64)
         self.grade: IntArray = grade.astype(np.int64)
         self.texts: list[str] | None = None if isinstance(passages, IdColumn) else passages
@@ -109,9 +105,6 @@ class Qrels(LabelSource):
         if self.texts is None:
             judged_rows = np.flatnonzero(grade >= 0)
             self.negative = len(grade) - len(judged_rows)
-            if self.negative:
-                below = np.flatnonzero(grade < 0)
-                self.unjudged = Qrels(self.queries, query[below], self.passages.take(below), np.zeros_like(below))
             self._keep(judged_rows[np.argsort(query[judged_rows], kind="stable")])
             self._indexed()
 
@@ -217,9 +210,7 @@ class Qrels(LabelSource):
     ) -> Qrels:
         """Every passage is relevant to the queries of its class: {query: class} and {passage: class}.
 
-        For labels by topic, author or another value of metadata. The pairs are held as counts, so that memory and time
-        grow with queries and passages, and figures are those of `from_dict` with all pairs. Only what names single
-        pairs (`to_dict`, controls, `passages_of`, calibration, `--out-of-core`, exports) writes them all out first.
+        For labels by topic, author or another value of metadata: the same as `from_dict` with all pairs.
 
         Parameters
         ----------
@@ -234,15 +225,37 @@ class Qrels(LabelSource):
         Raises
         ------
         InputError
-            If an id stands twice or is empty, a class is a list, or no class has both queries and passages.
+            If an id is empty, an id stands twice, a class is a list, or no class has queries and passages.
 
         >>> qrels = Qrels.from_classes({"q1": "space", "q2": "cars"}, {"d1": "space", "d2": "cars", "d3": "space"})
         >>> qrels["q1"], qrels
         ({'d1': 1, 'd3': 1}, <Qrels: 2 queries, 3 judgments>)
         """
-        from rag_selectivity.data.class_qrels import ClassQrels
-
-        return ClassQrels.of_classes(query_class, passage_class, grade=grade, exclude_self=exclude_self)
+        value = label_grade(grade, "grade")
+        if value < 0:
+            raise InputError(f"grade must be a whole number ≥ 0, got {grade!r}")
+        of_query, of_passage = _classes(query_class, "query"), _classes(passage_class, "passage")
+        queries = [query_text(query, "query_class") for query in query_class]
+        texts = list(IdColumn.from_strings(list(passage_class)))
+        if len(set(queries)) < len(queries) or len(set(texts)) < len(texts):
+            raise InputError("query_class or passage_class: an id stands twice, and it can have one class only")
+        members: dict[Any, list[str]] = {}
+        for text, each in zip(texts, of_passage, strict=True):
+            members.setdefault(each, []).append(text)
+        members[None] = []
+        passages: list[str] = []
+        counts = []
+        for query, each in zip(queries, of_query, strict=True):
+            of_class = members.get(each, [])
+            passages += [text for text in of_class if text != query] if exclude_self else of_class
+            counts.append(len(passages))
+        if not any(each in members for each in of_query if each is not None):
+            raise InputError(
+                f"no query has the class of a passage: queries have classes such as "
+                f"{examples(query_class.values())}, passages such as {examples(passage_class.values())}"
+            )
+        codes = np.repeat(np.arange(len(queries)), np.diff(counts, prepend=0))
+        return cls(queries, codes, passages, np.full(len(passages), value))
 
     def under(self, names: Mapping[str, str], passage: Callable[[str, str], str] | None = None) -> Qrels:
         """The judgments with queries renamed by {name: query}; a query may get several names.
@@ -261,10 +274,7 @@ class Qrels(LabelSource):
         if passage is not None:
             names_of_rows = map(tuple(names).__getitem__, query.tolist())
             passages = IdColumn.from_strings(list(map(passage, names_of_rows, passages)))
-        result = self._derived(tuple(names), query, rows, passages)
-        if self.unjudged is not None:
-            result.unjudged = self.unjudged.under(names, passage)
-        return result
+        return self._derived(tuple(names), query, rows, passages)
 
     def inherit(self, documents: Any) -> Qrels:
         """The judgments of chunks: every chunk of a judged document has the grade of its document.
@@ -289,17 +299,12 @@ class Qrels(LabelSource):
                 f"{len(absent)} judged documents have no chunk ({examples(absent[:3])}): add their chunks, or leave "
                 f"out the labels of documents that the index lacks"
             )
-        result = self._of_chunks(chunks_of)
-        result.repeated, result.negative = self.repeated, self.negative
-        if self.unjudged is not None:
-            result.unjudged = self.unjudged._of_chunks(chunks_of)
-        return result
-
-    def _of_chunks(self, chunks_of: Mapping[str, Sequence[str]]) -> Qrels:
-        of_rows = [chunks_of.get(name, ()) for name in self.passages]
+        of_rows = [chunks_of[name] for name in self.passages]
         rows = np.repeat(np.arange(len(of_rows)), np.array([len(chunks) for chunks in of_rows], np.int64))
         chunks = IdColumn.from_strings(list(chain.from_iterable(of_rows)))
-        return self._derived(self.queries, self.query[rows], rows, chunks)
+        result = self._derived(self.queries, self.query[rows], rows, chunks)
+        result.repeated, result.negative = self.repeated, self.negative
+        return result
 
     def in_form(self, form: IdForm) -> Qrels:
         """The same judgments with all ids in a form.
@@ -321,15 +326,13 @@ class Qrels(LabelSource):
         result.form = form
         result.repeated += self.repeated
         result.negative = self.negative
-        if self.unjudged is not None:
-            result.unjudged = self.unjudged.in_form(form)
         return result
 
     def only(self, rows: NDArray[np.bool_]) -> Qrels:
         """Some of the judgments, bool[judgments]; all queries stay."""
         kept = np.flatnonzero(rows)
         result = self._derived(self.queries, self.query[kept], kept, self.passages.take(kept))
-        result.repeated, result.negative, result.unjudged = self.repeated, self.negative, self.unjudged
+        result.repeated, result.negative = self.repeated, self.negative
         return result
 
     def in_order(self, *, by_passage: bool = False) -> Qrels:
@@ -354,7 +357,6 @@ class Qrels(LabelSource):
         passages = self.passages.take(rows) if self.texts is None else [self.texts[row] for row in rows.tolist()]
         result = self._derived([self.queries[i] for i in order], query[rows], rows, passages)
         result.repeated, result.negative = self.repeated, self.negative
-        result.unjudged = None if self.unjudged is None else self.unjudged.in_order()
         return result
 
     def _natural_order(self) -> list[int] | None:
@@ -477,18 +479,7 @@ class Qrels(LabelSource):
         result = self._derived(self.queries, self.query, np.arange(len(self.query)), passages, grades)
         result.scale = scale
         result.repeated, result.negative = self.repeated, self.negative + result.negative
-        if self.unjudged is not None:
-            result.unjudged = self.unjudged if result.unjudged is None else self.unjudged._and(result.unjudged)
         return result
-
-    def _and(self, other: Qrels) -> Qrels:
-        """The pairs of both, which have the same queries and one grade."""
-        return Qrels(
-            self.queries,
-            np.concatenate([self.query, other.query]),
-            IdColumn.concatenate([self.passages, other.passages]),
-            np.concatenate([self.grade, other.grade]),
-        )
 
     def check_scale(self, scale: Scale) -> None:
         """Refuse a grade that is not on the scale; the error says where it is and what to do."""
@@ -545,3 +536,19 @@ class Qrels(LabelSource):
 
     def __repr__(self) -> str:
         return f"<Qrels: {len(self.queries)} queries, {self.size} judgments>"
+
+
+def _classes(given: Mapping[Any, Any], what: str) -> list[Any]:
+    """The class of each query or passage; None for None and NaN."""
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"{what}_class must be a dict of ids and classes, got {type(given).__name__}; of two columns it is "
+            f"dict(zip(ids, classes))"
+        )
+    for id_, value in given.items():
+        if not isinstance(value, (str, int, float, np.generic)) and value is not None:
+            raise InputError(
+                f"{what} {id_!r} has the class {value!r}: give one text or number; if there are several classes each, "
+                f"give the pairs with Qrels.from_dict"
+            )
+    return [None if value != value else value for value in given.values()]

@@ -184,7 +184,6 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
         origins=origins,
     )
     joined.form, joined.repeated, joined.negative = qrels.form, qrels.repeated, qrels.negative
-    joined.unjudged = qrels.unjudged
     return joined, notes
 
 

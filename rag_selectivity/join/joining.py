@@ -180,7 +180,6 @@ def join(
         ),
         facts=facts,
         qrels=qrels,
-        unjudged=joined.unjudged,
         first_repeat=joined.first_repeat,
     )
     if judged.own_pool is not None:

@@ -23,8 +23,8 @@ class JudgedLists:
     """What a run's lists give with the judgments.
 
     List lengths by the qrels' queries (−1: not in the run), hits in order, facts that the lists alone give, the
-    judgments and ranks of the controls that are listed, the passages that `Qrels.unjudged` names, as hits, and the rank
-    of each list's first passage that repeats one (0: none does).
+    judgments and ranks of the controls that are listed, and the rank of each list's first passage that repeats one (0:
+    none does).
     """
 
     returned: IntArray
@@ -32,7 +32,6 @@ class JudgedLists:
     duplicates: int
     facts: JoinFacts
     controls: tuple[IntArray, IntArray]
-    unjudged: Hits | None = None
     first_repeat: IntArray | None = None
 
     @property

@@ -121,9 +121,6 @@ class JudgedRun:
         The judgments, whose rows `Hits.judgment` numbers; None if only counts are known.
     fitting : {TokenBudget: int64[queries]}
         How many passages of each list fit in each budget of tokens that was asked for.
-    unjudged : Hits or None
-        The passages of the lists that the qrels name with a grade below 0, as of the pool and not judged; their grades
-        mean nothing. None if the qrels name none.
     grouped : JudgedRun or None
         The same lists and labels with groups of passages in place of passages, if these were given.
     copies : Hits or None
@@ -155,7 +152,6 @@ class JudgedRun:
     facts: JoinFacts = field(default_factory=JoinFacts)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
     fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
-    unjudged: Hits | None = None
     grouped: JudgedRun | None = None
     copies: Hits | None = None
     first_repeat: IntArray | None = None
@@ -246,10 +242,6 @@ class JudgedRun:
         else:
             of_controls = self.qrels.only(drawn).label_hashes()
             hashes = mix(self.qrels.only(~drawn).label_hashes(), mix(of_controls, np.ones_like(of_controls)))
-        if self.qrels.unjudged is not None:
-            # A query without them keeps its hash, also where other queries have some. Threefold, so that they differ
-            # from judgments of the same passages; unsigned sums may wrap around.
-            hashes = hashes + np.uint64(3) * self.qrels.unjudged.label_hashes()
         return hashes[self.qrels.positions(self.queries)]
 
     def repeats_at(self, depths: IntArray) -> NDArray[np.bool_] | None:
@@ -282,7 +274,6 @@ class JudgedRun:
             missing=None if self.missing is None else self.missing[chosen],
             documents=None if self.documents is None else self.documents.of_queries(chosen),
             fitting={budget: counts[chosen] for budget, counts in self.fitting.items()},
-            unjudged=None if self.unjudged is None else self.unjudged.of_queries(chosen),
             grouped=None if self.grouped is None else self.grouped.over(chosen),
             copies=None if self.copies is None else self.copies.of_queries(chosen),
             first_repeat=None if self.first_repeat is None else self.first_repeat[chosen],
@@ -332,7 +323,6 @@ class JudgedRun:
             self,
             grouped=None if self.grouped is None else self.by_group(f"@{budget}").within(budget),
             copies=None if self.copies is None else _cut(self.copies, cutoffs),
-            unjudged=None if self.unjudged is None else _cut(self.unjudged, cutoffs),
             hits=_cut(self.hits, cutoffs),
             returned=np.minimum(self.returned, cutoffs),
             pool=self.candidates.beside(self.hits_outside_pool()),

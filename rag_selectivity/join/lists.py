@@ -62,7 +62,6 @@ def _judge_parts(
     returned = np.full(len(qrels), -1, np.int64)
     none = np.empty(0, np.int64)
     collected = [Hits(none, none, none, np.empty(0, bool), none)]
-    unjudged = collected[:]
     listed_controls = [(none, none)]
     labels = qrels.counts() if controls is None else np.bincount(qrels.query[~controls], minlength=len(qrels))
     sampler = None if form.exact else IdSampler(qrels)
@@ -79,8 +78,6 @@ def _judge_parts(
         listed_controls.append(judged.controls)
         returned[position[inside]] = judged.lengths[inside]
         collected.append(judged.hits)
-        if judged.unjudged is not None:
-            unjudged.append(judged.unjudged)
         duplicates += len(copies)
         first_repeat[position[inside]] = judged.first_repeat[inside]
         if sampler is not None:
@@ -107,7 +104,6 @@ def _judge_parts(
         duplicates,
         facts,
         (judgments, ranks),
-        None if qrels.unjudged is None else _in_order(unjudged),
         first_repeat if first_repeat.any() else None,
     )
 
@@ -184,8 +180,7 @@ class _JudgedPart:
     `part` is the part itself, or the same lists in rank order if they had to be put in order; `order` is its order. Of
     each of the part's queries the list length; `copies` are rows with a passage that is earlier in its list; `on_top`
     counts the hits in the first rows, before any are dropped; `controls` are judgments and ranks of listed controls;
-    `unjudged` are the passages that `Qrels.unjudged` names; `first_repeat` is the rank of each list's first copy, 0
-    without one.
+    `first_repeat` is the rank of each list's first copy, 0 without one.
     """
 
     part: Run
@@ -195,7 +190,6 @@ class _JudgedPart:
     copies: IntArray
     on_top: int
     controls: tuple[IntArray, IntArray]
-    unjudged: Hits | None
     first_repeat: IntArray
 
 
@@ -215,16 +209,10 @@ def _judge_part(
     order = ListOrder(part, policy)
     among = position[position >= 0]
     rows, judgments = qrels.lookup(keys, query, part.passages, among=among)
-    asked, marked = rows, None
-    if qrels.unjudged is not None:
-        labelled = rows if controls is None else rows[~controls[judgments]]
-        marked, _ = qrels.unjudged.lookup(keys, query, part.passages, among=among)
-        marked = np.setdiff1d(marked, np.concatenate([labelled, copies]))
-        asked = np.concatenate([rows, marked])
-    local = np.searchsorted(part.offsets, asked, "right") - 1
-    rank: IntArray | None = asked - part.offsets[local] + 1
+    local = np.searchsorted(part.offsets, rows, "right") - 1
+    rank: IntArray | None = rows - part.offsets[local] + 1
     if not in_order:
-        rank = None if len(copies) or policy.unjudged == "condense" else order.ranks(asked)
+        rank = None if len(copies) or policy.unjudged == "condense" else order.ranks(rows)
     if rank is None:
         return _judge_part(qrels, part.ordered(policy), position, policy, name, controls, in_order=True)
     if len(copies) and policy.duplicates == "error":
@@ -233,10 +221,6 @@ def _judge_part(
             f"{name}: query {qrels.queries[query[row]]!r} lists passage {part.passages[row]!r} more than once, "
             f'and the policy is duplicates="error": remove the repeats, or give another policy'
         )
-    unjudged = None
-    if marked is not None:
-        unjudged = _unjudged(part, query, marked, rank[len(rows) :], copies, policy)
-        rank, local = rank[: len(rows)], local[: len(rows)]
     listed = np.empty(0, np.int64), np.empty(0, np.int64)
     if controls is not None:
         drawn = controls[judgments]
@@ -261,7 +245,7 @@ def _judge_part(
     else:
         of_copies = np.searchsorted(part.offsets, copies, "right") - 1
         first_repeat = _first_ranks(of_copies, copies - part.offsets[of_copies] + 1, len(lengths))
-    return _JudgedPart(part, order, lengths, hits, copies, on_top, listed, unjudged, first_repeat)
+    return _JudgedPart(part, order, lengths, hits, copies, on_top, listed, first_repeat)
 
 
 def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
@@ -270,16 +254,6 @@ def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
     order = np.argsort(-ranks, kind="stable")
     first[lists[order]] = ranks[order]
     return first
-
-
-def _unjudged(part: Run, query: IntArray, rows: IntArray, rank: IntArray, copies: IntArray, policy: Policy) -> Hits:
-    """The passages of the pool that nobody judged, as the policy leaves them in the lists."""
-    if policy.unjudged == "condense":
-        rows, rank = rows[:0], rank[:0]
-    elif policy.duplicates == "drop":
-        rank = rank - _before(copies, rows, part)
-    nothing = np.zeros(len(rows), np.int64)
-    return Hits(query[rows], rank, nothing, nothing.astype(bool), nothing)
 
 
 def _before(copies: IntArray, rows: IntArray, part: Run) -> IntArray:

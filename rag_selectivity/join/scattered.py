@@ -43,7 +43,6 @@ def judge_scattered(
     lists = _Lists(qrels)
     none = np.empty(0, np.int64)
     found = [_Found(none, none, none, np.empty(0))]
-    of_pool = found[:]
     repeats, ties = _Repeats(), _Ties(len(qrels))
     remarks: list[Mapping[str, int]] = []
     before = 0
@@ -55,11 +54,6 @@ def judge_scattered(
         ties.add(query[inside], block.scores[inside])
         at, judgment = qrels.lookup(keys, query, block.passages)
         found.append(_Found(query[at], judgment, before + at, block.scores[at]))
-        if qrels.unjudged is not None:
-            marked, pair = qrels.unjudged.lookup(keys, query, block.passages)
-            new = ~np.isin(marked, at if controls is None else at[~controls[judgment]])
-            marked, pair = marked[new], pair[new]
-            of_pool.append(_Found(query[marked], pair, before + marked, block.scores[marked]))
         remarks.append(block.remarks)
         before += len(query)
     repeats.look_again()
@@ -71,17 +65,12 @@ def judge_scattered(
         wanted[sampler.best_of(np.flatnonzero(lists.returned > 0))] = True
     sampled = []
     count = _Above(qrels, hits, policy)
-    unjudged = None
-    if qrels.unjudged is not None:
-        unjudged = _Above(qrels.unjudged, _Found.together(of_pool).by_score(policy), policy)
     before = 0
     for block in rows():
         query = lists.again(before, len(block.scores))
         inside = query >= 0
         repeats.check(pair_keys(query, block.passages)[inside])
         count.add(query, block, before)
-        if unjudged is not None:
-            unjudged.add(query, block, before)
         if sampler is not None and len(at := np.flatnonzero(inside & wanted[query])):
             sampled.append((query[at], block.passages.take(at).compact(), block.scores[at]))
         before += len(query)
@@ -126,7 +115,6 @@ def judge_scattered(
         0,
         facts,
         (hits.judgment[drawn], ranks[drawn]),
-        None if unjudged is None else unjudged.hits(),
     )
 
 
@@ -234,13 +222,6 @@ class _Above:
         earlier = total[start] - self._from[start]
         ranks: IntArray = total[:-1] - earlier + self._ties + 1
         return ranks
-
-    def hits(self) -> Hits:
-        """The rows by query and rank, without grades."""
-        ranks = self.ranks()
-        order = np.lexsort((ranks, self._hits.query))
-        nothing = np.zeros(len(order), np.int64)
-        return Hits(self._hits.query[order], ranks[order], nothing, nothing.astype(bool), nothing)
 
 
 class _Growing:

@@ -25,7 +25,6 @@ from rag_selectivity.measures.chance import (
 )
 from rag_selectivity.measures.classic import AP, DCG, RR, ContextPrecision, F, IPrec, IPrec11, P, R, Rprec, nDCG
 from rag_selectivity.measures.definition import explain, summary
-from rag_selectivity.measures.incomplete import Bpref, InfAP
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import (
     DEFAULT_DEPTHS,
@@ -68,7 +67,6 @@ __all__ = [
     "BoR_max",
     "BoR_opt",
     "BoR_recall",
-    "Bpref",
     "Choice",
     "ContextPrecision",
     "Delta",
@@ -77,7 +75,6 @@ __all__ = [
     "Harm",
     "IPrec",
     "IPrec11",
-    "InfAP",
     "Judged",
     "Lambda",
     "Measure",

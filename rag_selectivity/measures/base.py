@@ -371,8 +371,6 @@ class Measure(ABC):
     ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     #: The only scale of grades that it is defined on, if there is but one.
     required_scale: ClassVar[str | None] = None
-    #: Whether labels below 0, which others take as no label, change its figures.
-    reads_below_zero: ClassVar[bool] = False
     #: Whether an unjudged passage counts as not relevant in it: of lists judged in part it is the least it can be.
     unjudged_is_a_miss: ClassVar[bool] = False
     #: Whether it compares with a random draw, which needs the corpus size N.

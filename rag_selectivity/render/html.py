@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.advice import parameters_of, resampling_of
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.render.blocks import Figures, Table, html_text
 from rag_selectivity.render.cost_blocks import cost_table, cost_title, front_text
@@ -28,13 +27,10 @@ from rag_selectivity.render.report_table import (
 )
 from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.slice_tables import USUAL_DEPTH, slice_differences, slice_grid
-from rag_selectivity.render.tables import next_grids
 from rag_selectivity.render.templates import PAGE, environment
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics.draws import kept_draws
-from rag_selectivity.statistics.next_passages import NextPassages, next_passages_of_runs
 from rag_selectivity.wording import visible
 
 #: So many pictures are on the first two printed pages.
@@ -48,7 +44,6 @@ class RunTables:
     name: str
     header: list[str]
     rows: list[list[str]]
-    next_tables: list[tuple[list[str], list[list[str]]]]
     pools: tuple[list[str], list[list[str]]]
     lines: list[str]
     notes: list[str]
@@ -116,10 +111,8 @@ def to_html(
     templates = environment("Report.to_html")
     if comparison is not None and not comparison.slices:
         raise InputError("`comparison` has no slices, and the page shows only these: compare with `by`")
-    with kept_draws():
-        decision = decision if decision is not None else decided_on(report).decision
-        found = _found(report)
-    pictures = pictures_of(report, decision, quality, found)
+    decision = decision if decision is not None else decided_on(report).decision
+    pictures = pictures_of(report, decision, quality)
     shapes = [shape_of_run(place) for place in range(len(report.runs))]
     style = "".join((PAGE / name).read_text(encoding="utf-8") for name in ("first_screen.css", "style.css"))
     # A macro returns markup, which would escape what it is added to.
@@ -154,10 +147,7 @@ def to_html(
             first_pictures=pictures[:_FIRST_PICTURES],
             more_pictures=pictures[_FIRST_PICTURES:],
             costs=[] if decision is None else _costs(decision),
-            tables=[
-                _tables(report, name, found[name], USUAL_DEPTH if decision is None else decision.K)
-                for name in report.runs
-            ],
+            tables=[_tables(report, name, USUAL_DEPTH if decision is None else decision.K) for name in report.runs],
             comparison=comparison,
             differences=[]
             if comparison is None
@@ -205,15 +195,13 @@ def depth_of_page(report: Report, decision: Decision | None) -> int | None:
     return min(report.depths, key=lambda depth: (abs(depth - USUAL_DEPTH), depth))
 
 
-def _tables(report: Report, name: str, found: tuple[NextPassages, ...], depth: int) -> RunTables:
+def _tables(report: Report, name: str, depth: int) -> RunTables:
     run = report.runs[name]
     header, rows = grid(report, name, run)
-    bootstrap = resampling_of(report)
     return RunTables(
         name,
         header,
         rows,
-        next_grids(found, None if bootstrap is None else bootstrap.level),
         grid_of_pools(report, run),
         [
             "\n".join(map(visible, lines))
@@ -225,15 +213,3 @@ def _tables(report: Report, name: str, found: tuple[NextPassages, ...], depth: i
         run.evaluated,
         [(column, *slice_grid(by_value, depth)) for column, by_value in run.slices.items()],
     )
-
-
-def _found(report: Report) -> dict[str, tuple[NextPassages, ...]]:
-    """What the next passages of each run add; nothing where N or the lists are not known."""
-    rel, m = parameters_of(report.measures)
-    sized = {
-        name: run.judged
-        for name, run in report.runs.items()
-        if run.judged is not None and run.judged.corpus_size is not None and run.judged.weights is None
-    }
-    known = next_passages_of_runs(sized, rel=rel, m=1 if m is None else m, bootstrap=resampling_of(report))
-    return {name: known.get(name, ()) for name in report.runs}

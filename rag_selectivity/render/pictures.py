@@ -21,7 +21,6 @@ from rag_selectivity.render.labels import settle
 from rag_selectivity.render.run_styles import OF_RUNS, shortened, style_of_run
 from rag_selectivity.results.decision import CostPoint, Decision
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.wording import number
 
 #: Stand for the page's text colour and for its line colour in what matplotlib draws.
@@ -48,7 +47,6 @@ def pictures_of(
     report: Report,
     decision: Decision | None,
     quality: Mapping[int, Any] | None,
-    found: Mapping[str, Sequence[NextPassages]],
 ) -> list[Picture]:
     """Everything that the report can show, the most important first."""
     from rag_selectivity.render import plots
@@ -82,16 +80,6 @@ def pictures_of(
                 "Utility over K",
                 f"{_spread(report, RANWG(), depth)} It is the share of the best evidence that K passages can hold.",
                 lambda axes: plots.over_k(report, RANWG(), axes, depth=depth),
-            )
-        )
-    if any(found.values()):
-        queries = max(part.evaluated for part in report.runs.values())
-        pictures.append(
-            picture(
-                "What the next passages add",
-                "The share of relevant passages at these ranks. The dashed line is a random draw from the passages "
-                "that are left.",
-                lambda axes: plots.found_by_rank(found, queries, axes),
             )
         )
     if Harm() in has:

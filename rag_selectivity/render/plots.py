@@ -27,7 +27,6 @@ from rag_selectivity.measures import (
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
 from rag_selectivity.planning import plan
-from rag_selectivity.render.cost_plot import round_numbers
 from rag_selectivity.render.labels import direct_labels
 from rag_selectivity.render.measured import depths_of, refuse_unmeasured
 from rag_selectivity.render.run_styles import name_of_pair, plot_text, shortened, style_of_run
@@ -37,7 +36,6 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.next_passages import NextPassages
 
 # The palette of Okabe and Ito.
 BLUE, GREY, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#666666", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
@@ -140,39 +138,6 @@ def harm(report: Report, ax: Any = None, *, measure: str = "Harm", depth: int | 
         labels.append((shortened(name), *_last(beside, tops), style["color"]))
     axes.set(ylim=(0, 1.02), ylabel=f"{base}: share of junk")
     direct_labels(axes, labels)
-    return axes
-
-
-def found_by_rank(found: Mapping[str, Sequence[NextPassages]], queries: int, ax: Any = None) -> Any:
-    """The share of relevant passages, by ranges of ranks, beside a random draw from the rest of the corpus.
-
-    `found` is what `rag_selectivity.statistics.next_passages` gives for each run, in the order of the report. A range
-    without a relevant passage has no point.
-    """
-    axes = _axes(ax, "plots.found_by_rank")
-    longest: Sequence[NextPassages] = max(found.values(), key=len, default=())
-    ends = []
-    for i, (name, ranges) in enumerate(found.items()):
-        style = style_of_run(i)
-        shares = [each.relevant_found / _slots(each, queries) or math.nan for each in ranges]
-        axes.plot(range(len(shares)), shares, **style, label=plot_text(name))
-        ends.append((shortened(name), *_last(range(len(shares)), shares), style["color"]))
-    chance = [each.relevant_expected / _slots(each, queries) or math.nan for each in longest]
-    axes.plot(range(len(chance)), chance, "--", color=GREY, linewidth=1, label="random draw")
-    ends.append(("random draw", *_last(range(len(chance)), chance), GREY))
-    names = [str(each.first) if each.first == each.last else f"{each.first}–{each.last}" for each in longest]
-    axes.set_xticks(range(len(names)), names, rotation=35 if len(names) > 5 else 0)
-    drawn = [line.get_ydata() for line in axes.get_lines()]
-    if any(np.isfinite(np.asarray(ys, np.float64)).any() for ys in drawn):
-        axes.set(yscale="log")
-        shares = [share for ys in drawn for share in np.asarray(ys, np.float64).tolist() if share > 0]
-        low, high = min(shares) / 1.3, max(shares) * 1.3
-        axes.set_ylim(low, high)
-        axes.set_yticks(round_numbers(low, high, (1, 2, 3, 4, 5, 7)), minor=False)
-        axes.minorticks_off()
-    axes.set(xlabel="ranks", ylabel="relevant among the passages")
-    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
-    direct_labels(axes, ends)
     return axes
 
 
@@ -443,10 +408,6 @@ def _over_k(axes: Any, depths: Sequence[int], depth: int | None) -> None:
 def _same_start(values: Sequence[float], other: Sequence[float]) -> bool:
     length = min(len(values), len(other))
     return bool(np.allclose(values[:length], other[:length], equal_nan=True))
-
-
-def _slots(ranges: NextPassages, queries: int) -> int:
-    return queries * (ranges.last - ranges.first + 1)
 
 
 def _last(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:

@@ -48,7 +48,6 @@ from rag_selectivity.results.result import Result
 from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
 from rag_selectivity.results.validation import Validation
 from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
-from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.wording import counted, level_text, number, signed
 
 
@@ -151,7 +150,6 @@ def _sweep_blocks(sweep: Sweep) -> Iterable[Block]:
         yield Table(*_swept(run))
         if run.answers is not None and run.answers.rows:
             yield _answers_table(run.answers, sweep.settings.get("level"))
-        yield from (Table(*grid) for grid in next_grids(run.next_passages, sweep.settings.get("level")))
         yield Paragraph(run.recommendation.reason)
         if run.answers is not None and run.answers.finding is not None:
             yield Paragraph(run.answers.finding)
@@ -196,41 +194,6 @@ def _swept_cell(name: str, row: dict[str, Any]) -> str:
     if name == "BoR_max" and row["regime"] != "healthy":
         return f"{row['regime']} {number(row[name])}"
     return str(row[name]) if name == "K" else f"{row[name]:.0f}" if name == "tokens" else number(row[name])
-
-
-def next_grids(brackets: Sequence[NextPassages], level: float | None) -> list[tuple[list[str], list[list[str]]]]:
-    """Tables of what the next passages add: successes in queries without one before, and relevant passages."""
-    if not brackets:
-        return []
-    bits = "bits" if level is None else f"bits [{level_text(level)}]"
-    ranks = [str(each.first) if each.first == each.last else f"{each.first}–{each.last}" for each in brackets]
-    successes = [
-        [
-            f"{each.successes} of {each.queries}",
-            number(each.random_successes),
-            _with_ends(each.bits, each.low, each.high),
-        ]
-        for each in brackets
-    ]
-    relevant = [
-        [
-            str(each.relevant_found),
-            number(each.relevant_expected),
-            _with_ends(each.relevant_bits, each.relevant_low, each.relevant_high),
-        ]
-        for each in brackets
-    ]
-    return [
-        (
-            ["next passages", what, "by chance", bits],
-            [[rank, *cells] for rank, cells in zip(ranks, rows, strict=True)],
-        )
-        for what, rows in (("new successes", successes), ("relevant", relevant))
-    ]
-
-
-def _with_ends(value: float, low: float, high: float) -> str:
-    return number(value) if math.isnan(low) else f"{number(value)} [{number(low)}, {number(high)}]"
 
 
 # -- agreement -----------------------------------------------------------------------------------------

@@ -124,11 +124,6 @@ class Labels:
             renamed.levels = self.levels
             return renamed
         rows = [(query, *row) for query, grades in by_query.items() for row in grades.items()]
-        if self.judged is not None and self.judged.unjudged is not None:
-            named = known if names is not None else {query: query for query in by_query}
-            of = {query: name for query, name in named.items() if query in by_query and name in self.judged}
-            below = self.judged.unjudged.under(of, passage).to_dict()
-            rows += ((query, each, -1) for query, passages in below.items() for each in passages)
         return Qrels.from_records(rows, queries=by_query, scale=self.scale, levels=self.levels)
 
     @cached_property
@@ -173,8 +168,7 @@ class Labels:
     def require_for(self, measure: Measure) -> None:
         """Refuse a measure that grades of single queries cannot give.
 
-        One of 1–5 grades if the labels are on another scale, since it would be NaN for every query, and one that takes
-        labels below 0 too if there are some, since `of_query` leaves them out.
+        One of 1–5 grades if the labels are on another scale, since it would be NaN for every query.
 
         Raises
         ------
@@ -184,9 +178,4 @@ class Labels:
             raise InputError(
                 f"{measure} needs grades 1 to 5, and these labels are binary or on TREC's scale: carry them over "
                 f"with a grade map, as in grade_map='0:1,1:3,2:4,3:5', or say scale='utility'"
-            )
-        if measure.reads_below_zero and self.judged is not None and self.judged.unjudged is not None:
-            raise InputError(
-                f"{measure} takes labels below 0 as passages of the pool that were not judged, and they are not known "
-                f"where single queries are measured: leave it out here, and measure all lists with evaluate"
             )

@@ -1,4 +1,4 @@
-"""Sweep: a run's figures at every K, what the next passages add, and the advised K."""
+"""Sweep: a run's figures at every K, and the advised K."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.results.result import Result
-from rag_selectivity.statistics.next_passages import NextPassages
 
 SCHEMA = "rag-selectivity/sweep/1"
 
@@ -115,7 +114,7 @@ class AnswersByK:
 
 @dataclass(frozen=True, slots=True)
 class RunSweep:
-    """One run's figures at every K, what the next passages alone add, and the advised K.
+    """One run's figures at every K, and the advised K.
 
     Columns of a row: K, success, random_success, BoR, BoR_max, regime, headroom (BoR_max − BoR), lambda,
     slots_per_relevant (K/N_p: K divided by the mean number of relevant passages of a query that has one; None with
@@ -128,7 +127,6 @@ class RunSweep:
 
     rows: tuple[dict[str, Any], ...]
     recommendation: Recommendation
-    next_passages: tuple[NextPassages, ...]
     answers: AnswersByK | None = None
 
 
@@ -155,7 +153,6 @@ class Sweep(Result):
             "runs": {
                 name: {
                     "recommendation": part.recommendation.to_dict(),
-                    "next_passages": [each.to_dict() for each in part.next_passages],
                     "rows": [dict(row) for row in part.rows],
                     **({} if part.answers is None else {"answers": part.answers.to_dict()}),
                 }

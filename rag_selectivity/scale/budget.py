@@ -120,10 +120,9 @@ def sums_of(tally: Tally) -> tuple[int, int]:
 
 def _bytes_of(labels: Qrels) -> int:
     """What judgments take in memory, with the copy that is made when their scale is settled."""
-    below_zero = 0 if labels.unjudged is None else _bytes_of(labels.unjudged)
     offsets, letters = labels.passages.buffers()
     arrays = labels.query.nbytes + labels.grade.nbytes + offsets.nbytes + letters.nbytes
-    return 2 * arrays + 40 * len(labels.query) + 250 * len(labels.queries) + below_zero
+    return 2 * arrays + 40 * len(labels.query) + 250 * len(labels.queries)
 
 
 @contextmanager

@@ -179,7 +179,7 @@ class _Parts:
     """Rows of a run and its judgments on disk, divided into parts by a hash of the query.
 
     `held` are the judgments if they are in memory: their rows on disk hold positions, so that a part's judgments keep
-    their origins; those of the pairs of `Qrels.unjudged` follow. `bare` holds the queries of the qrels that no row
+    their origins. `bare` holds the queries of the qrels that no row
     names. Queries that have the same id in the form are in the same part. A part that is larger than the budget is
     divided further.
     """
@@ -247,12 +247,8 @@ class _Parts:
         names, codes, passages, figures = judgments or ([], none, IdColumn.from_strings([]), none)
         grades, origins = figures.astype(np.int64), None
         if self._held is not None:
-            judged = grades < self._held.size
-            # A pair that is not judged may have the origin of any judgment: it is left out of them.
-            rows = np.where(judged, grades, 0)
-            grades = np.full(len(rows), -1)
-            grades[judged] = self._held.grade[rows[judged]]
-            origins = None if self._held.origins is None else self._held.origins.take(rows)
+            origins = None if self._held.origins is None else self._held.origins.take(grades)
+            grades = self._held.grade[grades]
         return Qrels([*names, *bare], codes, passages, grades, origins=origins).regraded(grade_map)
 
 
@@ -291,12 +287,9 @@ def _divided(
     seen = []
     if isinstance(qrels, Qrels):
         held, judged = qrels, _blocks_of(qrels, budget.rows_of_width(_USUAL_WIDTH))
-        named = qrels.query if qrels.unjudged is None else np.concatenate([qrels.query, qrels.unjudged.query])
-        bare = [qrels.queries[i] for i in np.setdiff1d(np.arange(len(qrels)), named).tolist()]
+        bare = [qrels.queries[i] for i in np.setdiff1d(np.arange(len(qrels)), qrels.query).tolist()]
         seen.append(qrels.remarks)
-        # The pairs below 0 are counted where their rows are read.
-        negative = qrels.negative - (0 if qrels.unjudged is None else qrels.unjudged.size)
-        left_out = Coverage(repeated_judgments=qrels.repeated, negative_judgments=negative)
+        left_out = Coverage(repeated_judgments=qrels.repeated, negative_judgments=qrels.negative)
     else:
         judged = datasets.qrels_blocks(datasets.parquet_files(qrels), budget.rows_of_width)
     if datasets.is_dataset(run):
@@ -316,18 +309,16 @@ def _divided(
     return parts, left_out, together(seen)
 
 
-def _blocks_of(qrels: Qrels, rows: int, first: int = 0) -> Iterator[Block]:
-    """Judgments in memory: their positions stand where a run has scores, and after all of them come those below 0."""
+def _blocks_of(qrels: Qrels, rows: int) -> Iterator[Block]:
+    """Judgments in memory: their positions stand where a run has scores."""
     for start in range(0, len(qrels.query), rows):
         queries, codes = np.unique(qrels.query[start : start + rows], return_inverse=True)
         yield Block(
             [qrels.queries[query] for query in queries.tolist()],
             codes.astype(np.int32),
             qrels.passages[start : start + rows],
-            first + np.arange(start, start + len(codes), dtype=np.float64),
+            np.arange(start, start + len(codes), dtype=np.float64),
         )
-    if qrels.unjudged is not None:
-        yield from _blocks_of(qrels.unjudged, rows, first=qrels.size)
 
 
 def _bar(total: int, what: str, unit: str, progress: bool) -> Any:
