@@ -21,6 +21,14 @@ ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = ROOT / "pyproject.toml"
 #: Beside Python: scripts, styles and templates of the pages.
 ASSETS = {".js", ".css", ".j2"}
+#: Besides the top of each package, what the documentation names and a test of the contract may import.
+PUBLIC = {
+    f"rag_selectivity.{name}"
+    for name in (
+        *("cli", "cli.app", "decision", "errors", "explain", "gates", "golden", "grading.judge", "grading.store"),
+        *("live.tools", "online", "sample", "scale.out_of_core", "single"),
+    )
+}
 NO_CODE = {
     tokenize.NL,
     tokenize.NEWLINE,
@@ -81,6 +89,23 @@ def options() -> dict[str, int]:
 def words(folder: Path) -> int:
     """Count the words of the pages below a folder, code blocks and generated tables included."""
     return sum(len(path.read_text(encoding="utf-8").split()) for path in folder.rglob("*.md"))
+
+
+def inner_imports(path: Path, seen: frozenset[Path] = frozenset()) -> set[str]:
+    """Return the inner modules that a test file imports, also by way of other files of the tests."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"tests.{each.name}" for each in node.names] if node.module == "tests" else [node.module]
+        for name in names:
+            package, _, inside = name.partition(".")
+            helper = ROOT / f"{name.replace('.', '/')}.py"
+            if package.startswith("rag_selectivity") and inside and name not in PUBLIC:
+                found.add(name)
+            elif package == "tests" and helper.exists() and helper not in seen:
+                found |= inner_imports(helper, seen | {path})
+    return found
 
 
 def measured() -> dict[str, int]:
