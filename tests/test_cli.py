@@ -76,13 +76,14 @@ def test_csv_markdown_table_and_files(folder) -> None:
     assert rows[0]["run"] == "bm25"
     assert float(rows[0]["value"]) == 0.5
     assert evaluate(folder, "--format", "markdown").stdout.count("|") > 4
-    assert "bm25: 2 queries" in evaluate(folder).stdout
-    trust = "3 labels, by whom and how chosen is not known."
+    whole = evaluate(folder, "--details").stdout
+    assert "\nbm25: 2 queries" in whole
+    assert "\n3 labels, by whom and how chosen is not known." in whole
     for name, start, title in (
         ("r.json", "{", '"bm25": {'),
         ("r.csv", "run,", "bm25,"),
-        ("r.md", trust, "\n**bm25"),
-        ("r.txt", trust, "\nbm25:"),
+        ("r.md", "System: ", "\n**bm25"),
+        ("r.txt", "System: ", "\nbm25:"),
     ):
         done = evaluate(folder, "-o", name)
         assert (done.returncode, done.stdout) == (0, "")
@@ -173,6 +174,11 @@ def test_a_pool_tells_the_retrievers_losses_from_the_rerankers(folder) -> None:
     base = ["--measure", "PROC", "--measure", "%PROC", "--depths", "1", "--format", "json"]
     without = json.loads(evaluate(folder, *base).stdout)["runs"]["bm25"]
     assert without["measures"]["PROC@1"]["value"] == 1
+    # The whole list counts as part of its pool: `c` is at rank 2 of the list of q2, and the pool lacks it.
+    whole = json.loads(evaluate(folder, *base, "--pool", "pool.trec").stdout)["runs"]["bm25"]
+    assert whole["measures"]["PROC@1"]["value"] == 1
+    assert whole["diagnosis"]["1"]["queries"] == {"healthy": 1, "selection-limited": 1}
+    (folder / "bm25.trec").write_text("".join(line for line in RUN.splitlines(True) if " c 2 " not in line))
     for pool in ("pool.trec", "bm25=pool.trec"):
         done = evaluate(folder, *base, "--pool", pool)
         assert done.returncode == 0, done.stderr

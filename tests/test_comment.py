@@ -110,14 +110,14 @@ def test_the_table_has_the_figures_of_the_decision_best_first() -> None:
     decision = decided()
     lines = comment_of(of_six(), decision=decision).splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| run")]
-    assert rows[0][:2] == ["run", "alike"]
+    # The columns of the first screen: at most five.
+    assert rows[0] == ["run", "RA-nWG", "BoR of its ceiling", "Harm", "Success"]
     assert [row[0] for row in rows[1:]] == [line.run for line in decision.lines]
-    place = rows[0].index("RA-nWG")
     for row, line in zip(rows[1:], decision.lines, strict=True):
-        assert row[1] == line.letters
-        assert row[place].split()[0] == f"{line.figures['RA-nWG'].estimate.value:.3f}"
+        figures = [line.figures[name] for name in ("RA-nWG", "BoR", "Harm", "Success")]
+        assert [cell.split()[0].rstrip("†‡") for cell in row[1:]] == [f"{each.estimate.value:.3f}" for each in figures]
     last = max(i for i, line in enumerate(lines) if line.startswith("|"))
-    assert "Runs that share a letter (alike) cannot be told apart" in lines[last + 2]
+    assert f"Best first under {decision.measure}." in lines[last + 2]
 
 
 @pytest.mark.filterwarnings("ignore:few of the passages")

@@ -422,7 +422,7 @@ def test_all_views_have_the_same_words_in_the_same_order(report) -> None:
     shown = " ".join(report.with_decision(decision).to_text().split())
     places = [shown.index(" ".join(text.split())) for text in texts]
     assert places == sorted(places)
-    assert shown.endswith(texts[-1])
+    assert shown.startswith(f"System: {' '.join(texts[0].split())} K: ")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "compare"])
@@ -449,7 +449,8 @@ def test_what_stands_against_a_decision_does_not_stand_against_figures(tmp_path)
     done = run_command("evaluate", *arguments)
     assert done.returncode == 0
     assert "note: no decision: query 'q0': only 3 of the first 4 passages are judged" in done.stderr
-    assert "System:" not in done.stdout
+    assert done.stdout.startswith("System: Not decided: query 'q0': only 3 of the first 4 passages are judged")
+    assert "\nAt K = 2, 12 queries\n" in done.stdout
     refused = run_command("evaluate", *arguments, "--k", 4)
     assert refused.returncode == 2
     assert "only 3 of the first 4 passages are judged" in refused.stderr

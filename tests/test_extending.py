@@ -112,8 +112,11 @@ def test_the_command_line_knows_a_measure_of_another_package(site) -> None:
     report = json.loads(command(site, "evaluate", *LABELS, *BM25, "--measure", "early(few=2)@2", "--format", "json"))
     assert report["runs"]["bm25"]["measures"]["Early(few=2)@2"]["value"] == 1.0
     gate = ("--measure", "Early@2", "--fail-if", "Early@2 < .5")
-    assert "Early [95%]" in command(site, "evaluate", *LABELS, *BM25, *gate, status=1)
-    compared = command(site, "compare", *LABELS, *BM25, "--run", "again=bm25.json", "--measure", "Early@2")
+    first = command(site, "evaluate", *LABELS, *BM25, *gate, status=1)
+    assert re.search(r"^ *run +Early$", first, re.MULTILINE)
+    assert "Early [95%]" in command(site, "evaluate", *LABELS, *BM25, *gate, "--details", status=1)
+    pair = (*LABELS, *BM25, "--run", "again=bm25.json", "--measure", "Early@2")
+    compared = command(site, "compare", *pair, "--details")
     assert "Early@2" in compared
 
 

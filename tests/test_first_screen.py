@@ -208,3 +208,23 @@ def test_no_decision_is_no_error() -> None:
     lists = {query: ["a", "b", "c"] for query in graded}
     report = rs.evaluate(graded, {"r": lists}, scale="utility", measures=["RA-nWG"], depths=[1, 2], unjudged="error")
     assert list(answers_of(str(report))) == ANSWERS
+
+
+def test_a_recall_level_is_no_k() -> None:
+    """IPrec@1 is the precision at recall 1: it stands under its own name, or not on the first screen at all."""
+    lists = {f"q{i}": ["junk", "good"] for i in range(3)}
+    labels = {query: {"good": 1, "other": 1} for query in lists}
+    for measures, column in ((["IPrec", "P"], ["P"]), (["IPrec@0.5", "P"], ["IPrec@0.5", "P"])):
+        report = rs.evaluate(labels, {"a": lists}, measures=measures, depths=[1], bootstrap=None)
+        header, row = table_of(str(report))
+        assert sorted(header) == sorted(["run", *column])
+        shown = dict(zip(header, row, strict=True))
+        assert shown["P"].rstrip("†‡") == "0.000"
+        assert shown.get("IPrec@0.5", "0.500").rstrip("†‡") == "0.500"
+
+
+def test_without_a_decision_the_table_says_how_many_queries_it_is_about() -> None:
+    lists = {f"q{i}": ["good"] for i in range(5)}
+    labels = {query: {"good": 1} for query in lists}
+    weighted = rs.evaluate(labels, {"a": lists}, measures=["P"], depths=[1], weights=dict.fromkeys(lists, 2))
+    assert "\nAt K = 1, 5 queries\n" in str(weighted)

@@ -247,7 +247,7 @@ def test_a_latex_table_has_no_sign_that_needs_a_package() -> None:
     grades = {query: {"useful": 5, "junk": 1} for query in lists}
     measures = ["Success", "BoR", "Harm"]
     report = rs.evaluate(grades, {"r": lists}, scale="utility", corpus_size=100, measures=measures, depths=[2, 3])
-    text = report.to_text()
+    text = report.details()
     assert all(sign in text for sign in ("†", "‡", "…", "Δ", "-0.585"))
     latex = report.to_latex()
     assert latex.isascii()

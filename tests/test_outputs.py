@@ -318,7 +318,7 @@ def test_markdown_is_text_whatever_a_name_holds(render) -> None:
     assert not any(each in text for each in ("@octocat", "$\\frac"))  # of which GitHub would make a mention, a formula
     table = blocks.Table(["a", "b"], [[MARKUP, "1"]])
     pieces = blocks.markdown_of([table, blocks.Lines([MARKUP]), blocks.Note(MARKUP)])
-    expected = {"p", "strong", "table", "thead", "tbody", "tr", "th", "td", "blockquote"}
+    expected = {"p", "br", "strong", "table", "thead", "tbody", "tr", "th", "td", "blockquote"}
     for source in (text, pieces):
         html = render(source)
         tags = set(re.findall(r"<([a-z0-9]+)", re.sub(r"<!--.*?-->", "", html))) - {"span"}

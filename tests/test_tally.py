@@ -193,7 +193,7 @@ def test_a_report_without_single_queries_has_all_its_views() -> None:
     assert report.per_query() == []
     page = report.to_html()
     assert "summed over 5 queries" in page
-    assert "5 queries." in report._repr_html_()
+    assert "At K = 2, 5 queries" in report._repr_html_()
     assert report.to_dataframe().shape[0] == len(report.runs["mine"].estimates)
     assert report.diagnosis("mine", 1).overall in ("retriever-limited", "selection-limited", "healthy")
 

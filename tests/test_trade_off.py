@@ -334,7 +334,7 @@ def test_compare_and_report_show_it(tmp_path) -> None:
         kind: {"run": part.cheapest[0], "K": 2} if part.cheapest else None for kind, part in expected.trade_offs.items()
     }
     assert found["milliseconds"] == json.loads(expected.to_json())["trade_offs"]["milliseconds"]
-    text = run.invoke(app, ["compare", *arguments]).stdout
+    text = run.invoke(app, ["compare", *arguments, "--details"]).stdout
     assert "Milliseconds of a query beside RA-nWG, the cheapest first" in text
     assert "Pareto front over runs and K by the means of these queries" in text
     sentence = expected.trade_offs["milliseconds"].text

@@ -245,7 +245,8 @@ def test_the_diagnosis_is_in_the_json_the_table_and_the_api() -> None:
         "remedy": found.remedy,
     }
     assert "who lost it" in report.details()
-    assert [row["diagnosis@2"] for row in report.per_query()] == ["healthy", "selection-limited", None]
+    by_query = {row["query"]: row["diagnosis@2"] for row in report.per_query()}
+    assert by_query == {"p": "healthy", "q": "selection-limited", "junk": None}
 
 
 PASSAGES = st.sampled_from([f"d{i}" for i in range(9)])

@@ -365,7 +365,7 @@ def test_slots_per_relevant_passage_stand_beside_lambda() -> None:
     header, rows = grid(report, "run", report.runs["run"])
     assert header == ["K", "lambda", "K/N_p", "lambda(rel=5)", "K/N_p"]
     assert [(row[2], row[4]) for row in rows] == [("1.333", "2.000"), ("2.667", "4.000")]
-    assert "K/N_p" in report.to_text()
+    assert "K/N_p" in report.details()
     assert "K/N_p" in report.to_html()
     assert r"K/N\_p" in report.to_latex()
     weighted = rs.evaluate(qrels, {"run": run}, bootstrap=None, weights={"q1": 3, "q2": 1, "q3": 9}, **options)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.base import Measure
+from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import without_depth
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
 from rag_selectivity.render.decision_blocks import MARKS_OF_VERDICTS, answer_lines, figure_cell, of_its_ceiling
@@ -17,7 +17,7 @@ from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import DEPTH, LOSS, NEXT, SHORT, SYSTEM, TRUST, Decision, RunFigure
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import MARKS, enumeration
+from rag_selectivity.wording import MARKS, counted, enumeration
 
 #: The columns beside the run, in their order, where the report measured them; else what it was asked for.
 COLUMNS = ("RA-nWG", "BoR", "Harm", "Success")
@@ -69,7 +69,10 @@ def first_blocks(report: Report, *, baseline: str | None = None, paired: bool = 
     table, figures = _table(report, decision, depth)
     if len(table.header) > 1:
         order = "" if decision is None or len(report.runs) == 1 else f", best first by {decision.measure}"
-        yield Heading("All queries" if depth is None else f"At K = {depth}{order}")
+        if decision is None:
+            most = max((run.evaluated for run in report.runs.values()), default=0)
+            order = f", {counted(most, 'query', 'queries')}"
+        yield Heading(f"Whole lists{order}" if depth is None else f"At K = {depth}{order}")
         yield table
     yield from _notes(report, decision, figures)
     yield Lines([_MORE])
@@ -124,7 +127,7 @@ def _table(report: Report, decision: Decision | None, depth: int | None) -> tupl
             figure = _figure(report, decision, name, base, depth)
             if figure is not None:
                 # The heading says the K; a figure at another one says its own.
-                same = depth is not None and figure.measure == base @ depth
+                same = figure.measure.at == depth and not isinstance(base.cutoff, Real)
                 cells.setdefault(str(base) if same else str(figure.measure), {})[name] = figure
     header = [f"{key}{of_its_ceiling(of_run.values())}" for key, of_run in cells.items()]
     rows = [[name, *(figure_cell(of_run.get(name)) for of_run in cells.values())] for name in order]
@@ -141,7 +144,9 @@ def _figure(report: Report, decision: Decision | None, run: str, base: Measure, 
         if found is not None and replace(found.measure, at=None) == base:
             return found
     named = [measure for measure in report.measures if measure.at is not None and replace(measure, at=None) == base]
-    possible: Sequence[Measure] = named or [base @ each for each in report.depths] or [base]
+    # IPrec@1 is at recall 1, not at K = 1.
+    depths = () if isinstance(base.cutoff, Real) else report.depths
+    possible: Sequence[Measure] = named or [base @ each for each in depths] or [base]
     known = [measure for measure in [*possible, base] if str(measure) in estimates]
     if not known:
         return None
