@@ -41,8 +41,6 @@ COMMANDS = {
     "store recover new.db other.db": ".txt",
     "online join r.trec": ".jsonl, .json, .ndjson or .txt",
     "online compare r.trec --metric clicks": TABLE,
-    "online foretold r.trec": TABLE,
-    "online positions r.trec": TABLE,
     "online preference r.trec": TABLE,
 }
 
