@@ -32,6 +32,7 @@ BASE = {
 #: Given in place of, or beside, the base: the output must be that of memory, and differ from that of the base.
 HONOURED = {
     "explain": {"explain": True},
+    "details": {"details": True, "format": "txt"},
     "qrels": {"qrels": "other.trec"},
     "run": {"run": ["run.trec", "second=short.trec"]},
     "corpus_size": {"corpus_size": "sizes.csv"},
@@ -95,7 +96,7 @@ def folder(tmp_path, monkeypatch):
     rng = np.random.default_rng(2)
     queries = [f"q{i}" for i in range(20)]
     qrels = [(q, f"d{j}", int(rng.choice([-1, 0, 1, 2]))) for q in queries for j in range(6)]
-    qrels += [("bare", "d1", -1), ("none", "d1", 0)]
+    qrels += [("qbare", "d1", -1), ("qnone", "d1", 0)]
     lines = []
     for i, q in enumerate([*queries[:-3], "unknown"]):
         for rank, j in enumerate(rng.permutation(9)[: 4 + i % 5]):
@@ -121,7 +122,7 @@ def folder(tmp_path, monkeypatch):
     with Store("labels.db") as store:
         put(store, "small", {(q, d): max(g, 0) for q, d, g in qrels})
         put(store, "large", {(q, d): 2 - max(g, 0) for q, d, g in qrels})
-    best = {q: [d for query, d, g in qrels if query == q and g > 0] for q in [*queries, "none"]}
+    best = {q: [d for query, d, g in qrels if query == q and g > 0] for q in [*queries, "qnone"]}
     options = {"measures": BASE["measure"], "depths": [1, 3], "corpus_size": 100, "duplicates": BASE["duplicates"]}
     report = rs.evaluate("qrels.trec", {"run": best}, scale="trec", **options)
     report.save("better.json")
