@@ -32,7 +32,7 @@ BASE = {
 #: Given in place of, or beside, the base: the output must be that of memory, and differ from that of the base.
 HONOURED = {
     "explain": {"explain": True},
-    "details": {"details": True, "format": "txt"},
+    "details": {"details": True, "format": "table"},
     "qrels": {"qrels": "other.trec"},
     "run": {"run": ["run.trec", "second=short.trec"]},
     "corpus_size": {"corpus_size": "sizes.csv"},
@@ -150,8 +150,10 @@ def run(options: dict) -> tuple[object, ...]:
 
 
 def without_single_queries(text: str | None) -> str | None:
-    """A report in JSON without what takes lists or figures of single queries, unlike sums; other text as it is."""
-    if not text or not text.startswith("{"):
+    """A report in JSON without what takes lists or figures of single queries, unlike sums; of other text the details."""
+    if text and not text.startswith("{"):
+        return text.rpartition("--details, or details() in Python.\n")[2]
+    if not text:
         return text
     text = re.sub(r"( \[[^]]*\]|, without an interval,) over ", " over ", text)
     report, end = json.JSONDecoder().raw_decode(text)
@@ -171,6 +173,7 @@ def test_every_option_is_here() -> None:
 def test_it_does_what_it_does_in_memory(name) -> None:
     given = {**BASE, **HONOURED[name]}
     parts = run({**given, "out_of_core": True})
+    assert "Usage:" not in parts[1]
     assert parts == run({**given, "method": "poisson"})
     assert parts != run({**BASE, "out_of_core": True})
 
