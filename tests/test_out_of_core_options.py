@@ -150,7 +150,7 @@ def run(options: dict) -> tuple[object, ...]:
 
 
 def without_single_queries(text: str | None) -> str | None:
-    """A report in JSON without what takes lists or figures of single queries, unlike sums; of other text the details."""
+    """A report in JSON without what takes lists or figures of single queries; of other text the details."""
     if text and not text.startswith("{"):
         return text.rpartition("--details, or details() in Python.\n")[2]
     if not text:
