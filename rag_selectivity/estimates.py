@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -163,12 +163,16 @@ def _with_controls(estimate: Estimate, figure: Controlled, queries: int) -> Esti
     )
 
 
-def notes_of_refusals(measured: Iterable[tuple[Measure, IntArray, Refusal | None]]) -> list[str]:
-    """A note for each reason why measures at some of their depths have no figure for a whole run."""
+def notes_of_refusals(
+    measured: Iterable[tuple[Measure, IntArray, Refusal | None]], figures: Container[str]
+) -> list[str]:
+    """A note for each reason why some of a report's figures have no value for a whole run."""
     names: dict[str, list[str]] = {}
     for measure, depths, refused in measured:
         for column in [] if refused is None else np.flatnonzero(refused.refused).tolist():
-            names.setdefault(refused.reason(column) if refused else "", []).append(str(measure @ depths[column]))
+            key = str(measure @ depths[column])
+            if key in figures:
+                names.setdefault(refused.reason(column) if refused else "", []).append(key)
     return [f"no figure for {', '.join(keys)}, since {reason}" for reason, keys in names.items()]
 
 

@@ -388,7 +388,8 @@ def _report_on(
             of_column[part.value] = Slice(part.column, part.value, part.queries, of_part)
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
-        refused = notes_of_refusals((*planned, o.refused) for planned, o in zip(plan, outcomes[name], strict=True))
+        measured_of = zip(plan, outcomes[name], strict=True)
+        refused = notes_of_refusals(((*planned, outcome.refused) for planned, outcome in measured_of), estimates)
         run_notes = [
             *notes.get(name, ()),
             *run.facts.notes(name),

@@ -117,7 +117,7 @@ def test_a_small_stratum_without_a_label_joins_the_nearest_grade(world) -> None:
     told = {c.text for row in found.rows for c in row.caveats if c.code == "strata-without-labels"}
     assert len(told) == 1
     assert f"judge graded {key[3]} in the top {DEPTH} of {key[key[2].index(True)]} only" in told.pop()
-    assert "nearest grade" in str(found)
+    assert "nearest grade" in found.details()
     report = rs.evaluate(judge, two, **options)
     assert math.isfinite(report["bm25", "Harm@5"].value)
 

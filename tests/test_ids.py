@@ -389,7 +389,7 @@ def test_compare_and_sweep_check_and_take_the_form() -> None:
 
 
 def test_the_form_holds_for_pool_controls_sizes_and_corpus() -> None:
-    corpus = [f"D{i}" for i in range(400)] + [f"x{i}" for i in range(20)]
+    corpus = [f"D{i}" for i in range(400)] + [f"x{i}" for i in range(20)] + ["s1", "s2"]
     report = rs.evaluate(
         {query: {passage: 5 - 4 * (grade == 0) for passage, grade in row.items()} for query, row in QRELS.items()},
         {"run": UPPER},
@@ -407,7 +407,7 @@ def test_the_form_holds_for_pool_controls_sizes_and_corpus() -> None:
     assert report["BoR@1"].as_judged == pytest.approx(9.966, abs=0.01)
     assert report.runs["run"].input["controls"]["graded"] == 2 * len(QRELS)
     by_corpus = rs.evaluate(QRELS, {"run": UPPER}, corpus=corpus, depths=[1], ids="casefold")
-    assert by_corpus.corpus_size == 420
+    assert by_corpus.corpus_size == 422
 
 
 # -- units, corpora, and ids that are right ---------------------------------------------------------------

@@ -105,21 +105,21 @@ async def asearch(query: str) -> str:
 def search_and_pick(query: str) -> tuple[str, list[Document]]:
     """Search, and show the last two."""
     found = WordRetriever().invoke(query)[-2:]
-    return found.details(), found
+    return str(found), found
 
 
 @tool(response_format="content_and_artifact")
 def search_store(query: str) -> tuple[str, list[Document]]:
     """Search a store without a retriever, of which LangChain tells nothing."""
     found = WordRetriever()._get_relevant_documents(query, run_manager=None)
-    return found.details(), found
+    return str(found), found
 
 
 @tool(response_format="content_and_artifact")
 def search_twice(query: str) -> tuple[str, list[Document]]:
     """Ask two retrievers, and show the best of each."""
     found = [*WordRetriever(k=2).invoke(query)[:1], *WordRetriever(skip=("n1", "n3")).invoke(f"{query} again")[:1]]
-    return found.details(), found
+    return str(found), found
 
 
 def retriever_tool(**options: Any) -> Any:

@@ -549,23 +549,12 @@ def test_a_label_with_an_infinite_number_is_refused_by_name(tmp_path, name) -> N
     assert not (tmp_path / "out.jsonl").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        (
-            "queries.jsonl",
-            lambda text: text.replace(b'"text"', b'"txet"', 1),
-            "queries.jsonl:1: a query has query_id and",
-        ),
-        ("rubric.toml", lambda text: text + b"# \xff", "rubric.toml: not UTF-8"),
-    ],
-)
-def test_a_version_that_was_changed_with_its_hash_is_an_error(tmp_path, name, change, message) -> None:
+def test_a_version_that_was_changed_with_its_hash_is_an_error(tmp_path) -> None:
     path = put_folder(tmp_path, "set") / "v1"
-    content = change((path / name).read_bytes())
-    (path / name).write_bytes(content)
-    put_hash(path, name, content)
-    with pytest.raises(rs.InputError, match=message):
+    content = (path / "queries.jsonl").read_bytes().replace(b'"text"', b'"txet"', 1)
+    (path / "queries.jsonl").write_bytes(content)
+    put_hash(path, "queries.jsonl", content)
+    with pytest.raises(rs.InputError, match=r"queries\.jsonl:1: a query has query_id and"):
         golden.export(path, tmp_path / "out", "trec")
 
 

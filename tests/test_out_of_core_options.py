@@ -32,6 +32,7 @@ BASE = {
 #: Given in place of, or beside, the base: the output must be that of memory, and differ from that of the base.
 HONOURED = {
     "explain": {"explain": True},
+    "details": {"details": True, "format": "table"},
     "qrels": {"qrels": "other.trec"},
     "run": {"run": ["run.trec", "second=short.trec"]},
     "corpus_size": {"corpus_size": "sizes.csv"},
@@ -93,7 +94,7 @@ def folder(tmp_path, monkeypatch):
     rng = np.random.default_rng(2)
     queries = [f"q{i}" for i in range(20)]
     qrels = [(q, f"d{j}", int(rng.choice([-1, 0, 1, 2]))) for q in queries for j in range(6)]
-    qrels += [("bare", "d1", -1), ("none", "d1", 0)]
+    qrels += [("qbare", "d1", -1), ("qnone", "d1", 0)]
     lines = []
     for i, q in enumerate([*queries[:-3], "unknown"]):
         for rank, j in enumerate(rng.permutation(9)[: 4 + i % 5]):
@@ -119,7 +120,7 @@ def folder(tmp_path, monkeypatch):
     with Store("labels.db") as store:
         put(store, "small", {(q, d): max(g, 0) for q, d, g in qrels})
         put(store, "large", {(q, d): 2 - max(g, 0) for q, d, g in qrels})
-    best = {q: [d for query, d, g in qrels if query == q and g > 0] for q in [*queries, "none"]}
+    best = {q: [d for query, d, g in qrels if query == q and g > 0] for q in [*queries, "qnone"]}
     options = {"measures": BASE["measure"], "depths": [1, 3], "corpus_size": 100, "duplicates": BASE["duplicates"]}
     report = rs.evaluate("qrels.trec", {"run": best}, scale="trec", **options)
     report.save("better.json")
@@ -147,8 +148,10 @@ def run(options: dict) -> tuple[object, ...]:
 
 
 def without_single_queries(text: str | None) -> str | None:
-    """A report in JSON without what takes lists or figures of single queries, unlike sums; other text as it is."""
-    if not text or not text.startswith("{"):
+    """A report in JSON without what takes lists or figures of single queries; of other text the details."""
+    if text and not text.startswith("{"):
+        return text.rpartition("--details, or details() in Python.\n")[2]
+    if not text:
         return text
     text = re.sub(r"( \[[^]]*\]|, without an interval,) over ", " over ", text)
     report, end = json.JSONDecoder().raw_decode(text)
@@ -168,6 +171,7 @@ def test_every_option_is_here() -> None:
 def test_it_does_what_it_does_in_memory(name) -> None:
     given = {**BASE, **HONOURED[name]}
     parts = run({**given, "out_of_core": True})
+    assert "Usage:" not in parts[1]
     assert parts == run({**given, "method": "poisson"})
     assert parts != run({**BASE, "out_of_core": True})
 

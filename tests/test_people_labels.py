@@ -147,8 +147,9 @@ def test_without_a_relevant_control_the_paragraph_says_what_is_shown() -> None:
     assert few["BoR@10"].shown < 0
     assert "no bits are shown" in few.trust.text
     assert "Nothing is shown about the retriever" in few.trust.text
-    assert "(nothing is shown)" in str(few)
-    assert "(shown)" not in str(few)
+    text = few.details()
+    assert "(nothing is shown)" in text
+    assert "(shown)" not in text
 
 
 def test_a_control_in_the_top_is_not_among_those_that_are_none_relevant() -> None:
@@ -157,7 +158,7 @@ def test_a_control_in_the_top_is_not_among_those_that_are_none_relevant() -> Non
     in_list = runs["own"][query][4]
     del labels[query][in_list]
     controls[query][in_list] = 1
-    text = str(controlled((labels, runs, controls)))
+    text = controlled((labels, runs, controls)).details()
     assert "none of 1,200 controls is relevant" in text
     assert "1 control is in the top 10 of the query's list" in " ".join(text.split())
 

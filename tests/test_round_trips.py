@@ -324,7 +324,12 @@ def test_grade_maps(grades) -> None:
     assert parse_grade_map(",".join(f"{old}:{new}" for old, new in grades.items())) == grades
 
 
-CHOICES = {name: get_args(hint) for name, hint in get_type_hints(Policy).items() if hint is not str}
+def choices_of(hint) -> list[str | None]:
+    """The values of a Literal, and of what may be None besides."""
+    return [None if part is type(None) else value for part in get_args(hint) for value in get_args(part) or [part]]
+
+
+CHOICES = {name: choices_of(hint) for name, hint in get_type_hints(Policy).items() if hint is not str}
 
 
 @given(

@@ -66,7 +66,7 @@ _PACKED_TWICE = gzip.compress(gzip.compress(b"q1 0 a 3\r", mtime=0), mtime=0)
     [
         ("mac.csv", b"query_id,passage_id,grade\rq1,a,3\rq1,b,2\r", "mac.csv:1: a carriage return stands outside"),
         ("mac.qrels", b"q1 0 a 3\rq1 0 b 2\r", "mac.qrels: its lines end in carriage returns alone"),
-        ("one.qrels", b"q1 0 a\rb 3\n", "one.qrels:1: query 'q1', passage 'a': grade 'b' is not a whole number"),
+        ("one.qrels", b"q1 0 a\rb 3\n", "one.qrels:1: expected 4 fields (query, 0, passage, grade), found 5"),
         ("twice.qrels.gz", _PACKED_TWICE, "twice.qrels.gz:1: this line is not UTF-8"),
     ],
 )

@@ -40,8 +40,6 @@ COMMANDS = {
     "store failures new.db": ".txt or .json",
     "online join r.trec": ".jsonl, .json, .ndjson or .txt",
     "online compare r.trec --metric clicks": TABLE,
-    "online foretold r.trec": TABLE,
-    "online positions r.trec": TABLE,
     "online preference r.trec": TABLE,
 }
 

@@ -119,7 +119,7 @@ def test_a_budget_beside_depths_changes_none_of_their_figures() -> None:
     assert {key: both["r", key] for key in alone.runs["r"].estimates} == alone.runs["r"].estimates
     assert both.depths == (1, 5)
     assert [str(each) for each in both.cutoffs] == ["1", "5", "100tok"]
-    assert "\n100tok " in str(both)
+    assert "\n100tok " in both.details()
 
 
 def test_equal_lengths_make_a_budget_a_depth() -> None:

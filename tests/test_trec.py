@@ -185,6 +185,10 @@ def plain(given: list[Row], separator: str = " ", end: str = "\n", further: str 
     return "".join(lines).encode()
 
 
+def halves(content: bytes) -> tuple[bytes, bytes]:
+    return content[:1000], content[1000:]
+
+
 def with_lines(given: list[Row], line: str) -> bytes:
     """With a further line after each third one."""
     lines = plain(given).decode().splitlines(keepends=True)
@@ -252,7 +256,7 @@ FILES: dict[str, bytes] = {
     "form feeds": plain(rows(), "\f"),
     "ranks with a point": plain(rows()).replace(b" 1 ", b" 1.0 "),
     "gzip": gzip.compress(plain(rows())),
-    "gzip of two members": gzip.compress(plain(rows())[:1000]) + gzip.compress(plain(rows())[1000:]),
+    "gzip of two members": b"".join(gzip.compress(part) for part in halves(plain(rows()))),
     "gzip, shuffled": gzip.compress(plain(shuffled(rows()))),
     "one long list": plain(rows(lists=1, depth=80)),
     "one long list, unsorted": plain(rows(lists=1, depth=80, ordered=False)),

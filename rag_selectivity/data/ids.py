@@ -60,11 +60,11 @@ def _has_length(ids: Any) -> bool:
 def natural_key(name: str) -> tuple[Any, ...]:
     """A sort key by which numbers in ids count as numbers.
 
-    >>> sorted(["q10", "q2", "q02"], key=natural_key)
-    ['q02', 'q2', 'q10']
+    >>> sorted(["q10", "q2", "q02", "q"], key=natural_key)
+    ['q', 'q02', 'q2', 'q10']
     """
     pieces = enumerate(_NUMBERS.split(name))
-    return (*((len(each.lstrip("0")), each.lstrip("0")) if i % 2 else each for i, each in pieces), name)
+    return tuple((len(each.lstrip("0")), each.lstrip("0")) if i % 2 else each for i, each in pieces), name
 
 
 class IdColumn:

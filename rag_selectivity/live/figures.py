@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -378,7 +378,7 @@ class LiveFigures:
             facts = LabelFacts(self._reached, self._reach, placebos)
             estimates = with_label_caveats(estimates, facts, dict(self._plan))
         per_query = {key: column for key, column in per_query.items() if key in estimates}
-        notes = tuple(self._notes(traffic, self.complete, self._moments[0].total))
+        notes = tuple(self._notes(traffic, estimates, self.complete, self._moments[0].total))
         run = RunReport(tuple(self._names()), estimates, per_query, self._coverage, notes, None)
         depths = tuple(depth for depth in ranks_in(self._plan).tolist() if depth <= traffic.longest)
         return run, depths, bootstrap.settings if resampled else {"method": "delta", "level": bootstrap.level}
@@ -413,7 +413,7 @@ class LiveFigures:
             names.append(name if times[name] == 1 else f"{name} ({times[name]})")
         return names
 
-    def _notes(self, traffic: Traffic, complete: bool, measured: int) -> Iterable[str]:
+    def _notes(self, traffic: Traffic, figures: Container[str], complete: bool, measured: int) -> Iterable[str]:
         yield (
             f"{traffic.retrievals:,} retrievals, {traffic.labelled:,} of them with labels; {traffic.shown:.3g} shown "
             f"on average. Figures without a depth are of all that was shown"
@@ -462,6 +462,6 @@ class LiveFigures:
             yield f"{self._coverage.duplicates:,} passages stood twice in their list"
         yield from note_of_lost_labels(self._lost_labels)
         summed = zip(self._plan, self._moments or (), strict=False)
-        yield from notes_of_refusals((*planned, moments.refused) for planned, moments in summed)
+        yield from notes_of_refusals(((*planned, moments.refused) for planned, moments in summed), figures)
         for reason, count in self._refused.items():
             yield f"{count:,} retrievals could not be measured: {reason}"

@@ -7,7 +7,7 @@ partition.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -304,12 +304,12 @@ class Tally:
         if deepest in self._unjudged:
             raise InputError(self._unjudged[deepest])
 
-    def notes(self, name: str, ranks: IntArray) -> list[str]:
+    def notes(self, name: str, ranks: IntArray, figures: Container[str]) -> list[str]:
         """The notes on figures at these depths."""
         deepest = int(ranks.max(initial=0))
         clipped = int(self._clipped[self._ranks == deepest].sum())
         summed = zip(self._plan, self._moments or (), strict=False)
-        refused = notes_of_refusals((*planned, moments.refused) for planned, moments in summed)
+        refused = notes_of_refusals(((*planned, moments.refused) for planned, moments in summed), figures)
         return [*self.facts.notes(name), *self.coverage.notes(clipped), *refused]
 
     def settings(self, level: float | None = 0.95) -> dict[str, Any]:
@@ -465,8 +465,8 @@ def report_of_tallies(
         doubts = tally.facts.warnings(name)
         for doubt in doubts:
             warnings.warn(doubt, stacklevel=3)
-        notes = (*map(str, doubts), *tally.notes(name, ranks))
         estimates = with_unchecked_judge(tally.estimates(level, plan, tail_ranks, has_open_tails(labels)), provenance)
+        notes = (*map(str, doubts), *tally.notes(name, ranks, estimates))
         runs[name] = RunReport(
             (),
             estimates,
