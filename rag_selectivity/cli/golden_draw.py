@@ -13,7 +13,7 @@ from rag_selectivity.cli.writable import OF_OUTPUT
 
 DRAW_EXAMPLES = (
     "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --run bm25.trec "
-    "--run dense.trec --draw disagree:60 --output disagree.html",
+    "--run dense.trec --draw calibrate:60 --output people.html",
     "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --draw random:2 "
     "--annotator ada --output outside.csv",
 )
