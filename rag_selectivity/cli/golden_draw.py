@@ -57,7 +57,7 @@ def golden_draw(
     """Draw the pairs that people should label, and make a page for them.
 
     The same command after `store import` goes on with what is labelled. It says so, and writes no task, when nothing is
-    left to label or when the difference between two runs is settled.
+    left to label.
     """
     from rag_selectivity.golden.drawing import draw_tasks
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
