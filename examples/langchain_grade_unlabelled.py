@@ -24,5 +24,5 @@ file = sys.argv[1] if len(sys.argv) > 1 else "labels.db"
 
 labels = grade_retriever(retriever, list(questions()), RuleModel(), file, corpus=store, controls=3)
 report = selectivity(retriever, list(questions()), labels, depths=[1, 5, 10])
-print(report)
+print(report.details())  # with what the random chunks show
 print(f"N = {report.corpus_size} chunks")

@@ -61,8 +61,8 @@ class RuleModel(SimpleChatModel):
         return "rule"
 
     def _call(self, messages: list[Any], stop: Any = None, run_manager: Any = None, **options: Any) -> str:
-        prompt = str(messages[-1].content)
-        question, passage = prompt.split("begin passage]")
-        asked = set(words_of(question)) - {"begin", "question", "end", "passage"}
+        # The code in the marks around the texts is another one in every process.
+        question, passage = re.findall(r"begin \w+\]\n(.*?)\n\[", str(messages[-1].content), flags=re.S)
+        asked = set(words_of(question))
         share = len(asked & set(words_of(passage))) / max(len(asked), 1)
         return f'{{"reason": "by a rule", "grade": {5 if share >= 1 / 2 else 3 if share >= 1 / 3 else 1}}}'

@@ -13,7 +13,7 @@ from rag_selectivity.cli.writable import OF_OUTPUT
 
 DRAW_EXAMPLES = (
     "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --run bm25.trec "
-    "--run dense.trec --draw disagree:60 --output disagree.html",
+    "--run dense.trec --draw calibrate:60 --output people.html",
     "rag-selectivity golden draw --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --draw random:2 "
     "--annotator ada --output outside.html",
 )
@@ -55,7 +55,7 @@ def golden_draw(
     """Draw the pairs that people should label, and make a page for them.
 
     The same command after `store import` goes on with what is labelled. It says so, and writes no task, when nothing is
-    left to label or when the difference between two runs is settled.
+    left to label.
     """
     from rag_selectivity.golden.drawing import draw_tasks
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
