@@ -16,6 +16,8 @@ from rag_selectivity.grading.judge import GradingError, Judge
 from rag_selectivity.grading.limits import Limits
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
+pytestmark = pytest.mark.inside
+
 os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
 
 QUERIES, CORPUS = {"q": "who?"}, {f"d{i}": f"passage {i}" for i in range(3)}

@@ -11,6 +11,8 @@ import pytest
 
 import rag_selectivity as rs
 
+pytestmark = pytest.mark.contract
+
 ADAPTERS = Path(__file__).resolve().parents[1] / "integrations"
 SOURCES = sorted(ADAPTERS.glob("*/*.py"))
 #: The public modules, as the page for extenders lists them.

@@ -8,6 +8,8 @@ import pytest
 
 import rag_selectivity as rs
 
+pytestmark = pytest.mark.contract
+
 os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
 
 QRELS = {"what is a?": {"d1": 1}, "what is b?": {"d2": 1}}

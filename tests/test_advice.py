@@ -20,7 +20,7 @@ from tests.advice_worlds import HARMLESS, WORLDS, World, at_rank, tried
 from tests.forked_cli import run_command
 from tests.reference import read_trec_run
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 
 def world(first: list[int], depth: int = 20, relevant: int = 1) -> tuple[dict, dict]:

@@ -24,6 +24,8 @@ from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.statistics.agreement import _COEFFICIENTS, Agreement, Interval, _jackknifed, agreement
 from tests.reference import read_trec_qrels
 
+pytestmark = pytest.mark.inside
+
 JUDGES = ["Olz-gpt4o", "RMITIR-llama38b", "TREMA-direct", "willia-umbrela1"]
 FEW = rs.Bootstrap(resamples=50)
 

@@ -24,6 +24,8 @@ from tests.annotation_world import World
 from tests.answered_pages import answer_page
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 
 @pytest.fixture
 def world(tmp_path) -> World:

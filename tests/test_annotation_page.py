@@ -23,6 +23,8 @@ pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)
 
 from rag_selectivity.render.annotation_page import annotation_page
 
+pytestmark = pytest.mark.inside
+
 PHONE = {"viewport": {"width": 360, "height": 640}, "is_mobile": True, "has_touch": True}
 
 

@@ -28,6 +28,8 @@ from rag_selectivity.results.answers import Shown, ids_in_cell
 from tests.answer_world import ScriptedModel, World, world
 from tests.judge_server import JudgeServer, texts
 
+pytestmark = pytest.mark.inside
+
 # -- the scores -----------------------------------------------------------------------------------------
 
 

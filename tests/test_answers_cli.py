@@ -19,6 +19,8 @@ from tests.answer_world import ScriptedModel, world
 from tests.endpoint_runs import cli
 from tests.judge_server import JudgeServer
 
+pytestmark = pytest.mark.inside
+
 
 def write_world(folder: Path, **options: Any) -> None:
     """The files of a world."""

@@ -14,7 +14,7 @@ from tests.forked_cli import run_command
 from tests.test_annotation import answered, labels_of, task_of
 from tests.test_annotation import write_answers as write
 
-pytestmark = pytest.mark.contract
+pytestmark = pytest.mark.inside
 
 YEAR = 365 * 86400.0
 

@@ -15,6 +15,8 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.judge import GradingError
 from tests.answer_world import World, world
 
+pytestmark = pytest.mark.inside
+
 os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
 
 

@@ -15,6 +15,8 @@ from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.statistics import bounded, draws
 
+pytestmark = pytest.mark.inside
+
 RNG = np.random.default_rng(1)
 QUERIES = [f"q{i}" for i in range(60)]
 QRELS = {q: {f"{q}d{j}": 1 for j in range(RNG.integers(0, 4))} for q in QUERIES}

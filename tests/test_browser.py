@@ -6,6 +6,8 @@ import pytest
 
 from tests.browser import Window, axe, first_screen, overflow
 
+pytestmark = pytest.mark.contract
+
 SOUND = """<!doctype html><html lang="en"><head><title>t</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <style>.scroll {{ overflow-x: auto }} .wide {{ width: 2000px }} .tall {{ height: 700px }}</style></head>

@@ -18,6 +18,8 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.results.estimate import LEVELS, Estimate
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
 
+pytestmark = pytest.mark.inside
+
 MEASURES = ["Success", "BoR", "RA-nWG", "PROC", "R", "AP", "nDCG", "RR", "Harm", "Precision4+"]
 RESTING_ON_THE_LIST = ("Success@10", "Harm@10", "Precision4+@10", "Judged@10")
 

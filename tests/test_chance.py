@@ -15,6 +15,8 @@ from rag_selectivity import JudgedRun, evaluate_joined
 from rag_selectivity.measures.chance import delta_bor, regime
 from tests import reference
 
+pytestmark = pytest.mark.inside
+
 FAMILY = ["Success", "RandomSuccess", "EF", "BoR", "BoR_max", "BoR_opt", "BoR_recall", "lambda"]
 WITH_M = ["Success", "RandomSuccess", "EF", "BoR", "BoR_max"]
 

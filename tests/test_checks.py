@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.contract
+
 yaml = pytest.importorskip("yaml")
 pytest.importorskip("nox")
 

@@ -37,7 +37,7 @@ from rag_selectivity.single import aggregate, evaluate_query
 from tests.forked_cli import run_command
 from tests.lsa import Lsa
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 ROOT = Path(__file__).resolve().parents[1]
 CHANCE = ("RandomSuccess", "BoR", "EF", "BoR_max", "lambda", "BoR_recall")

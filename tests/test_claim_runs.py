@@ -31,6 +31,8 @@ from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import FAST, respond
 
+pytestmark = pytest.mark.inside
+
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "claims.md"
 #: A text holds the claims that it names: c1, c2, …
 CORPUS = {"a": "c1 useful", "b": "c2 c3", "c": "c1 c2", "d": "nothing", "e": "c4", "f": "c1 c2 c3 c4"}

@@ -24,6 +24,8 @@ from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.results.claims import ClaimCheck
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
+pytestmark = pytest.mark.inside
+
 FAST = Limits(concurrency=4, backoff=0.01, attempts=2, timeout=5)
 #: A world in which a text holds what it names: claims c1…, entities, statements s (about the question) and n (noise).
 REFERENCE = "c1. c2. c3. c4. Einstein, Ulm, Zürich."

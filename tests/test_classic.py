@@ -15,6 +15,8 @@ import rag_selectivity as rs
 from tests import reference
 from tests.measure_names import needs_names_of_ir_measures
 
+pytestmark = pytest.mark.contract
+
 DEPTHS = [1, 2, 5, 10, 20, 100, 1000]
 LEVELS = [i / 10 for i in range(11)]
 

@@ -14,6 +14,8 @@ import rag_selectivity as rs
 from rag_selectivity.decision import decide
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 QRELS = "q1 0 a 5\nq1 0 b 1\nq2 0 c 4\n"
 RUN = "q1 Q0 a 1 9.5 t\nq1 Q0 x 2 8.5 t\nq2 Q0 x 1 7 t\nq2 Q0 c 2 6 t\n"
 

@@ -24,7 +24,7 @@ from tests.judge_server import KEY, JudgeServer, Reply
 from tests.test_claims import respond
 from tests.test_cli_help import COMMANDS
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 
 @pytest.fixture(autouse=True)

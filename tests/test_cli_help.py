@@ -23,6 +23,8 @@ from rag_selectivity.cli.options import PANELS
 from rag_selectivity.cli.output import EXIT_CODES
 from rag_selectivity.io import opening
 
+pytestmark = pytest.mark.inside
+
 COMMANDS: dict[str, Any] = all_commands()
 
 

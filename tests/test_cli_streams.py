@@ -25,7 +25,7 @@ from rag_selectivity.io.writing import write_rows
 from tests.judge_server import KEY, JudgeServer, Reply
 from tests.test_store import put
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 QUERIES = [f"q{i}" for i in range(8)]
 GRADES = {query: {"a": 5, "b": 1, "c": 4 if i % 2 else 2} for i, query in enumerate(QUERIES)}

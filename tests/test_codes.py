@@ -16,6 +16,8 @@ from rag_selectivity.caveats import CAVEATS
 from rag_selectivity.explain.codes import all_codes
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 ROOT = Path(__file__).parents[1]
 SOURCES = [
     path

@@ -28,6 +28,8 @@ from rag_selectivity.statistics.paired import holm
 from tests.decisions import decision_of
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 K = 5
 SIZE = 1000
 QUERIES = [f"q{i}" for i in range(30)]

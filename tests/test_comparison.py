@@ -17,6 +17,8 @@ from rag_selectivity.statistics import draws as draws_module
 from rag_selectivity.statistics import paired as paired_module
 from rag_selectivity.statistics.paired import holm
 
+pytestmark = pytest.mark.inside
+
 
 def graded(queries: int, skill: dict[str, float], *, seed: int = 0) -> tuple[dict, dict]:
     """Qrels with grades 1–5, and a run for each skill in which better passages rise."""

@@ -24,6 +24,8 @@ from rag_selectivity.measures import REGISTRY
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.statistics.completion import Completion, steps_of, stratified_prior
 
+pytestmark = pytest.mark.inside
+
 MEASURES = ["Success", "BoR", "RA-nWG", "Harm"]
 
 

@@ -12,6 +12,8 @@ import rag_selectivity as rs
 from rag_selectivity.statistics.control_power import ControlPower, controls_needed, most_bits, queries_to_show
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 
 @pytest.mark.parametrize(("controls", "bits"), [(3, 4.2), (10, 5.9), (40, 5.9)])
 def test_the_figures_of_225_queries_at_ten_slots(controls, bits) -> None:

@@ -24,6 +24,8 @@ from rag_selectivity.statistics import controls as formulas
 from rag_selectivity.statistics.controls import Counts, Draw, RateDraws, _dispersion, _resampled_dispersion
 from tests.conftest import DATA
 
+pytestmark = pytest.mark.inside
+
 SIZE, K, QUERIES = 2000, 10, 120
 
 

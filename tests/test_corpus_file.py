@@ -27,6 +27,8 @@ from rag_selectivity.io.texts import read_texts
 from rag_selectivity.render.explorer.texts import LEAST, texts_with_room
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 FILES = {
     "plain": b'{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": "two"}\n',
     "titles": b'{"_id": "d1", "title": "T", "text": "T of it"}\n{"_id": "d2", "title": "", "text": "x"}\n'

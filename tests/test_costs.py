@@ -20,6 +20,8 @@ from rag_selectivity.measures import Success
 from rag_selectivity.results.decision import CostPoint
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
+pytestmark = pytest.mark.inside
+
 FAST = Bootstrap(resamples=200)
 
 

@@ -18,6 +18,8 @@ import rag_selectivity as rs
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
+pytestmark = pytest.mark.inside
+
 POPULATION, SAMPLES, RESAMPLES, DEPTH = 6000, 2000, 2000, 5
 MEASURES = ("BoR", "RA-nWG", "Harm")
 WORLDS = ("one relevant passage", "many relevant passages", "a corpus for each query", "paraphrases in pairs")

@@ -30,7 +30,7 @@ from tests.test_controls import judged_by
 from tests.test_controls import report as controlled
 from tests.test_people_labels import write_qrels, write_run
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 
 def synthetic(queries: int = 60, seed: int = 5, **skills: float):

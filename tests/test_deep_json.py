@@ -9,6 +9,8 @@ from rag_selectivity.grading.failures import JudgeFailure, failure_of_status
 from rag_selectivity.grading.replies import reply_of
 from rag_selectivity.live.tools.arguments import misfit
 
+pytestmark = pytest.mark.inside
+
 DEEP = "[" * 200_000
 
 

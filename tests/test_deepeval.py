@@ -16,7 +16,7 @@ m = pytest.importorskip("rag_selectivity_deepeval")
 from deepeval.evaluate.configs import AsyncConfig, DisplayConfig, ErrorConfig  # noqa: E402
 from deepeval.test_case import LLMTestCase, RetrievedContextData  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:::deepeval")
+pytestmark = [pytest.mark.filterwarnings("ignore:::deepeval"), pytest.mark.contract]
 LABELS = {"who?": {"d1": 5, "d2": 1}, "when?": {"d3": 4, "d4": 1}, "where?": {"d5": 5}}
 LISTS = {"who?": ["d1", "d2"], "when?": ["x", "d4"], "where?": ["t1"]}
 OPTIONS = {"scale": "utility", "corpus_size": 1000}

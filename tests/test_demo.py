@@ -12,7 +12,7 @@ import rag_selectivity as rs
 from rag_selectivity.demo import Demo, run_demo, save_demo
 from rag_selectivity.sample import write_sample
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.inside]
 
 
 @pytest.fixture(scope="module")

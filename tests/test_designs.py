@@ -13,6 +13,8 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.designs import allocated, calibrate_draw, next_to_settle
 
+pytestmark = pytest.mark.inside
+
 
 def world(queries: int = 60, passages: int = 20, seed: int = 1) -> tuple[Qrels, dict[str, Run]]:
     random = np.random.default_rng(seed)

@@ -32,7 +32,7 @@ from tests.forked_cli import run_command
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.inside]
 
 __all__ = ["registries_as_before"]  # a fixture
 ROOT = Path(__file__).resolve().parents[1]

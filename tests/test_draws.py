@@ -17,6 +17,8 @@ from rag_selectivity.grading.store import Draw, Origin, Store
 from tests.forked_cli import run_command
 from tests.judge_server import JudgeServer, texts
 
+pytestmark = pytest.mark.inside
+
 CORPUS = {f"d{i:02}": f"text {i:02}" for i in range(60)}
 #: Two runs that share ranks: run b is run a with two ranks swapped and a passage of its own at the end.
 RUN_A = [f"d{i:02}" for i in range(20)]

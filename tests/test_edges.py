@@ -13,6 +13,8 @@ from rag_selectivity import InputError, SelectivityWarning, join
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.join.reach import LabelReach
 
+pytestmark = pytest.mark.inside
+
 QRELS = {"q1": {"a": 1, "b": 0, "c": 1}, "q2": {"a": 1}, "q3": {"z": 0}}
 
 

@@ -23,6 +23,8 @@ from tests.hostile_server import (
     tool_call,
 )
 
+pytestmark = pytest.mark.contract
+
 #: Answers in which exactly one grade can be read, each with that grade.
 READABLE: list[tuple[Mode, int]] = [
     (says('{"reason": "r", "grade": "4"}'), 4),

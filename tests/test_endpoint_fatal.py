@@ -33,6 +33,8 @@ from tests.hostile_server import (
     wait,
 )
 
+pytestmark = pytest.mark.contract
+
 PROSE = "I would rather not say anything about it."
 
 

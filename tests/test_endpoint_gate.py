@@ -29,6 +29,8 @@ from tests.hostile_server import (
     wait_until,
 )
 
+pytestmark = pytest.mark.contract
+
 #: Waits short enough for a test.
 QUICK = ("--max-wait", "2", "--timeout", "5")
 

@@ -12,6 +12,8 @@ import pytest
 from tests.endpoint_runs import Run, grades, run, write_pairs
 from tests.hostile_server import HostileServer, but, good, grade_of
 
+pytestmark = pytest.mark.contract
+
 PAIRS, KILLS, CONCURRENCY = 600, 20, 4
 
 

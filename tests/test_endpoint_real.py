@@ -17,6 +17,8 @@ from tests.endpoint_runs import Run, cli, grades, rows, run, write_pairs
 from tests.hostile_server import HostileServer, Mode, Reply, Request
 from tests.tiny_llama import KEY, NAME, TinyLlama
 
+pytestmark = pytest.mark.contract
+
 pytest.importorskip("xllamacpp")
 pytest.importorskip("gguf")
 

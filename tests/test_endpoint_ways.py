@@ -21,6 +21,8 @@ from tests.hostile_server import (
     refuses,
 )
 
+pytestmark = pytest.mark.contract
+
 ALL = {number: grade_of(number) for number in range(12)}
 #: (what the server refuses, the way that is left, requests that were refused)
 LADDER = [

@@ -9,7 +9,7 @@ from rag_selectivity.scale.engines import map_in_arrow, report_of_states, tally_
 from tests.test_out_of_core import judgments, rows_of, same, world
 
 pyarrow = pytest.importorskip("pyarrow")
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 SETTINGS = {"corpus_size": 300, "scale": "utility", "measures": ["BoR", "RA-nWG", "Harm", "AP"], "resamples": 100}
 

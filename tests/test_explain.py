@@ -19,6 +19,8 @@ from rag_selectivity.scale.tally import Tally
 from rag_selectivity.wording import number
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 QUERIES = [f"q{i}" for i in range(12)]
 
 

@@ -13,7 +13,7 @@ from rag_selectivity.render.explorer import explorer
 from rag_selectivity.slices.table import read_query_table
 from tests.explorer_world import JUNK, REL, ExplorerWorld, K, unpacked
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 
 @pytest.fixture(scope="module")

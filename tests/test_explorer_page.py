@@ -32,7 +32,7 @@ from tests.report_worlds import HOSTILE
 from tests.test_store import put_texts
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 REASON = "It <i>names</i> the tower."
 

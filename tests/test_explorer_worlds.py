@@ -16,7 +16,7 @@ from tests.explorer_world import ExplorerWorld, figures, page_of, rows, shown_fi
 from tests.report_worlds import HOSTILE, HOSTILE_IDS
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 
 @pytest.fixture(scope="module")

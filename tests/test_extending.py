@@ -22,6 +22,8 @@ from rag_selectivity.statistics import INTERVAL_METHODS, IntervalMethod, registe
 from tests.extensions import PAGE, install, registries_as_before, titled_files
 from tests.test_docs import blocks
 
+pytestmark = pytest.mark.inside
+
 __all__ = ["registries_as_before"]  # a fixture
 TEXT = PAGE.read_text(encoding="utf-8")
 FILES = {name: content for name, content in titled_files(PAGE).items() if name.endswith(".py")}

@@ -39,6 +39,8 @@ from rag_selectivity.statistics.share_of_lift import share_of_lift
 from rag_selectivity.statistics.two_arms import ArmMoments
 from rag_selectivity.statistics.unpaired import unpaired_difference
 
+pytestmark = pytest.mark.inside
+
 
 @pytest.mark.parametrize(("hits", "trials"), [(1, 3), (2, 9), (7, 10), (30, 100)])
 def test_the_ends_of_rates_of_controls_are_clopper_and_pearsons(hits, trials) -> None:

@@ -24,6 +24,8 @@ from rag_selectivity.io.texts import read_texts
 from rag_selectivity.io.trec_fields import PaddedText
 from rag_selectivity.io.writing import write_rows
 
+pytestmark = pytest.mark.inside
+
 QRELS = {"q1": {"a": 5, "é漢": 1}, "q2": {"c": 4}}
 RUN = {"q1": {"a": 2.5, "x": 1.0}, "q2": {"c": -3.0, "y": 0.25}}
 QRELS_ROWS = [{"query_id": q, "doc_id": d, "grade": g} for q, judged in QRELS.items() for d, g in judged.items()]

@@ -12,6 +12,8 @@ import rag_selectivity as rs
 from tests.extensions import PAGE, titled_files
 from tests.test_adapter_names import names_taken, private_reads
 
+pytestmark = pytest.mark.inside
+
 MODULE = titled_files(PAGE)["selectivity_sklearn.py"]
 LABELS = {"q1": {"d1": 5, "d2": 1}, "q2": {"d3": 4, "d4": 1}, "q3": {"d5": 5}}
 LISTS = {"q1": ["d1", "d2"], "q2": ["x", "d4"], "q3": ["y"]}

@@ -13,6 +13,8 @@ from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 
+pytestmark = pytest.mark.inside
+
 Ranked = dict[str, list[tuple[str, float]]]
 
 

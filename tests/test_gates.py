@@ -20,6 +20,8 @@ from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
 from rag_selectivity.results.stored import StoredReport
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 QRELS = {f"q{i}": {"d": 5, "j": 1} for i in range(40)}
 GOOD = {q: ["d", "x"] if i < 30 else ["j", "x"] for i, q in enumerate(QRELS)}
 WORSE = {q: ["d", "x"] if i < 20 else ["j", "x"] for i, q in enumerate(QRELS)}

@@ -24,6 +24,8 @@ from rag_selectivity.io.writing import write_rows
 from tests.forked_cli import run_command
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set, graded_store, judge
 
+pytestmark = pytest.mark.inside
+
 
 def codes(found: Check) -> list[tuple[str, str]]:
     return [(finding.level, finding.code) for finding in found.findings]

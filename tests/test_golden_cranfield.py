@@ -18,7 +18,7 @@ from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.io.reading import ranked_lists
 from rag_selectivity.io.texts import read_texts
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.inside]
 SIZE, DEPTH, SHARED = 60, 20, 60
 #: The shares of their grades that are one off; "cy" decides where the others differ.
 ERRORS = {"ada": 0.1, "ben": 0.2, "cy": 0.0}

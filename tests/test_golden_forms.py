@@ -16,6 +16,8 @@ from rag_selectivity.golden.forms import FORMS
 from tests.forked_cli import run_command
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set
 
+pytestmark = pytest.mark.inside
+
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 EVERY = sorted(FORMS)
 WITH_CORPUS = [name for name in EVERY if FORMS[name].holds_corpus]

@@ -24,6 +24,8 @@ from rag_selectivity.grading.store import Store
 from tests.golden_world import CORPUS as WORLD
 from tests.golden_world import golden_set
 
+pytestmark = pytest.mark.inside
+
 QUERIES = {"q1": "What is RAG?", "q2": "How do I rerank?"}
 LABELS = {"q1": {"d1": 5, "d2": 1}, "q2": {"d2": 4}}
 CORPUS = {"d1": "RAG is retrieval and generation.", "d2": "A reranker orders."}

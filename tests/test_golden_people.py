@@ -26,6 +26,8 @@ from tests.annotation_world import World
 from tests.answered_pages import answer_page
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 NO_INTERVALS = Bootstrap(200)
 
 

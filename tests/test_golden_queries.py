@@ -19,6 +19,8 @@ from rag_selectivity.golden.sampling import sampled
 from rag_selectivity.io.texts import read_texts
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 ASKED = ["What is RAG?", "what  is rag?", "What is RAG?", "How do I rerank?", "ﬁne", "fine", " "]
 
 

@@ -22,6 +22,8 @@ from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import HumanLabel, Store
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set, graded_store
 
+pytestmark = pytest.mark.inside
+
 SMALL = {"labels": {"q1": {"d1": 5, "d2": 1}}, "queries": {"q1": "What is RAG?"}, "corpus": {"d1": "one", "d2": "two"}}
 
 

@@ -28,6 +28,8 @@ from rag_selectivity.grading.store import Store
 from rag_selectivity.results.usage import Usage
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
+pytestmark = pytest.mark.inside
+
 QUERIES = {f"q{i}": f"question {i}?" for i in range(4)}
 CORPUS = {f"d{i}": f"passage number {i}" for i in range(10)}
 POOL = {query: [f"d{(i + j) % 10}" for j in range(5)] for i, query in enumerate(QUERIES)}

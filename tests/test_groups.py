@@ -13,6 +13,8 @@ from rag_selectivity.io.groups import groups_of
 from rag_selectivity.io.writing import write_rows
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 PASSAGES = [f"d{i}" for i in range(30)]
 NAMES = ("RA-nWG", "N-Recall4+", "N-Recall5", "Precision4+")
 

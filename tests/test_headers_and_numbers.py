@@ -12,6 +12,8 @@ from rag_selectivity.decision.measured_costs import measured_costs
 from rag_selectivity.io.reading import read_records
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 QRELS, RUN = {"q1": {"a": 1}, "q2": {"b": 1}}, {"q1": ["a", "b"], "q2": ["b", "a"]}
 
 

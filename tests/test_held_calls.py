@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rag_selectivity.live.calls import CallTree, Kind, Passages
 from rag_selectivity.live.retrieval import Retrieval
+
+pytestmark = pytest.mark.inside
 
 
 def test_retrievals_in_a_call_that_never_ends_do_not_fill_the_memory() -> None:

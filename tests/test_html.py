@@ -22,7 +22,7 @@ from tests.decisions import decision_of
 from tests.forked_cli import run_command
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 VOID = {"meta", "link", "input", "br", "img", "hr"}
 EVIL = '<script>alert("x")</script><b>bold & "quoted" \'too\'</p></table></td>'

@@ -11,7 +11,7 @@ import rag_selectivity as rs
 from rag_selectivity.render import plots
 from tests.test_html import Page
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 GRADED = {"q1": {"d1": 5, "d2": 1}, "q2": {"d3": 4, "d4": 2}}
 JUNK = {"q1": {"d1": 1, "d2": 1}, "q2": {"d3": 1}}

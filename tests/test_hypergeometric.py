@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from rag_selectivity.measures.hypergeometric import log2_of, random_success
 
+pytestmark = pytest.mark.inside
+
 TOLERANCE = 1e-13
 
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from rag_selectivity import InputError
 from rag_selectivity.single import candidates, choose_identity, passage_identity, text_id
 
+pytestmark = pytest.mark.contract
+
 NESTED = {
     "id": "a",
     "text": "b",

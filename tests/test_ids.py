@@ -24,6 +24,8 @@ from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 from rag_selectivity.scale.tally import Tally
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
 
 

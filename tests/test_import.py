@@ -14,6 +14,8 @@ import rag_selectivity as rs
 from rag_selectivity.data.registry import Registry
 from rag_selectivity.io.formats import FORMATS
 
+pytestmark = pytest.mark.inside
+
 HEAVY = [
     "scipy",
     "pyarrow",

@@ -20,6 +20,8 @@ from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from tests.extensions import registries_as_before
 
+pytestmark = pytest.mark.inside
+
 __all__ = ["registries_as_before"]  # a fixture
 
 #: 20 documents of one to three chunks, half of them in German: 39 chunks, 19 in German.

@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks import inference
 
+pytestmark = pytest.mark.contract
+
 #: Six standard errors of .95 or .05 among so many worlds: what is off by more is off by more than luck.
 WORLDS, ROOM = 400, 0.05
 

@@ -14,6 +14,8 @@ from rag_selectivity.grading.claim_questions import of_reference
 from rag_selectivity.grading.prompts import GradingPrompt, block, neutralised, new_marker
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 
+pytestmark = pytest.mark.inside
+
 # -- what is sent ----------------------------------------------------------------------------------
 
 #: Tokens as the model families' tokenizers have them, written down one by one.

@@ -32,6 +32,8 @@ from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.results.stored_claims import StoredClaims
 from tests.test_store import put
 
+pytestmark = pytest.mark.inside
+
 HASH = "0" * 32
 EXPORTED = dict.fromkeys(("reason", "failure", "error", "last_answer", "served_model", "way", "origins", "cost")) | {
     "source": "judge",

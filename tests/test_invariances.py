@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import rag_selectivity as rs
 from tests.reference import utility_weights
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.contract]
 
 PASSAGES = [f"d{number}" for number in range(12)]
 GRADED = st.dictionaries(st.sampled_from(PASSAGES), st.integers(1, 5), min_size=1, max_size=8)

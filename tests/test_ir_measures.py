@@ -9,6 +9,8 @@ import pytest
 import rag_selectivity as rs
 from tests.measure_names import needs_names_of_ir_measures
 
+pytestmark = pytest.mark.contract
+
 ir_measures = pytest.importorskip("ir_measures")
 m = pytest.importorskip("rag_selectivity_ir_measures")
 

@@ -22,6 +22,8 @@ from rag_selectivity.join.dicts import judge_dicts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Hits
 
+pytestmark = pytest.mark.inside
+
 QUERIES = ["q1", "q2", "10", "2", "ü"]
 PASSAGES = [*(f"d{i}" for i in range(14)), "D1", "ä", "é", "z 1", "a.txt"]
 SCORES = [0.0, -0.0, 1.0, 2, 2.5, -3.25, float("inf"), float("-inf"), 1e300, 7, 0.1]

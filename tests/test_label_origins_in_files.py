@@ -15,6 +15,8 @@ from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, diges
 from tests.forked_cli import run_command
 from tests.test_store import put
 
+pytestmark = pytest.mark.inside
+
 POOL, TAIL = Draw("pool", "bm25", 2), Draw("tail", "bm25", 9, {"first": 3, "last": 9, "drawn": 1, "seed": 7})
 DRAWS = {"a": POOL, "b": POOL, "t": TAIL, "c": Draw("control", how={"drawn": 1, "corpus_size": 50, "seed": 7})}
 

@@ -17,6 +17,8 @@ from rag_selectivity.render.cost_plot import cost_quality
 from rag_selectivity.render.labels import apart, direct_labels, point_labels
 from rag_selectivity.results.decision import CostPoint
 
+pytestmark = pytest.mark.inside
+
 COLOURS = dict(zip("abcdef", ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#666666"), strict=True))
 STYLES = {run: {"color": colour} for run, colour in COLOURS.items()}
 

@@ -27,6 +27,8 @@ import rag_selectivity as rs
 from rag_selectivity.data.ids import text_id
 from tests.test_llama_index import GRADES, QUERIES, TEXTS
 
+pytestmark = pytest.mark.inside
+
 BY_TEXT = {QUERIES[q]: row for q, row in GRADES.items()}
 ASKED = QUERIES["q1"]
 POOL = ("n1", "n3", "n2", "n6")

@@ -26,6 +26,8 @@ import rag_selectivity as rs
 from tests.test_langchain import ASKED, BY_TEXT, POOL, WordRetriever, classic, records
 from tests.test_llama_index import GRADES, QUERIES, TEXTS
 
+pytestmark = pytest.mark.inside
+
 HANDLERS = [SelectivityCallback, AsyncSelectivityCallback]
 both_handlers = pytest.mark.parametrize("handler", HANDLERS)
 

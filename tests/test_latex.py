@@ -12,7 +12,7 @@ import pytest
 
 import rag_selectivity as rs
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.contract]
 
 SPECIAL = r"\&%$#_{}~^"
 NAMES = (

@@ -18,6 +18,8 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
+pytestmark = pytest.mark.inside
+
 LABELS = {"good?": {"a": 5, "b": 4, "j": 1}, "bad?": {"a": 5, "j": 1}}
 
 

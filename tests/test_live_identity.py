@@ -18,6 +18,8 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.single import text_id
 
+pytestmark = pytest.mark.inside
+
 LABELS = {f"q{i}": {f"d{i}": 5, "junk": 1} for i in range(300)}
 
 

@@ -19,6 +19,8 @@ from rag_selectivity.single import text_id
 from tests.lsa import Lsa, for_llama_index
 from tests.test_llama_index import QUERIES, TEXTS
 
+pytestmark = pytest.mark.inside
+
 LABELS = {
     QUERIES["q1"]: {"n1": 5, "n3": 3, "n6": 1},
     QUERIES["q2"]: {"n2": 5, "n1": 1},

@@ -20,6 +20,8 @@ from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 
+pytestmark = pytest.mark.inside
+
 LABELS = {f"question {i}?": {f"d{i}": 5, f"e{i}": 4, f"j{i}": 1} for i in range(40)}
 
 FEW = rs.Bootstrap(resamples=200)

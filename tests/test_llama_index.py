@@ -36,7 +36,7 @@ from rag_selectivity_llama_index import (
 import rag_selectivity as rs
 from rag_selectivity.data.ids import text_id
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
 
 TEXTS = {
     "n1": "Paris is the capital of France and its largest city",

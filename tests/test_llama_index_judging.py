@@ -27,7 +27,7 @@ from rag_selectivity.single import Labels
 from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import REFERENCE, respond
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
 FAST = Limits(concurrency=4, backoff=0.01, attempts=1)
 
 

@@ -34,7 +34,7 @@ from tests.llama_index_world import (
 )
 from tests.test_llama_index import BY_TEXT, GRADES, QUERIES, TEXTS, KeepLast, WordRetriever
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
 
 # -- nested retrievers -----------------------------------------------------------------------------
 

@@ -20,6 +20,8 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from rag_selectivity_llama_index import SelectivityEvaluator
 
+pytestmark = pytest.mark.contract
+
 #: Two chunks of each of ten documents.
 NODES = [
     TextNode(

@@ -17,7 +17,7 @@ from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="open files can be moved on POSIX only")
+pytestmark = [pytest.mark.skipif(os.name == "nt", reason="open files can be moved on POSIX only"), pytest.mark.inside]
 LABELS = {"q": {"a": 1}}
 
 

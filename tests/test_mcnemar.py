@@ -10,6 +10,8 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.statistics.mcnemar import power, two_sided_p
 
+pytestmark = pytest.mark.inside
+
 
 def p_by_counting(gains: int, losses: int) -> float:
     """The share of all signs of the differing pairs that are at least as uneven."""

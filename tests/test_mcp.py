@@ -18,6 +18,8 @@ from rag_selectivity_mcp import ToolSelectivity  # noqa: E402
 
 import rag_selectivity as rs  # noqa: E402
 
+pytestmark = pytest.mark.contract
+
 NAMES = [f"tool_{i:02}" for i in range(10)]
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 

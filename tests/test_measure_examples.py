@@ -11,7 +11,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.measures import REGISTRY, Outcome
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 
 def value(measure: str, grades, run, *, scale="trec", corpus_size=None, **options) -> float:

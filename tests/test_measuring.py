@@ -15,6 +15,8 @@ from rag_selectivity.live import monitor as monitor_module
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 
+pytestmark = pytest.mark.inside
+
 LABELS = {f"q{i}": {f"d{i}": 1, f"d{i + 1}": 1} for i in range(20)}
 
 

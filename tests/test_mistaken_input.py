@@ -13,6 +13,8 @@ from rag_selectivity.grading.judge import CallableJudge, GradingError
 from rag_selectivity.live.tools import ToolCall, ToolDefinition
 from rag_selectivity.single import Labels, evaluate_query
 
+pytestmark = pytest.mark.inside
+
 LABELS = {"who?": {"d1": 5, "d2": 1}}
 TOOLS = [ToolDefinition("forecast"), ToolDefinition("send_mail"), ToolDefinition("clock")]
 

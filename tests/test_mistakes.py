@@ -12,6 +12,8 @@ import pytest
 import rag_selectivity as rs
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 FILES = {
     "qrels.trec": "q1 0 d1 1\nq2 0 d2 1\n",
     "run.trec": "q1 Q0 d1 1 2.0 r\nq1 Q0 d9 2 1.0 r\nq2 Q0 d8 1 1.0 r\n",

@@ -14,7 +14,7 @@ os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION"] = "true"
 mlflow = pytest.importorskip("mlflow")
 m = pytest.importorskip("rag_selectivity_mlflow")
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:::mlflow")]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:::mlflow"), pytest.mark.contract]
 
 LABELS = {"who?": {"d1": 5, "d2": 1}, "when?": {"d3": 4, "d4": 1}, "where?": {"d5": 5}, "why?": {"d6": 4}}
 OPTIONS = {"scale": "utility", "corpus_size": 1000}

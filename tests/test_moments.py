@@ -20,6 +20,8 @@ from rag_selectivity.statistics.intervals_of_means import interval_of_mean
 from rag_selectivity.statistics.moments import Moments, moments_of
 from rag_selectivity.statistics.poisson import Draws, query_hashes
 
+pytestmark = pytest.mark.inside
+
 LEVEL = 0.9
 RNG = np.random.default_rng(5)
 #: Figures of sixty queries at two depths; some are undefined.

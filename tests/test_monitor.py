@@ -20,6 +20,8 @@ from rag_selectivity.measures.chance import _BITS
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 
+pytestmark = pytest.mark.inside
+
 MEASURES = ["Success", "BoR", "BoR_max", "lambda", "RA-nWG", "PROC", "%PROC", "Harm", "Judged"]
 
 

@@ -14,6 +14,8 @@ from rag_selectivity import InputError, parse_measure
 from rag_selectivity.measures import REGISTRY, BoR
 from rag_selectivity.measures.base import Choice, Real, Whole
 
+pytestmark = pytest.mark.inside
+
 
 def values_of(kind: Whole | Real | Choice) -> st.SearchStrategy:
     match kind:

@@ -15,6 +15,8 @@ from rag_selectivity.answers.figures import Scored, contrasts, estimates
 from rag_selectivity.measures.answers import SCORES
 from rag_selectivity.results.answers import CLOSED_BOOK, IDEAL, JUNK, RANDOM, SHARE, WORST_FIRST, Shown
 
+pytestmark = pytest.mark.inside
+
 #: A p-value this near to 1 − level may fall to either side by rounding.
 _NEAR = 1e-9
 

@@ -41,6 +41,8 @@ from tests.small_files import LABELS, RUN, SPANS, TEXTS, seeds
 from tests.small_golden_sets import put_folder, put_hash
 from tests.test_store import put
 
+pytestmark = pytest.mark.inside
+
 NO_LIST = np.array(3)
 
 

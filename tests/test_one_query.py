@@ -15,6 +15,8 @@ from rag_selectivity.measures import REGISTRY, parse_measure
 from rag_selectivity.measures.base import Whole
 from rag_selectivity.single import QueryLists, evaluate_queries, evaluate_query, join_query, query_figure
 
+pytestmark = pytest.mark.inside
+
 PER_QUERY = [
     name if cls(at=None).takes_whole_lists else f"{name}@4"
     for name, cls in REGISTRY.items()

@@ -12,6 +12,8 @@ from rag_selectivity.online import interleave, join_records, preference
 from rag_selectivity.sample import write_sample
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.contract
+
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory) -> Path:

@@ -23,6 +23,8 @@ from rag_selectivity.online import (
 )
 from rag_selectivity.statistics import always_valid, mcnemar, sign_share, two_arms
 
+pytestmark = pytest.mark.inside
+
 # -- preferences --------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,8 @@ from rag_selectivity import InputError
 from rag_selectivity.online import citations, credit, interleave
 from rag_selectivity.online.interleaving import METHODS
 
+pytestmark = pytest.mark.inside
+
 LISTS = st.lists(st.sampled_from([f"d{i}" for i in range(12)]), max_size=15)
 
 

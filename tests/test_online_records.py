@@ -11,6 +11,8 @@ from rag_selectivity import InputError
 from rag_selectivity.online import RecordLog, interleave, join_records, preference
 from rag_selectivity.online.traces import outcomes_of_trace
 
+pytestmark = pytest.mark.inside
+
 
 def draft(id_: str, **more) -> dict:
     return {"impression": id_, "query": "q", "team": {"d1": "a", "d2": "b"}, "passages": ["d1", "d2"], **more}

@@ -23,7 +23,7 @@ from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 MEASURES = ["Success", "BoR", "BoR_max", "RA-nWG", "%PROC", "Harm", "nDCG", "AP"]
 

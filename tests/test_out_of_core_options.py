@@ -16,7 +16,7 @@ from rag_selectivity.grading.store import Store
 from tests.test_store import put
 
 pytest.importorskip("pyarrow")
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 BASE = {
     "qrels": "qrels.trec",

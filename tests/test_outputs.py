@@ -33,7 +33,7 @@ from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.provenance import Provenance
 from tests.test_comment import RENDERERS, shown
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 #: Clears the screen, renames the window (C0 and C1), turns what follows, begins a line, deletes, ends a paragraph.
 HOSTILE = "a\x1b[2J\x9d0;x\x07\u202eb\nerror: all\rc\x7fd\u2028\u2066e\ud800"

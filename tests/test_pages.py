@@ -16,7 +16,7 @@ from tests.annotation_world import World
 from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import respond, sample
 
-pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
+pytestmark = [pytest.mark.inside, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
 GRADED = {f"q{i}": {"a": 5 - i % 2, "b": 1, "c": 2} for i in range(12)}
 RUNS = {"one": {query: ["a", "b", "c"] for query in GRADED}, "two": {query: ["b", "c", "a"] for query in GRADED}}

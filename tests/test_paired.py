@@ -19,6 +19,8 @@ from rag_selectivity.statistics import bounded, score
 from rag_selectivity.statistics.detectable import mean_difference, sensitivity
 from rag_selectivity.statistics.paired import Difference, Pair, _skewed, _swapped, influence, paired_difference
 
+pytestmark = pytest.mark.inside
+
 RNG = np.random.default_rng(4)
 
 

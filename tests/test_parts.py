@@ -15,6 +15,8 @@ from rag_selectivity.scale.engines import report_of_states, tally_rows
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 from rag_selectivity.scale.tally import Tally, report_of_tallies
 
+pytestmark = pytest.mark.inside
+
 pyarrow = pytest.importorskip("pyarrow")
 
 POISSON = rs.Bootstrap(method="poisson", resamples=50)

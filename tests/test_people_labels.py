@@ -14,6 +14,8 @@ from tests.test_completion import drawn, evaluated, world
 from tests.test_controls import judged_by
 from tests.test_controls import report as controlled
 
+pytestmark = pytest.mark.inside
+
 
 def write_qrels(path, labels):
     lines = (f"{query} 0 {passage} {grade}\n" for query, row in labels.items() for passage, grade in row.items())

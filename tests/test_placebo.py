@@ -14,6 +14,8 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.measures.universe import Universe, first_relevant_at, first_relevant_by_rank, mean_of_best
 
+pytestmark = pytest.mark.inside
+
 WITH_PLACEBO = (
     "RA-nWG",
     "PROC",

@@ -15,6 +15,8 @@ from rag_selectivity.measures.one_query import measure_query
 from rag_selectivity.measures.plain import PLAIN_MEASURES
 from rag_selectivity.single import QueryLists, evaluate_queries, evaluate_query, join_query, plain_figures, query_figure
 
+pytestmark = pytest.mark.inside
+
 SPELLINGS = {
     "Harm": ["Harm", "Harm(max_grade=1)", "Harm(unjudged=harmful)"],
     "Success": ["Success", "Success(rel=5)", "Success(m=2)", "Success(rel=1,m=3)"],

@@ -13,7 +13,7 @@ from rag_selectivity.measures.plan import default_depths, default_measures, give
 from rag_selectivity.scale.tally import Tally
 from tests.forked_cli import run_command
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 QRELS = {"q1": {"a": 5, "b": 1, "c": 3}, "q2": {"c": 4, "a": 2}}
 RUN = {"q1": ["a", "b"], "q2": ["x", "c"]}

@@ -14,6 +14,8 @@ from rag_selectivity import InputError
 from rag_selectivity.planning import audit, plan
 from tests.reference import random_success
 
+pytestmark = pytest.mark.inside
+
 
 def test_a_log_is_summed_up_over_all_its_rows(data) -> None:
     result = audit(data / "golden" / "bor_log.jsonl")  # the published figures are in benchmarks/published_claims

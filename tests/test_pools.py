@@ -16,6 +16,8 @@ from rag_selectivity.grading.store import Store
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.stored_shape import check_report
 
+pytestmark = pytest.mark.inside
+
 K = 3
 
 

@@ -13,6 +13,8 @@ from benchmarks import published
 from benchmarks.published_claims import SOURCES, Claim, Row, Source, claim
 from benchmarks.published_claims.claim import printed_range
 
+pytestmark = pytest.mark.contract
+
 pytest.importorskip("pydantic", reason="the claims of Ragas need the extra judge")
 
 #: How a figure is compared; it knows no measure.

@@ -28,7 +28,7 @@ QUERIES = [f"q{i}" for i in range(40)]
 GRADES = {query: {f"{query}-{grade}": grade for grade in range(1, 6)} for query in QUERIES}
 POSTING = "Post the comment"
 
-pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+pytestmark = [pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash"), pytest.mark.contract]
 
 
 def workflow(name: str) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from rag_selectivity_pytest import Retrievals, assert_selectivity
 import rag_selectivity as rs
 from tests.extensions import titled_files
 
+pytestmark = pytest.mark.inside
+
 ROOT = Path(__file__).resolve().parents[1]
 LABELS = {"who?": {"d1": 5, "d2": 1}, "when?": {"d3": 4, "d4": 1}, "where?": {"d5": 5}}
 LISTS = {"who?": ["d1", "d2"], "when?": ["x", "d4"]}

@@ -17,6 +17,8 @@ from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.io.reading import read_qrels
 
+pytestmark = pytest.mark.inside
+
 QRELS = {"q1": {"a": 2, "b": 0}, "q2": {"a": 1}}
 ROWS = [(q, d, g) for q, judged in QRELS.items() for d, g in judged.items()]
 IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30)

@@ -22,7 +22,7 @@ from rag_selectivity.grading.limits import Limits
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 from tests.ragas_rows import LABELS, ROWS, dataset, expected, run
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
 
 
 @pytest.fixture(autouse=True)

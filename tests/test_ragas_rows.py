@@ -11,7 +11,7 @@ import pytest
 import rag_selectivity as rs
 from tests.ragas_rows import LABELS, ROWS, expected, run
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,8 @@ import rag_selectivity as rs
 from rag_selectivity.planning import plan
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 
 def exact_chance(size: int, relevant: int, depth: int, m: int) -> Fraction:
     """P[X >= m] of a draw, by counting."""

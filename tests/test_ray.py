@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.contract
+
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")
 

@@ -24,7 +24,7 @@ from tests.test_indexes import CHUNKS, STORES, documents, lang_store, llama_inde
 
 __all__ = ["nodes", "registries_as_before"]  # fixtures
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
 
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty", "knoll", "larch")
 #: Three chunks of each of 12 documents.

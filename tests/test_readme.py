@@ -12,6 +12,8 @@ import pytest
 
 from tests.judge_server import JudgeServer
 
+pytestmark = pytest.mark.contract
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LONGEST = 138

@@ -12,6 +12,8 @@ import rag_selectivity as rs
 from rag_selectivity.measures.recall_free import f_score, t_score
 from rag_selectivity.results.stored import StoredReport
 
+pytestmark = pytest.mark.inside
+
 RELEVANCE = st.lists(st.booleans(), min_size=1, max_size=12)
 
 

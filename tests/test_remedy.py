@@ -14,6 +14,8 @@ from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.remedy import HIGH, LOW, THRESHOLD, UNKNOWN, remedy, side_of
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
 
+pytestmark = pytest.mark.inside
+
 OF_POOL = ("hybrid retrieval", "query rewriting", "chunking", "recall of an approximate index")
 OF_SELECTION = ("cross-encoder", "filters", "duplicates")
 MEASURES = ["RA-nWG", "PROC", "%PROC"]

@@ -26,7 +26,7 @@ from rag_selectivity.io.writing import write_rows
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes, pipes and signals of POSIX")
+pytestmark = [pytest.mark.skipif(os.name == "nt", reason="modes, pipes and signals of POSIX"), pytest.mark.inside]
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 ROWS = [{"query_id": "q", "passage_id": f"p{i}", "grade": 1} for i in range(50)]
 #: Everything that writes a file, each given a path.

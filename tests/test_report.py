@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 import rag_selectivity as rs
 from rag_selectivity.io.writing import json_text, write_whole
 
+pytestmark = pytest.mark.inside
+
 QRELS = {"q1": {"a": 5, "b": 1}, "q2": {"c": 4}, "q3": {"d": 2}}
 RUNS = {"good": {"q1": ["a", "b"], "q2": ["c", "x"]}, "bad": {"q1": ["b", "x"], "q2": ["x", "y"], "zz": ["a"]}}
 

@@ -17,7 +17,7 @@ pytest.importorskip("matplotlib", reason="the page needs matplotlib (the extra `
 from tests.browser import SCHEMES, WIDTHS, Window, axe, first_screen, overflow
 from tests.report_worlds import HOSTILE, WORLDS, ReportWorld, six_runs
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.contract]
 SLOW = ("seven_thousand_queries", "no_texts", "partly_judged", "binary_without_size", "one_run", "no_success")
 #: How many rows of each table are opened.
 OPENED = 3

@@ -37,7 +37,7 @@ from rag_selectivity.results.stored import StoredReport
 from tests.test_files import scored
 from tests.test_store import put
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 #: Characters that some format, program or form of Unicode treats as more than a character.
 ODD = (

@@ -15,7 +15,7 @@ from rag_selectivity.io.writing import json_text
 from rag_selectivity.online import RecordLog, interleave, join_records
 from tests.test_round_trips import FEW, IDS, MORE, TEXTS, empty_folder, judgments
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 UTILITY = st.integers(1, 5)
 WEIGHTS = st.floats(1e-9, 1e9)

@@ -25,6 +25,8 @@ from rag_selectivity.sample.files.judge import overlap_grade, serve
 from rag_selectivity.sample.judges import ERROR_RATE, scripted_grade
 from rag_selectivity.sample.rows import FILES, expected, graded_pairs, run, texts
 
+pytestmark = pytest.mark.inside
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (FILES / "README.md").read_text(encoding="utf-8")
 WORDS = " ".join(README.split())

@@ -11,6 +11,8 @@ from scipy.stats import binomtest
 
 from rag_selectivity.statistics.sampled_totals import SampledTotal
 
+pytestmark = pytest.mark.inside
+
 
 def total(sizes, labelled, relevant) -> SampledTotal:
     return SampledTotal.counted(*(np.array(each, np.int64) for each in (sizes, labelled, relevant)))

@@ -28,6 +28,8 @@ from rag_selectivity.cli.app import app
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.single import Labels, aggregate, evaluate_query
 
+pytestmark = pytest.mark.inside
+
 RUN = {"q1": ["d1", "d2"], "q2": ["d3", "d4"]}
 
 

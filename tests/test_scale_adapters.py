@@ -21,6 +21,8 @@ from rag_selectivity_ragas import BoR as ragas_bor  # noqa: E402
 from rag_selectivity_ragas import Harm, Recall, selectivity  # noqa: E402
 from ragas import EvaluationDataset, SingleTurnSample  # noqa: E402
 
+pytestmark = pytest.mark.contract
+
 
 def sample(question: str, ids: list[str], **more: Any) -> SingleTurnSample:
     return SingleTurnSample(user_input=question, retrieved_context_ids=ids, **more)

@@ -16,6 +16,8 @@ from rag_selectivity.statistics.intervals_of_means import interval_of_mean
 from rag_selectivity.statistics.log_histogram import LogHistogram
 from rag_selectivity.statistics.sequential import RiseDetector
 
+pytestmark = pytest.mark.inside
+
 Draw = Callable[[random.Random], float]
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from rag_selectivity.statistics.share_of_lift import NO_LIFT, share_of_lift
 
+pytestmark = pytest.mark.inside
+
 
 def answers(rng: np.random.Generator, n: int, rates: tuple[float, float, float]) -> np.ndarray:
     """Right (1) or wrong (0) without passages, with the run's, with the ideal ones; half decided by one coin."""

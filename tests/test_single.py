@@ -40,6 +40,8 @@ from rag_selectivity.single import (
     text_id,
 )
 
+pytestmark = pytest.mark.inside
+
 SIZE = 500
 RANDOM = np.random.default_rng(11)
 QUERIES = [f"q{i}" for i in range(40)]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.contract
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 

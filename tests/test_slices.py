@@ -19,6 +19,8 @@ from rag_selectivity.slices.slicing import by_value
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.slice_intervals import slice_intervals
 
+pytestmark = pytest.mark.inside
+
 N = 60
 QUERIES = [f"q{i:02}" for i in range(N)]
 LANGUAGE = {query: ("de", "en", "fr")[i % 10 % 3] for i, query in enumerate(QUERIES)}

@@ -21,6 +21,8 @@ from rag_selectivity.wording import signed
 from tests.forked_cli import run_command
 from tests.test_slices import HARD, LABELS, LANGUAGE, OPTIONS, QUERIES, RUNS
 
+pytestmark = pytest.mark.inside
+
 Pairs = list[tuple[np.ndarray, np.ndarray]]
 COMPARED = {**OPTIONS, "measures": ["Success", "BoR", "RA-nWG", "Harm"], "missing_query": "fail"}
 

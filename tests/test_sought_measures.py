@@ -21,7 +21,7 @@ from tests import reference
 from tests.forked_cli import run_command
 from tests.test_classic import COLLECTIONS, scores, spoiled
 
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 
 def rows_of(qrels, run, measures, **options) -> dict[str, dict]:

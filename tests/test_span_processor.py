@@ -21,6 +21,8 @@ pytest.importorskip("opentelemetry.sdk.trace")
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from rag_selectivity_otel import SelectivitySpanProcessor
 
+pytestmark = pytest.mark.contract
+
 LISTS = {f"question {q}": [f"d{q}", f"d{q + 1}", f"d{q + 2}"] for q in range(30)}
 LABELS = {f"question {q}": {f"d{q + q % 4}": 1} for q in range(30)}
 N = 64

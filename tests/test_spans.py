@@ -30,6 +30,8 @@ from opentelemetry.sdk.trace import SpanLimits, TracerProvider  # noqa: E402
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402
 
+pytestmark = pytest.mark.inside
+
 N = 64
 DEPTHS = (1, 2, 3)
 

@@ -16,6 +16,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
+    pytest.mark.inside,
 ]
 
 

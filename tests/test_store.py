@@ -18,6 +18,8 @@ from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows, median_grade
 
+pytestmark = pytest.mark.inside
+
 
 def put(store: Store, model: str, grades: dict[tuple[str, str], int | None], *, sample: int = 0, **parameters) -> int:
     """Grades of a judge for pairs whose texts are their ids."""

@@ -15,6 +15,8 @@ from rag_selectivity.io.reading import read_qrels
 from rag_selectivity.results.grading import other_models
 from tests.test_store import put
 
+pytestmark = pytest.mark.inside
+
 
 @pytest.fixture
 def folder(tmp_path):

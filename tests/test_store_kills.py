@@ -19,6 +19,8 @@ import pytest
 import rag_selectivity as rs
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
+pytestmark = pytest.mark.contract
+
 QUERIES = {f"q{i}": f"question {i}?" for i in range(40)}
 CORPUS = {f"d{i}": f"passage number {i}" for i in range(45)}
 CONCURRENCY, KILLS = 6, 20

@@ -16,6 +16,8 @@ from rag_selectivity.grading.store import Label, Store, digest, label_rows, open
 from tests.test_store import put
 from tests.test_store_writing import keys
 
+pytestmark = pytest.mark.inside
+
 
 def in_a_child(action) -> str:
     """What an action of a process of its own returns or raises, as text."""

@@ -18,6 +18,8 @@ import rag_selectivity as rs
 from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Settings, Store, digest, label_rows, reading
 from tests.test_store import put
 
+pytestmark = pytest.mark.inside
+
 
 def many(path: Path, count: int, judges: int = 1) -> None:
     """A store in which each judge graded so many pairs, ten a query; every seventh failed."""

@@ -30,6 +30,8 @@ from rag_selectivity.grading.store.opening import connect, connection_to
 from rag_selectivity.grading.store.schema import create_tables
 from tests.test_store import put
 
+pytestmark = pytest.mark.inside
+
 Q = digest("q")
 
 

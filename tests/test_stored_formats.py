@@ -31,6 +31,8 @@ from rag_selectivity.scale.tally import Tally
 from tests.test_input_limits import READERS, RUBRIC, content
 from tests.test_store import put
 
+pytestmark = pytest.mark.inside
+
 LABELS = {f"q{i}": {"a": 1, "b": 0} for i in range(6)}
 RUN = {f"q{i}": ["a", "b"] if i % 2 else ["b"] for i in range(6)}
 

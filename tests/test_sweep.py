@@ -15,6 +15,8 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.results.sweep import Recommendation
 
+pytestmark = pytest.mark.inside
+
 
 def world(queries: int, depth: int, first: list[int], relevant: int = 1) -> tuple[dict, dict]:
     """Queries whose first relevant passage stands at the given rank, 0 for nowhere."""

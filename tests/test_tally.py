@@ -26,6 +26,8 @@ from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.poisson import Draws, query_hashes
 
+pytestmark = pytest.mark.inside
+
 MEASURES = ["Success", "BoR", "BoR_max", "lambda", "RA-nWG", "%PROC", "Harm", "nDCG", "AP", "IPrec"]
 FINITE = st.floats(-1e11, 1e11, allow_nan=False).filter(lambda x: x == 0 or abs(x) > 1e-30)
 

@@ -19,6 +19,8 @@ from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.single import evaluate_query
 from tests.forked_cli import run_command
 
+pytestmark = pytest.mark.inside
+
 N = 40
 PASSAGES = [f"d{i}" for i in range(N)]
 MEASURES = (

@@ -27,6 +27,8 @@ from rag_selectivity.live.retrieval import approximate_tokens
 from rag_selectivity.live.tools import ToolCall as Call
 from rag_selectivity.live.tools import ToolDefinition, ToolMonitor, misfit, similar_tools
 
+pytestmark = pytest.mark.inside
+
 
 def miss(n: int, r: int, k: int) -> Fraction:
     return Fraction(comb(n - r, k), comb(n, k))

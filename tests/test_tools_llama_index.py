@@ -19,6 +19,8 @@ from rag_selectivity_llama_index import LiveToolSelectivity
 
 import rag_selectivity as rs
 
+pytestmark = pytest.mark.contract
+
 
 def forecast(city: str) -> str:
     """The weather forecast of a city."""

@@ -29,6 +29,8 @@ from rag_selectivity.statistics.betting import highest_mean
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
 
+pytestmark = pytest.mark.inside
+
 QUERIES = [f"q{i}" for i in range(300)]
 
 

@@ -29,6 +29,8 @@ from rag_selectivity.join.facts import JoinFacts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 
+pytestmark = pytest.mark.inside
+
 Row = tuple[str, str, str]  # query, passage, score
 
 # -- the parser ---------------------------------------------------------------------------------------

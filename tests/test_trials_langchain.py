@@ -22,6 +22,8 @@ import rag_selectivity as rs
 from rag_selectivity.single import text_id
 from tests.lsa import Lsa, for_langchain
 
+pytestmark = pytest.mark.contract
+
 splitters = pytest.importorskip("langchain_text_splitters")
 
 MEASURES = ["Success", "BoR", "RA-nWG", "PROC", "Harm", "Judged"]

@@ -30,6 +30,7 @@ SIZE = 150
 pytestmark = [
     pytest.mark.skipif(not DATA.exists(), reason="the Cranfield collection is not here"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.contract,
 ]
 
 

@@ -18,6 +18,8 @@ from rag_selectivity.results.provenance import Provenance
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
+pytestmark = pytest.mark.inside
+
 DEPTH_10 = {"corpus_size": 1400, "depths": [10], "measures": ["Success", "BoR", "RA-nWG", "Harm"]}
 
 

@@ -8,6 +8,8 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.measures import udcg
 
+pytestmark = pytest.mark.inside
+
 
 def test_from_grades_it_is_the_same_with_every_score_1() -> None:
     report = rs.evaluate(

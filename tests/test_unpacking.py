@@ -11,6 +11,8 @@ import pytest
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import opened
 
+pytestmark = pytest.mark.inside
+
 
 def _members(rng: random.Random) -> list[bytes]:
     sizes = rng.choices([0, 1, 10, 1000, 300_000], k=rng.choice([1, 1, 2, 3]))

@@ -15,6 +15,8 @@ from rag_selectivity.measures.base import Outcome
 from rag_selectivity.statistics import bounded
 from rag_selectivity.statistics.unpaired import _Arm, _drawn, _first, _Permuted, unpaired_difference
 
+pytestmark = pytest.mark.inside
+
 
 def of_means(values, others, **options):
     sides = [Outcome((np.asarray(side, float)[:, None],), "") for side in (values, others)]

@@ -16,7 +16,7 @@ from rag_selectivity.measures.utility import diagnosis
 from tests import reference
 
 #: Tiny random topics often share no passage with their labels.
-pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
 UTILITY = ["RA-nWG", "PROC", "%PROC", "N-Recall4+", "N-Recall5", "Precision4+", "Harm", "Judged"]
 GRADES = dict(zip("abcdefgh", [5, 4, 4, 3, 3, 3, 2, 1], strict=True))

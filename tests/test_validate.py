@@ -29,6 +29,8 @@ from rag_selectivity.statistics.correlation import (
     detectable,
 )
 
+pytestmark = pytest.mark.inside
+
 # -- correlations ---------------------------------------------------------------------------------
 
 

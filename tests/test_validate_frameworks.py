@@ -12,6 +12,8 @@ import pytest
 
 import rag_selectivity as rs
 
+pytestmark = pytest.mark.contract
+
 QUESTIONS = [f"what is {i}?" for i in range(12)]
 LISTS = {question: ["a", "c", "b"] if i % 3 else ["c", "a", "b"] for i, question in enumerate(QUESTIONS)}
 SCORES = {question: round(0.1 + 0.07 * i, 2) for i, question in enumerate(QUESTIONS)}

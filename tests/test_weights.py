@@ -30,6 +30,8 @@ from rag_selectivity.statistics.unpaired import unpaired_difference
 from tests.forked_cli import run_command
 from tests.test_slices import HARD, LABELS, QUERIES, RUNS
 
+pytestmark = pytest.mark.inside
+
 MEASURES = [
     "Success",
     "Success(m=2)",
