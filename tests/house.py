@@ -155,8 +155,8 @@ def lowered() -> str:
     is_now = measured()
     rows = [f'"{name}" = {min(most, is_now[name])}' for name, most in budgets().items() if name in is_now]
     head, _, after = SETTINGS.read_text(encoding="utf-8").partition("[tool.house]\n")
-    rest = after[after.index("\n[") :] if "\n[" in after else ""
-    return head + "[tool.house]\n" + "\n".join(rows) + "\n" + rest
+    rest = after[after.index("\n\n") :] if "\n\n" in after else "\n"
+    return head + "[tool.house]\n" + "\n".join(rows) + rest
 
 
 def main() -> None:
