@@ -40,16 +40,15 @@ def former(tmp_path) -> Path:
 
 
 def test_everything_is_there_afterwards(former) -> None:
-    before = table(former, "SELECT * FROM labels ORDER BY created")
+    kept = (
+        "SELECT settings, query_hash, passage_hash, sample, grade, reason, relevant_span, misleading, prompt_tokens,"
+        " completion_tokens, cost, seconds, attempts, created FROM labels ORDER BY created"
+    )
+    before = table(former, kept)
     with pytest.warns(rs.SelectivityWarning, match=r"brought to the present format.*kept as labels.db.v1-backup"):
         Store(former).close()
     assert version(former) == 2
-    kept = (
-        "settings, query_hash, passage_hash, sample, grade, reason, relevant_span, misleading, prompt_tokens,"
-        " completion_tokens, cost, seconds, attempts"
-    )
-    after = table(former, f"SELECT {kept}, created FROM labels ORDER BY created")
-    assert after == [(*row[:14], row[15]) for row in before]
+    assert table(former, kept) == before
     assert rs.read_qrels(former).to_dict() == GRADES
     with Store(former) as store:
         rows = {row["passage_id"]: row for row in store.rows() if row["source"] == "judge"}
