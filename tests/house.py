@@ -25,7 +25,8 @@ ASSETS = {".js", ".css", ".j2"}
 PUBLIC = {
     f"rag_selectivity.{name}"
     for name in (
-        *("cli", "cli.app", "decision", "errors", "explain", "gates", "golden", "grading.judge", "grading.store"),
+        *("cli", "cli.app", "decision", "errors", "explain", "gates", "golden", "grading.judge"),
+        *("grading.openai_judge", "grading.store"),
         *("live.tools", "online", "sample", "scale.out_of_core", "single"),
     )
 }

@@ -12,7 +12,7 @@ import rag_selectivity as rs
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 #: Every figure at K = 1 and 2 of the sample below, by hand: two claims, of which the first passage supports c1 and the
 #: second c2; one entity, in the first; the second passage alone is useful; one of two statements each bears on it.

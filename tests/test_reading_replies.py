@@ -17,7 +17,7 @@ from tests.hostile_server import KEY, HostileServer, Mode, Reply, Request, answe
 from tests.judge_server import JudgeServer
 from tests.judge_server import Reply as PlainReply
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 
 def calls_of(*arguments: Any, content: Any = None) -> Mode:
