@@ -191,7 +191,13 @@ def command(*words: Any) -> Done:
     main = next(iter(entry_points(group="console_scripts", name="rag-selectivity"))).load()
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     code: Any = 0
-    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", ["rag-selectivity", *map(str, words)]):
+    with (
+        redirect_stdout(out),
+        redirect_stderr(err),
+        patch.object(sys, "argv", ["rag-selectivity", *map(str, words)]),
+        # Else help calls the program by the name of whatever module runs the wall.
+        patch.object(sys.modules["__main__"], "__package__", None, create=True),
+    ):
         try:
             code = main()
         except SystemExit as end:
