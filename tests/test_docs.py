@@ -292,6 +292,15 @@ def test_links_lead_somewhere(page) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_public_names_are_there(page) -> None:
+    for package, names in re.findall(
+        r"^```\{public\} (\S+)\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.S | re.M
+    ):
+        module = pytest.importorskip(package)
+        assert [name for name in names.split() if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_pictures_are_small_and_said_in_words(page) -> None:
     for words, target in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
         assert len(words.split()) >= 5, target
