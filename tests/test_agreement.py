@@ -351,7 +351,7 @@ def test_a_store_on_either_side_and_a_judge_beside_itself(tmp_path) -> None:
     assert "To calibrate figures by people's labels" in report.to_text()
     with pytest.raises(rs.InputError, match="no pair was graded by both"):
         rs.agree({"x": {"d": 1}}, path)
-    with pytest.raises(rs.InputError, match="choose among the judges of a label store"):
+    with pytest.raises(rs.InputError, match="chooses among the judges of a label store"):
         rs.agree(path, {"q0": {"d0": 1}}, judges=["m"])
 
 

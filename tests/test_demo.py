@@ -59,7 +59,8 @@ def test_the_decision_is_about_three_runs(demo) -> None:
     text = demo.text()
     for name in ("System: ", "K: ", "Loss: ", "Next: ", "Trust: "):
         assert name in text
-    assert max(map(len, text.splitlines())) <= 85
+    answers = ("System: ", "K: ", "Loss: ", "Next: ", "Trust: ")
+    assert max(len(line) for line in text.splitlines() if not line.strip().startswith(answers)) <= 85
     assert "Three retrievers over Python" in demo.page
 
 

@@ -104,8 +104,8 @@ def test_langchain_live_monitor(tmp_path) -> None:
 def test_grade_live_traffic(tmp_path) -> None:
     printed = run("grade_live_traffic.py", tmp_path)
     assert "25 of 40 retrievals were traced" in printed
-    assert "100 labels: 100 by the judge" in printed
-    assert re.search(r"^4 +1\.000 \[.*0\.750 \[", printed, re.MULTILINE)
+    assert "100 labels by judge" in printed
+    assert re.search(r"^live +1\.000‡ +0\.750†", printed, re.MULTILINE)
 
 
 def test_langchain_tool_selection(tmp_path) -> None:

@@ -577,10 +577,11 @@ def test_the_command_line_grades_evaluates_and_exports(files) -> None:
     assert "q0" in run("store", "export", "labels.db", "labels.qrels") + (files / "labels.qrels").read_text()
     assert "m: 20 grades, 0 failures" in run("store", "info", "labels.db")
     evaluated = run("evaluate", "--qrels", "labels.db", "--run", "pool.trec", "--scale", "utility", "--format", "json")
-    from_qrels = run(
-        "evaluate", "--qrels", "labels.qrels", "--run", "pool.trec", "--scale", "utility", "--format", "json"
+    run("store", "export", "labels.db", "labels.jsonl")
+    exported = run(
+        "evaluate", "--qrels", "labels.jsonl", "--run", "pool.trec", "--scale", "utility", "--format", "json"
     )
-    assert json.loads(evaluated) == json.loads(from_qrels)
+    assert json.loads(evaluated) == json.loads(exported)
 
 
 def test_ctrl_c_finishes_writing_and_says_how_to_go_on(files) -> None:

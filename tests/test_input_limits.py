@@ -327,7 +327,7 @@ BESIDE = {
         "document",
         {"document_id": "ID", "passages": 2},
     ),
-    "pairs to label": ("annotate --store s.db -o task.csv --draw", "passage", {"query_id": "q1", "passage_id": "ID"}),
+    "pairs to label": ("annotate --store s.db -o task.html --draw", "passage", {"query_id": "q1", "passage_id": "ID"}),
 }
 
 

@@ -84,9 +84,9 @@ def test_a_file_of_a_judges_labels_is_not_people(tmp_path) -> None:
 
     store = tmp_path / "labels.db"
     rs.grade({"q0": "Which?"}, {"d0": "A text."}, {"q0": ["d0"]}, store=store, judge=judge, progress=False)
-    assert run_command("store", "export", store, tmp_path / "judge.qrels").returncode == 0
-    with pytest.raises(rs.InputError, match=r"judge.qrels: these are labels by the judge judge: give labels by people"):
-        rs.evaluate(store, {"mine": {"q0": ["d0"]}}, human=tmp_path / "judge.qrels", depths=[1])
+    assert run_command("store", "export", store, tmp_path / "judge.jsonl").returncode == 0
+    with pytest.raises(rs.InputError, match=r"judge.jsonl: these are labels by the judge judge: give labels by people"):
+        rs.evaluate(store, {"mine": {"q0": ["d0"]}}, human=tmp_path / "judge.jsonl", depths=[1])
 
 
 def test_labels_that_equal_the_judges_are_named() -> None:

@@ -40,7 +40,7 @@ def test_every_way_in_has_the_same_measures(tmp_path, scale, sized) -> None:
         done = run_command(*words, *(["--corpus-size", "100"] if sized else []), *how, cwd=tmp_path)
         measures = json.loads(done.stdout)["runs"]["run"]["measures"]
         assert list(dict.fromkeys(key.split("@")[0] for key in measures)) == expected
-        table = run_command(*words[:-2], *how, cwd=tmp_path)
+        table = run_command(*words[:-2], "--details", *how, cwd=tmp_path)
         assert all(name in table.stdout for name in EXPECTED[scale, False])
 
 
