@@ -125,7 +125,8 @@ BEARING = {
     "report": Bearing("html html_edges annotation_page", "not command and not label_store"),
     "demo": Bearing(""),
     "judge": Bearing(
-        "grading claims store store_writing store_reading store_migration injection draws side_file annotation",
+        "grading claims store store_writing store_reading damaged_stores injection draws label_origins_in_files "
+        "annotation",
         "not (command or ctrl_c or key_is_asked or kills or two_processes or parquet or reading_changes)",
     ),
     "ragas": Bearing("ragas adapters adapter_judges", "ragas"),

@@ -58,7 +58,7 @@ def test_controls_beside_peoples_labels_are_said_to_be_unused_once(world) -> Non
     text = report.trust.text
     assert "240 random controls are not used, since only the judge graded them" in text
     assert "closed" not in text
-    assert " ".join(str(report).split()).count("240 random controls") == 1
+    assert " ".join(report.details().split()).count("240 random controls") == 1
     found = rs.compare(store, runs, corpus_size=1000, depths=[DEPTH], measures=["Harm"], human=people)
     assert [note for note in found.notes if "240 random controls are not used" in note]
     swept = rs.sweep(store, runs, corpus_size=1000, human=people, max_depth=DEPTH)

@@ -45,4 +45,5 @@ def test_twenty_kills_of_two_processes_lose_nothing(tmp_path) -> None:
         assert (done.code, done.data["failed"], done.data["left"]) == (0, 0, 0), done.said
         repeated = sum(times - 1 for times in server.asked.values())
     assert grades(tmp_path) == {number: grade_of(number) for number in range(PAIRS)}
-    assert repeated <= in_flight
+    # And what both asked at once after a start, before one of them turned to the other end.
+    assert repeated <= 3 * in_flight
