@@ -125,8 +125,7 @@ BEARING = {
     "report": Bearing("html html_edges annotation_page", "not command and not label_store"),
     "demo": Bearing(""),
     "judge": Bearing(
-        "grading claims store store_writing store_reading damaged_stores injection draws label_origins_in_files "
-        "annotation",
+        "grading claims store store_writing store_reading injection draws annotation",
         "not (command or ctrl_c or key_is_asked or kills or two_processes or parquet or reading_changes)",
     ),
     "ragas": Bearing("ragas adapters adapter_judges", "ragas"),
@@ -212,11 +211,12 @@ def pythons(session: nox.Session) -> None:
     """Use the core and the lightest extras in each Python of this machine that `lowest` does not use."""
     if session.python is False:
         session.skip("there is no such Python on this machine")
-    session.install(str(wheel(session)))
-    use(session, "installed", "core")
     light = ("cli", "files", "judge")
-    session.install(f"{wheel(session)}[{','.join(light)}]")
-    use(session, *light)
+    with tempfile.TemporaryDirectory() as folder, session.chdir(folder):
+        session.install(str(wheel(session)))
+        use(session, "installed", "core")
+        session.install(f"{wheel(session)}[{','.join(light)}]")
+        use(session, *light)
 
 
 # -- what the sessions share ------------------------------------------------------------------------
