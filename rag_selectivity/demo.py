@@ -83,8 +83,8 @@ class Demo:
             return []
         return [
             Heading(f"1. Three retrievers: {len(expected())} questions, {len(texts('corpus.jsonl')):,} passages"),
-            decision_table(decision),
             Lines(answer_lines(decision)),
+            decision_table(decision),
         ]
 
     def _labels(self) -> list[Block]:
