@@ -9,7 +9,6 @@ from typing import Any
 
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
-from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.policy import Policy
@@ -116,7 +115,7 @@ def join_runs(
             warnings.simplefilter("always", SelectivityWarning)
             judged[name] = join(
                 labels,
-                DictRun.of(run) or run_parts(run, policy),
+                run_parts(run, policy),
                 pool=candidates.lists,
                 pool_sources=candidates.sources,
                 corpus_size=corpus_size,

@@ -15,7 +15,6 @@ from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
-from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.labels_format import ExportedLabels, LabelStore
@@ -85,7 +84,7 @@ def _without_people(labels: Qrels) -> Qrels:
     result = Qrels(
         labels.queries,
         labels.query[rows],
-        labels.passages.take(rows),
+        labels.passages_at(rows),
         grade,
         source=labels.source,
         remarks=labels.remarks,
@@ -306,7 +305,9 @@ def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> Int
     except InputError as error:
         raise InputError(f"labels by people: {error}") from None
     position = np.array([labels.position(query) for query in people.queries], np.int64)[people.query]
-    rows, judgments = labels.lookup(pair_keys(position, people.passages), position, people.passages)
+    judgments = labels.judgments(position, people.passages)
+    rows = np.flatnonzero(judgments >= 0)
+    judgments = judgments[rows]
     if not len(rows):
         raise InputError(
             f"no pair was graded by both: the labels by people have queries {examples(people.queries)}, the judge's "

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.data.cells import checked_id, is_missing
-from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.errors import InputError, did_you_mean
 
 __all__ = ["EXACT", "FORMS", "IdForm"]
@@ -94,8 +93,6 @@ class IdForm:
     >>> form = IdForm.of("strip,prefix=doc-,number")
     >>> form(" doc-0012"), form("12"), form("doc-")
     ('12', '12', 'doc-')
-    >>> list(form.column(IdColumn.from_strings(["doc-1", "2"])))
-    ['1', '2']
     >>> str(form), IdForm.of("exact").exact
     ('strip,prefix=doc-,number', True)
     >>> IdForm.of("casfold")
@@ -178,10 +175,6 @@ class IdForm:
 
     def __str__(self) -> str:
         return ",".join(self.parts)
-
-    def column(self, ids: IdColumn) -> IdColumn:
-        """The ids of a column in this form."""
-        return IdColumn.from_strings(self.of_each(list(ids))) if self.changes_ids else ids
 
 
 AS_THEY_ARE = IdForm()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from rag_selectivity.data.ids import IdColumn
+from rag_selectivity.data.ids import numbered
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
@@ -38,17 +38,14 @@ class Groups:
 
     def of_qrels(self, qrels: Qrels) -> Qrels:
         """The judgments of groups: each has the highest grade that one of its passages has."""
-        ids, codes = qrels.passages.factorized()
-        position: dict[str, int] = {}
-        code_of = [position.setdefault(self._group_of.get(each, each), len(position)) for each in ids]
-        names, group = list(position), np.array(code_of, np.int64)[codes]
+        names, group = numbered(self._group_of.get(each, each) for each in qrels.passages)
         order = np.lexsort((-qrels.grade, group, qrels.query))
         pairs = np.stack([qrels.query[order], group[order]])
         first = order[np.append(True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0))] if len(order) else order
         return Qrels(
             qrels.queries,
             qrels.query[first],
-            IdColumn.from_strings([names[each] for each in group[first].tolist()]),
+            [names[each] for each in group[first].tolist()],
             qrels.grade[first],
             source=qrels.source,
             scale=qrels.scale,
@@ -58,6 +55,4 @@ class Groups:
     def of_run(self, run: Run, policy: Policy) -> Run:
         """The lists with groups in place of passages, in rank order."""
         ordered = run.ordered(policy)
-        ids, codes = ordered.passages.factorized()
-        groups = IdColumn.from_strings([self._group_of.get(each, each) for each in ids])
-        return Run(ordered.queries, ordered.offsets, groups.take(codes))
+        return Run(ordered.queries, ordered.offsets, [self._group_of.get(each, each) for each in ordered.passages])

@@ -23,6 +23,7 @@ _SECOND_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
 _NO_ROWS = np.empty(0, np.int64)
 _NUMBERS = re.compile("([0-9]+)")
+_ONLY_STR = frozenset([str])
 #: The numbers of so few rows take two bytes each.
 _FEW_ROWS = 1 << 16
 
@@ -65,6 +66,65 @@ def natural_key(name: str) -> tuple[Any, ...]:
     """
     pieces = enumerate(_NUMBERS.split(name))
     return tuple((len(each.lstrip("0")), each.lstrip("0")) if i % 2 else each for i, each in pieces), name
+
+
+def id_texts(values: Sequence[Any]) -> list[str]:
+    """Passage ids as texts: whole numbers become their digits.
+
+    Raises
+    ------
+    InputError
+        If one is something else, is empty, or cannot be written as UTF-8; it says which in the order given.
+
+    >>> id_texts(["d1", 7])
+    ['d1', '7']
+    """
+    ids = values if type(values) is list else list(values)
+    if _ONLY_STR.issuperset(map(type, ids)) and "" not in ids and _is_text("".join(ids)):
+        return ids
+    return [_id_text(value, position) for position, value in enumerate(ids)]
+
+
+def _is_text(text: str) -> bool:
+    """Whether a text is one that an id can hold."""
+    if "\0" in text:
+        return False
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _id_text(value: Any, position: int) -> str:
+    return _encode(value, position).decode()
+
+
+def id_hashes(ids: Iterable[str]) -> HashArray:
+    """A 64-bit hash of each id. Equal ids have equal hashes; different ids may have equal hashes too.
+
+    >>> hashes = id_hashes(["d1", "d2", "d1", "a longer id"])
+    >>> bool(hashes[0] == hashes[2]), len(set(hashes.tolist()))
+    (True, 3)
+    """
+    encoded = [id_.encode() for id_ in ids]
+    lengths = np.fromiter(map(len, encoded), np.uint64, len(encoded))
+    result = lengths.copy()
+    for start in range(0, int(lengths.max(initial=0)), _WORD):
+        longer = np.flatnonzero(lengths > start)
+        words = b"".join([encoded[row][start : start + _WORD].rjust(_WORD, b"\0") for row in longer.tolist()])
+        result[longer] = mix(result[longer], np.frombuffer(words, "<u8"))
+    return result
+
+
+def numbered(ids: Iterable[str]) -> tuple[list[str], IntArray]:
+    """The different ids in order of first appearance, and the number of each among them: int64[ids].
+
+    >>> numbered(["b", "a", "b"])
+    (['b', 'a'], array([0, 1, 0]))
+    """
+    position: dict[str, int] = {}
+    codes = np.array([position.setdefault(id_, len(position)) for id_ in ids], np.int64)
+    return list(position), codes
 
 
 class IdColumn:

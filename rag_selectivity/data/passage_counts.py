@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.data.columns import (
     COUNT_NAMES,
@@ -20,21 +19,20 @@ from rag_selectivity.data.columns import (
     whole_count,
 )
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.ids import IdColumn, IntArray, mix
+from rag_selectivity.data.ids import IntArray, id_hashes, mix
 from rag_selectivity.errors import InputError
 
 
 class PassageCounts:
-    """The number of passages of every document, in columns.
+    """The number of passages of every document.
 
     >>> counts = PassageCounts.of({"d1": 3, "d2": 1})
-    >>> counts.total, counts.lookup(IdColumn.from_strings(["d2", "d9"])).tolist()
-    (4, [1, 0])
+    >>> counts.total, counts.of_document("d2"), counts.of_document("d9")
+    (4, 1, 0)
 
     Attributes
     ----------
-    documents : IdColumn
-    passages : int64[documents]
+    passages : {document: its passages}
     complete : bool
         Whether a document that is not here has no passages, as if all were counted in an index. Otherwise the number of
         its passages is unknown.
@@ -43,13 +41,9 @@ class PassageCounts:
     #: The form of the ids.
     form: IdForm = AS_THEY_ARE
 
-    def __init__(self, documents: IdColumn, passages: NDArray[np.integer[Any]], *, complete: bool = False) -> None:
+    def __init__(self, passages: Mapping[str, int], *, complete: bool = False) -> None:
         self.complete = complete
-        self.documents = documents
-        self.passages: IntArray = passages.astype(np.int64)
-        hashes = documents.hashes()
-        self._by_hash = np.argsort(hashes, kind="stable")
-        self._sorted_hashes = hashes[self._by_hash]
+        self.passages = passages
 
     @classmethod
     def of(cls, counts: Any) -> PassageCounts:
@@ -88,18 +82,18 @@ class PassageCounts:
                 raise InputError(f"{where}: document {document!r} has two numbers of passages; remove one")
         if not passages_of:
             raise InputError("passages_of has no documents: give the number of passages of each document")
-        return cls(IdColumn.from_strings(list(passages_of)), np.array(list(passages_of.values()), np.int64))
+        return cls(passages_of)
 
     def in_form(self, form: IdForm) -> PassageCounts:
         """The same numbers by ids in a form; documents that become one have the passages of all.
 
-        >>> PassageCounts.of({"d1#0": 1, "d1#1": 1}).in_form(IdForm.of("name")).lookup(IdColumn.from_strings(["d1"]))
-        array([2])
+        >>> PassageCounts.of({"d1#0": 1, "d1#1": 1}).in_form(IdForm.of("name")).of_document("d1")
+        2
         """
         if not form.changes_ids or form == self.form:
             return self
         passages_of: dict[str, int] = {}
-        for document, passages in zip(self.documents, self.passages.tolist(), strict=True):
+        for document, passages in self.passages.items():
             passages_of[form(document)] = passages_of.get(form(document), 0) + passages
         result = PassageCounts.of(passages_of)
         result.form, result.complete = form, self.complete
@@ -108,20 +102,18 @@ class PassageCounts:
     @cached_property
     def total(self) -> int:
         """The passages of all documents."""
-        return int(self.passages.sum())
+        return sum(self.passages.values())
 
     @cached_property
     def fingerprint(self) -> int:
         """A 64-bit hash of the documents and their numbers, in any order."""
-        return int(mix(self.documents.hashes(), self.passages.astype(np.uint64)).sum(dtype=np.uint64))
+        numbers = np.array(list(self.passages.values()), np.uint64)
+        return int(mix(id_hashes(self.passages), numbers).sum(dtype=np.uint64))
 
-    def lookup(self, documents: IdColumn) -> IntArray:
+    def of_document(self, document: str) -> int:
+        """The number of passages of a document; 0 if it is unknown."""
+        return self.passages.get(document, 0)
+
+    def lookup(self, documents: Iterable[str]) -> IntArray:
         """The number of passages of each document; 0 if it is unknown."""
-        hashes = documents.hashes()
-        place = np.minimum(np.searchsorted(self._sorted_hashes, hashes), len(self._sorted_hashes) - 1)
-        rows = np.flatnonzero(self._sorted_hashes[place] == hashes)
-        known = self._by_hash[place[rows]]
-        same = documents.equal(rows, self.documents, known)
-        numbers = np.zeros(len(documents), np.int64)
-        numbers[rows[same]] = self.passages[known[same]]
-        return numbers
+        return np.array(list(map(self.of_document, documents)), np.int64)

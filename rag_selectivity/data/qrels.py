@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import chain, islice, repeat
+from itertools import chain, islice, pairwise, repeat
 from operator import le
 from typing import Any
 
@@ -20,16 +20,19 @@ from rag_selectivity.data.dicts import labels_of_dicts, records_of_dicts
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.frames import label_blocks
 from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
-from rag_selectivity.data.ids import IdColumn, IntArray, natural_key
-from rag_selectivity.data.label_source import LabelSource, distinct_grades
+from rag_selectivity.data.held import Held
+from rag_selectivity.data.ids import HashArray, IntArray, id_hashes, id_texts, mix, natural_key
 from rag_selectivity.data.origins import NO_GRADE, LabelOrigins
-from rag_selectivity.data.pair_index import PairIndex
 from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.data.rows import Labels
 from rag_selectivity.errors import InputError, examples
 
 
-class Qrels(LabelSource):
+#: Grades below are counted, to find which there are.
+_FEW = 1 << 10
+
+
+class Qrels(Held):
     """Judgments: one grade for each (query, passage) pair.
 
     Stored in columns; reads like a dict of dicts:
@@ -44,10 +47,8 @@ class Qrels(LabelSource):
         Query ids in order of first appearance; queries without judgments are included.
     query, grade : int64[judgments]
         The position of each judgment's query in `queries`, and its grade; sorted by query.
-    passages : IdColumn
+    passages : list of str
         The passage of each judgment.
-    texts : list of str or None
-        The same as they were given, if these were distinct texts, by query, and no grade was below zero.
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
     remarks : {code: count}
@@ -71,7 +72,7 @@ class Qrels(LabelSource):
         self,
         queries: Sequence[str],
         query: NDArray[np.integer[Any]],
-        passages: IdColumn | list[str],
+        passages: list[str],
         grade: NDArray[np.integer[Any]],
         *,
         source: str | None = None,
@@ -91,22 +92,24 @@ class Qrels(LabelSource):
         self._position: dict[str, int] = {query_id: i for i, query_id in enumerate(self.queries)}
         if "" in self._position:
             raise InputError(f"{source or 'qrels'}: a query id is empty")
-
-        self.repeated = self.negative = 0
-        self.query: IntArray = query.astype(np.int64)
-        self.grade: IntArray = grade.astype(np.int64)
-        self.texts: list[str] | None = None if isinstance(passages, IdColumn) else passages
-        self._passages: IdColumn | None = passages if isinstance(passages, IdColumn) else None
+        self.query: IntArray = np.asarray(query, np.int64)
+        self.grade: IntArray = np.asarray(grade, np.int64)
+        self.passages = passages
         self._lines, self.origins = lines, origins
         self.expected = expected if expected is not None and expected.any() else None
-        self._index: PairIndex | None = None
         #: The scale that all grades are known to be on.
         self._settled: Scale | None = None
-        if self.texts is None:
-            judged_rows = np.flatnonzero(grade >= 0)
-            self.negative = len(grade) - len(judged_rows)
-            self._keep(judged_rows[np.argsort(query[judged_rows], kind="stable")])
-            self._indexed()
+        self.repeated, self.negative = 0, int((self.grade < 0).sum())
+        if self.negative:
+            self._keep(np.flatnonzero(self.grade >= 0))
+        if (self.query[1:] < self.query[:-1]).any():
+            self._keep(np.argsort(self.query, kind="stable"))
+        self._starts: list[int] = np.searchsorted(self.query, np.arange(len(self.queries) + 1)).tolist()
+        doubles = self._doubles()
+        if doubles:
+            self.repeated = len(doubles)
+            self._keep(np.delete(np.arange(len(self.query)), doubles))
+            self._starts = np.searchsorted(self.query, np.arange(len(self.queries) + 1)).tolist()
 
     # -- making one ------------------------------------------------------------------------------
 
@@ -154,7 +157,7 @@ class Qrels(LabelSource):
         return cls(
             tuple(position),
             np.array(query_column, np.int64),
-            IdColumn.from_strings(passages),
+            id_texts(passages),
             np.array(grades, np.int64),
             source=source,
             lines=np.array(lines, np.int64) if lines is not None else None,
@@ -192,7 +195,7 @@ class Qrels(LabelSource):
         return cls(
             labels.names,
             labels.codes,
-            labels.passages,
+            list(labels.passages),
             labels.grades,
             source=source,
             lines=labels.lines,
@@ -236,7 +239,7 @@ class Qrels(LabelSource):
             raise InputError(f"grade must be a whole number ≥ 0, got {grade!r}")
         of_query, of_passage = _classes(query_class, "query"), _classes(passage_class, "passage")
         queries = [query_text(query, "query_class") for query in query_class]
-        texts = list(IdColumn.from_strings(list(passage_class)))
+        texts = id_texts(list(passage_class))
         if len(set(queries)) < len(queries) or len(set(texts)) < len(texts):
             raise InputError("query_class or passage_class: an id stands twice, and it can have one class only")
         members: dict[Any, list[str]] = {}
@@ -270,10 +273,10 @@ class Qrels(LabelSource):
         start, stop = np.searchsorted(self.query, of), np.searchsorted(self.query, of, side="right")
         count = stop - start
         rows = np.repeat(start - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(count.sum())
-        query, passages = np.repeat(np.arange(len(of)), count), self.passages.take(rows)
+        query, passages = np.repeat(np.arange(len(of)), count), self.passages_at(rows)
         if passage is not None:
             names_of_rows = map(tuple(names).__getitem__, query.tolist())
-            passages = IdColumn.from_strings(list(map(passage, names_of_rows, passages)))
+            passages = id_texts(list(map(passage, names_of_rows, passages)))
         return self._derived(tuple(names), query, rows, passages)
 
     def inherit(self, documents: Any) -> Qrels:
@@ -301,7 +304,7 @@ class Qrels(LabelSource):
             )
         of_rows = [chunks_of[name] for name in self.passages]
         rows = np.repeat(np.arange(len(of_rows)), np.array([len(chunks) for chunks in of_rows], np.int64))
-        chunks = IdColumn.from_strings(list(chain.from_iterable(of_rows)))
+        chunks = id_texts(list(chain.from_iterable(of_rows)))
         result = self._derived(self.queries, self.query[rows], rows, chunks)
         result.repeated, result.negative = self.repeated, self.negative
         return result
@@ -322,7 +325,7 @@ class Qrels(LabelSource):
         position: dict[str, int] = {}
         renumbered = np.array([position.setdefault(form(query), len(position)) for query in self.queries], np.int64)
         rows = np.arange(len(self.query))
-        result = self._derived(tuple(position), renumbered[self.query], rows, form.column(self.passages))
+        result = self._derived(tuple(position), renumbered[self.query], rows, form.of_each(self.passages))
         result.form = form
         result.repeated += self.repeated
         result.negative = self.negative
@@ -331,7 +334,7 @@ class Qrels(LabelSource):
     def only(self, rows: NDArray[np.bool_]) -> Qrels:
         """Some of the judgments, bool[judgments]; all queries stay."""
         kept = np.flatnonzero(rows)
-        result = self._derived(self.queries, self.query[kept], kept, self.passages.take(kept))
+        result = self._derived(self.queries, self.query[kept], kept, self.passages_at(kept))
         result.repeated, result.negative = self.repeated, self.negative
         return result
 
@@ -350,12 +353,12 @@ class Qrels(LabelSource):
         place = np.argsort(np.array(order, np.int64))
         query = place[self.query]
         if by_passage:
-            texts = list(self.passages)
-            rows = np.array(sorted(range(len(texts)), key=lambda row: (query[row], texts[row])), np.int64)
+            of_row = query.tolist()
+            key = lambda row: (of_row[row], self.passages[row])  # noqa: E731
+            rows = np.array(sorted(range(self.size), key=key), np.int64)
         else:
             rows = np.argsort(query, kind="stable")
-        passages = self.passages.take(rows) if self.texts is None else [self.texts[row] for row in rows.tolist()]
-        result = self._derived([self.queries[i] for i in order], query[rows], rows, passages)
+        result = self._derived([self.queries[i] for i in order], query[rows], rows, self.passages_at(rows))
         result.repeated, result.negative = self.repeated, self.negative
         return result
 
@@ -371,7 +374,7 @@ class Qrels(LabelSource):
         queries: Sequence[str],
         query: IntArray,
         rows: IntArray,
-        passages: IdColumn | list[str],
+        passages: list[str],
         grade: IntArray | None = None,
     ) -> Qrels:
         """Judgments made of some of these rows, with other queries, passages or grades; the rest is the same."""
@@ -393,12 +396,6 @@ class Qrels(LabelSource):
 
     # -- reading it ------------------------------------------------------------------------------
 
-    @property
-    def passages(self) -> IdColumn:
-        if self._passages is None:
-            self._passages = IdColumn.from_strings(self.texts or [])
-        return self._passages
-
     def __len__(self) -> int:
         return len(self.queries)
 
@@ -409,15 +406,72 @@ class Qrels(LabelSource):
         return query in self._position
 
     def __getitem__(self, query: str) -> dict[str, int]:
-        start, stop = np.searchsorted(self.query, [self._position[query], self._position[query] + 1])
-        passages = self.passages if self.texts is None else self.texts
-        return dict(zip(passages[start:stop], self.grade[start:stop].tolist(), strict=True))
+        rows = self._rows(self._position[query])
+        return dict(zip(self.passages[rows], self.grade[rows].tolist(), strict=True))
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """As {query: {passage: grade}}."""
-        labels = zip(self.passages if self.texts is None else self.texts, self.grade.tolist(), strict=True)
-        counts = np.bincount(self.query, minlength=len(self)).tolist()
+        labels = zip(self.passages, self.grade.tolist(), strict=True)
+        counts = self.counts().tolist()
         return {query: dict(islice(labels, count)) for query, count in zip(self.queries, counts, strict=True)}
+
+    def _rows(self, position: int) -> slice:
+        return slice(self._starts[position], self._starts[position + 1])
+
+    def judgments_of(self, position: int) -> dict[str, int]:
+        """{passage: the row of its judgment} of the query at a position."""
+        rows = self._rows(position)
+        return dict(zip(self.passages[rows], range(rows.start, rows.stop), strict=True))
+
+    def judgments(self, query: IntArray, passages: Sequence[str]) -> IntArray:
+        """The judgment of each pair: int64[pairs], a row of these columns, −1 for a pair that nobody judged.
+
+        `query` is a position in `queries`, −1 for a query that is not there.
+        """
+        known: dict[int, dict[str, int]] = {-1: {}}
+        found = []
+        for position, passage in zip(query.tolist(), passages, strict=True):
+            if position not in known:
+                known[position] = self.judgments_of(position)
+            found.append(known[position].get(passage, -1))
+        return np.array(found, np.int64)
+
+    @property
+    def size(self) -> int:
+        """How many judgments there are."""
+        return len(self.query)
+
+    def counts(self) -> IntArray:
+        """How many judgments each query has: int64[queries]."""
+        return np.diff(self._starts)
+
+    def counts_by_grade(self, grades: IntArray) -> IntArray:
+        """How many judgments of each grade each query has: int64[queries, grades]; the grades are all that occur."""
+        cells = self.query * len(grades) + np.searchsorted(grades, self.grade)
+        counts = np.bincount(cells, minlength=len(self.queries) * len(grades))
+        return counts.reshape(len(self.queries), len(grades))
+
+    def grades_present(self) -> list[int]:
+        """The grades that occur, in order."""
+        return distinct_grades(self.grade)
+
+    def passages_at(self, rows: IntArray) -> list[str]:
+        """The passages of some judgments."""
+        return list(map(self.passages.__getitem__, rows.tolist()))
+
+    def label_hashes(self) -> HashArray:
+        """A hash of each query's judgments in any order: uint64[queries]; 0 for a query without judgments.
+
+        >>> one = Qrels.from_dict({"q": {"d1": 5, "d2": 1}}).label_hashes()
+        >>> other = Qrels.from_dict({"q": {"d2": 1, "d1": 5}}).label_hashes()
+        >>> one.tolist() == other.tolist()
+        True
+        """
+        rows = mix(id_hashes(self.passages), self.grade.astype(np.uint64) + np.uint64(1))
+        # The sums may overflow: unsigned sums wrap around, so their differences are still right.
+        totals = np.concatenate([np.zeros(1, np.uint64), np.cumsum(rows, dtype=np.uint64)])
+        sums: HashArray = totals[self._starts[1:]] - totals[self._starts[:-1]]
+        return sums
 
     def position(self, query: str) -> int:
         """The query's position in `queries`; −1 if it is not there."""
@@ -475,8 +529,7 @@ class Qrels(LabelSource):
         return settled
 
     def _with_grades(self, grades: IntArray, scale: str | None) -> Qrels:
-        passages = self.passages if self.texts is None or grades.min(initial=0) < 0 else self.texts
-        result = self._derived(self.queries, self.query, np.arange(len(self.query)), passages, grades)
+        result = self._derived(self.queries, self.query, np.arange(len(self.query)), self.passages, grades)
         result.scale = scale
         result.repeated, result.negative = self.repeated, self.negative + result.negative
         return result
@@ -497,34 +550,28 @@ class Qrels(LabelSource):
     def _keep(self, rows: IntArray) -> None:
         """Keep some of the judgments, in this order."""
         self.query, self.grade = self.query[rows], self.grade[rows]
-        self._passages = self.passages.take(rows)
+        self.passages = self.passages_at(rows)
         self._lines = self._lines[rows] if self._lines is not None else None
         self.expected = self.expected[rows] if self.expected is not None else None
         self.origins = self.origins.take(rows) if self.origins is not None else None
 
-    def _indexed(self) -> PairIndex:
-        """The index, made when it is first needed; repetitions with the same grade are left out before."""
-        if self._index is None:
-            self._index = PairIndex(self.query, self.passages)
-            doubles = self._doubles(self._index.sharing_a_key())
-            if doubles:
-                self.repeated = len(doubles)
-                self._keep(np.delete(np.arange(len(self.query)), doubles))
-                self._index = PairIndex(self.query, self.passages)
-        return self._index
-
-    def _doubles(self, rows: list[int]) -> list[int]:
-        first_of: dict[tuple[int, str], int] = {}
+    def _doubles(self) -> list[int]:
+        """The rows of pairs that an earlier row has with the same grade; an InputError if the grades differ."""
         doubles = []
-        for row in rows:
-            first = first_of.setdefault((int(self.query[row]), self.passages[row]), row)
-            if first == row:
+        for start, stop in pairwise(self._starts):
+            passages = self.passages[start:stop]
+            if len(set(passages)) == len(passages):
                 continue
-            if self.grade[first] != self.grade[row]:
-                raise InputError(
-                    f"{self._row_text(row)}, but {self._row_text(first)}: one pair cannot have two grades; remove one"
-                )
-            doubles.append(row)
+            first_of: dict[str, int] = {}
+            for row, passage in enumerate(passages, start):
+                first = first_of.setdefault(passage, row)
+                if first != row:
+                    doubles.append(row)
+                    if self.grade[first] != self.grade[row]:
+                        raise InputError(
+                            f"{self._row_text(row)}, but {self._row_text(first)}: one pair cannot have two grades; "
+                            f"remove one"
+                        )
         return doubles
 
     def _row_text(self, row: int) -> str:
@@ -536,6 +583,17 @@ class Qrels(LabelSource):
 
     def __repr__(self) -> str:
         return f"<Qrels: {len(self.queries)} queries, {self.size} judgments>"
+
+
+def distinct_grades(grades: NDArray[np.int64]) -> list[int]:
+    """Which grades there are, in order; none of them is negative.
+
+    >>> distinct_grades(np.array([5, 1, 5])), distinct_grades(np.array([1 << 20, 0]))
+    ([1, 5], [0, 1048576])
+    """
+    few = grades.max(initial=0) < _FEW
+    found: list[int] = (np.flatnonzero(np.bincount(grades)) if few else np.unique(grades)).tolist()
+    return found
 
 
 def _classes(given: Mapping[Any, Any], what: str) -> list[Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from copy import copy
-from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,41 +20,27 @@ from rag_selectivity.data.columns import (
     run_columns,
     token_count,
 )
-from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.frames import run_blocks
-from rag_selectivity.data.fusing import Lists, fuse
+from rag_selectivity.data.fusing import fuse
 from rag_selectivity.data.held import Held
-from rag_selectivity.data.ids import IdColumn, IntArray, refuse_set
-from rag_selectivity.data.policy import TIES, Policy, TieKey
+from rag_selectivity.data.ids import IntArray, id_texts, refuse_set
+from rag_selectivity.data.policy import TIES, Policy
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
 from rag_selectivity.data.rows import RankCheck, RunRows, rows_ordered_against_ranks
 from rag_selectivity.errors import InputError
 
-#: Ids of a column that are made strings at a time: one by one takes longer, and all together more memory.
-_IDS_AT_ONCE = 1 << 17
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Some rows of a run, in any order; `remarks` are those on them and on how they follow the rows before them."""
-
-    queries: IdColumn
-    passages: IdColumn
-    scores: NDArray[np.float64]
-    remarks: Mapping[str, int]
-
 
 class ScatteredQueries(Exception):
-    """A streamed file repeats a query after other queries.
+    """A streamed file repeats a query after other queries; `again()` starts over with the rows grouped by query."""
 
-    `again()` starts over with the rows grouped by query. `rows()`, if it is there, gives them as they stand in the
-    file, as often as it is called.
-    """
-
-    def __init__(self, again: Callable[[], Iterator[Run]], rows: Callable[[], Iterator[Rows]] | None = None) -> None:
+    def __init__(self, again: Callable[[], Iterator[Run]], rows: Any = None) -> None:
         super().__init__("the lines of a query are not consecutive")
-        self.again, self.rows = again, rows
+        self.again = again
+
+
+class Rows:  # until tables
+    def __init__(self, *args): ...
 
 
 class Run(Held):
@@ -70,7 +55,7 @@ class Run(Held):
     queries : tuple of str
     offsets : int64[queries + 1]
         The list of query i is rows `offsets[i]:offsets[i + 1]`, in the order given.
-    passages : IdColumn
+    passages : list of str
     scores : float64[rows] or None
         None: the order given is the ranking.
     tokens : float64[rows] or None
@@ -87,7 +72,7 @@ class Run(Held):
         self,
         queries: Sequence[str],
         offsets: NDArray[np.integer[Any]],
-        passages: IdColumn,
+        passages: list[str],
         scores: NDArray[np.float64] | None = None,
         tokens: NDArray[np.float64] | None = None,
         remarks: Mapping[str, int] = NO_REMARKS,
@@ -97,7 +82,7 @@ class Run(Held):
         self.form = AS_THEY_ARE
         self.queries = tuple(queries)
         self.offsets: IntArray = np.asarray(offsets, np.int64)
-        self.passages = passages
+        self.passages = passages if isinstance(passages, list) else list(passages)
         self.scores = scores
         if scores is not None and np.isnan(scores).any():
             row = int(np.flatnonzero(np.isnan(scores))[0])
@@ -109,45 +94,29 @@ class Run(Held):
     @classmethod
     def from_dict(cls, lists: Mapping[Any, Any]) -> Run:
         """From {query: [passage, …]} (best first), {query: {passage: score}}, or {query: [(passage, score), …]}."""
-        plain = DictRun.of(lists)
-        if plain is not None:
-            offsets = np.append(0, np.cumsum(plain.lengths))
-            return cls(tuple(lists), offsets, IdColumn.from_strings(plain.passages()), plain.scores)
-        queries, lengths, passages, scores = [], [], [], []
+        queries: list[str] = []
+        lengths: list[int] = []
+        passages: list[Any] = []
+        scores: list[Any] = []
         scored: bool | None = None
         for query, ranked in lists.items():
             queries.append(query_text(query, "run"))
-            is_plain = isinstance(ranked, (list, tuple))
-            refuse_set(ranked, f"run: query {query!r}")
-            if not is_plain and (isinstance(ranked, str) or not isinstance(ranked, Iterable)):
-                raise InputError(f"run: query {query!r}: expected a list of ids or {{passage: score}}, got {ranked!r}")
-            items = ranked.items() if isinstance(ranked, Mapping) else ranked
-            expected = f"run: query {query!r}: expected a list of ids or {{passage: score}}"
-            rows = ranked if is_plain else list(iterated(items, expected))
-            lengths.append(len(rows))
-            if not rows:
+            ids, values = _ids_and_scores(ranked, query)
+            lengths.append(len(ids))
+            if not ids:
                 continue
-            pairs = isinstance(rows[0], (tuple, list))
             if scored is None:
-                scored = pairs
-            elif scored != pairs:
-                raise InputError(f"run: query {query!r} has {'' if pairs else 'no '}scores, unlike those before it")
-            if pairs:
-                for row in rows:
-                    passage, score = _scored_pair(row, query)
-                    passages.append(passage)
-                    scores.append(score)
-            else:
-                passages.extend(rows)
+                scored = values is not None
+            elif scored != (values is not None):
+                raise InputError(
+                    f"run: query {query!r} has {'no ' if values is None else ''}scores, unlike those before it"
+                )
+            passages += ids
+            scores += values or ()
         if len(set(queries)) != len(queries):
             raise InputError("run: two query ids are the same when written as text; make them different")
-        offsets = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))])
-        return cls(
-            queries,
-            offsets,
-            IdColumn.from_strings(passages),
-            np.array(scores, np.float64) if scored else None,
-        )
+        offsets = np.append(0, np.cumsum(np.array(lengths, np.int64)))
+        return cls(queries, offsets, id_texts(passages), np.array(scores, np.float64) if scored else None)
 
     @classmethod
     def from_records(cls, records: Iterable[Sequence[Any]], *, remarks: Mapping[str, int] = NO_REMARKS) -> Run:
@@ -169,7 +138,7 @@ class Run(Held):
         cls,
         names: Sequence[str],
         codes: NDArray[np.integer[Any]],
-        passages: IdColumn,
+        passages: list[str],
         scores: NDArray[np.float64] | None = None,
         remarks: Mapping[str, int] = NO_REMARKS,
         tokens: NDArray[np.float64] | None = None,
@@ -181,7 +150,7 @@ class Run(Held):
         # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
         order = np.argsort(codes.astype(np.uint16) if len(names) <= 1 << 16 else codes, kind="stable")
         scores, tokens = (None if column is None else column[order] for column in (scores, tokens))
-        return cls(names, offsets, passages.take(order), scores, tokens, remarks)
+        return cls(names, offsets, list(map(passages.__getitem__, order.tolist())), scores, tokens, remarks)
 
     @classmethod
     def from_dataframe(cls, frame: Any) -> Run:
@@ -202,7 +171,7 @@ class Run(Held):
             check.add(rows)
         elif rows.ranks is not None:
             rows = rows.take(np.argsort(rows.ranks, kind="stable")).by_appearance()
-        return cls.of_rows(rows.names, rows.codes, rows.passages, rows.scores, check.remarks(), rows.tokens)
+        return cls.of_rows(rows.names, rows.codes, list(rows.passages), rows.scores, check.remarks(), rows.tokens)
 
     @classmethod
     def _from_cells(cls, frame: Any, chosen: Mapping[str, str]) -> Run:
@@ -235,7 +204,7 @@ class Run(Held):
         return cls(
             queries,
             offsets,
-            IdColumn.concatenate([part.passages[: len(part.passages)] for part in parts]),
+            list(chain.from_iterable(part.passages for part in parts)),
             np.concatenate(scored) if scored and len(scored) == len(parts) else None,
             np.concatenate(lengths_of) if lengths_of and len(lengths_of) == len(parts) else None,
             together(part.remarks for part in parts),
@@ -281,9 +250,14 @@ class Run(Held):
             raise InputError("Run.fused takes a list of runs, and got an empty one")
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
             raise InputError(f"Run.fused: k must be a whole number ≥ 0, got {k!r}")
-        ordered = [run.ordered(policy) for run in held]
-        fused = fuse([Lists(run.queries, run.offsets, run.passages) for run in ordered], int(k))
-        result = cls(*fused, remarks=together(run.remarks for run in held))
+        for run in held:
+            if len(set(run.queries)) < len(run.queries):
+                raise InputError("Run.fused: a run has two lists for a query: put their rows into one list")
+        lists = fuse([dict(run.ordered(policy).lists()) for run in held], int(k))
+        scores = np.fromiter(chain.from_iterable(fused.values() for fused in lists.values()), np.float64)
+        offsets = np.append(0, np.cumsum([len(fused) for fused in lists.values()], dtype=np.int64))
+        remarks = together(run.remarks for run in held)
+        result = cls(list(lists), offsets, list(chain.from_iterable(lists.values())), scores, remarks=remarks)
         result.form = held[0].form
         return result
 
@@ -311,12 +285,6 @@ class Run(Held):
         column = np.array([count for query in self.queries for count in by_query.get(query, [])], np.float64)
         return Run(self.queries, self.offsets, self.passages, self.scores, column, self.remarks)
 
-    def compact(self) -> Run:
-        """The same run without the rest of the text that its ids were read from."""
-        result = copy(self)
-        result.passages = self.passages.compact()
-        return result
-
     def in_form(self, form: IdForm) -> Run:
         """The same run with all ids in a form; two queries may get the same id, which `join` refuses.
 
@@ -326,7 +294,7 @@ class Run(Held):
         if not form.changes_ids or form == self.form:
             return self
         queries = [form(query) for query in self.queries]
-        result = Run(queries, self.offsets, form.column(self.passages), self.scores, self.tokens, self.remarks)
+        result = Run(queries, self.offsets, form.of_each(self.passages), self.scores, self.tokens, self.remarks)
         result.form = form
         return result
 
@@ -343,7 +311,7 @@ class Run(Held):
             i = self.queries.index(query)
         except ValueError:
             raise KeyError(query) from None
-        return list(self.passages[int(self.offsets[i]) : int(self.offsets[i + 1])])
+        return self.passages[int(self.offsets[i]) : int(self.offsets[i + 1])]
 
     def to_dict(self) -> dict[str, list[str]]:
         """As {query: [passage, …]}, in the order given."""
@@ -351,16 +319,8 @@ class Run(Held):
 
     def lists(self, depth: int | None = None) -> Iterator[tuple[str, list[str]]]:
         """(query, passages in the order given) of each list, down to a depth."""
-        # No list is longer than all of them together; a depth may be more than an integer of NumPy holds.
-        lengths = self.lengths if depth is None else np.minimum(self.lengths, min(depth, len(self.passages)))
-        step = max(1, _IDS_AT_ONCE * len(self) // max(1, int(lengths.sum())))
-        for first in range(0, len(self), step):
-            some = slice(first, first + step)
-            cuts = np.append(0, np.cumsum(lengths[some]))
-            rows = np.repeat(self.offsets[:-1][some] - cuts[:-1], lengths[some]) + np.arange(cuts[-1])
-            passages = list(self.passages.take(rows))
-            for query, (start, stop) in zip(self.queries[some], pairwise(cuts.tolist()), strict=True):
-                yield query, passages[start:stop]
+        for query, (start, stop) in zip(self.queries, pairwise(self.offsets.tolist()), strict=True):
+            yield query, self.passages[start : stop if depth is None else min(stop, start + depth)]
 
     @property
     def lengths(self) -> IntArray:
@@ -391,9 +351,66 @@ class Run(Held):
 
     def ordered(self, policy: Policy) -> Run:
         """The same lists in rank order: by score and the policy for ties, or in the order given."""
+        order = self.order(policy)
+        return self if order is None else self.rows(order)
+
+    def order(self, policy: Policy, needed: IntArray | None = None) -> IntArray | None:
+        """The rows in rank order; None where they stand in it.
+
+        `needed` are rows whose ranks are asked for: rows with equal scores are put in order only where one is needed.
+        """
         scores = self.compared_scores(policy)
-        order = None if scores is None else _ranking(self, scores, policy.ties)
-        return self if order is None else self._with_rows(self.queries, self.offsets, order)
+        if scores is None:
+            return None
+        order: IntArray | None = None
+        rising, tied = self.neighbours(scores)
+        if rising.any():
+            # By score and then stably by query: faster than a lexsort, since NumPy sorts 16-bit numbers by radix sort.
+            by_score = np.argsort(-scores, kind="stable")
+            query = self.row_queries()
+            narrow = query.astype(np.uint16) if len(self.queries) <= 1 << 16 else query
+            order = by_score[np.argsort(narrow[by_score], kind="stable")]
+            tied = self.neighbours(scores[order])[1]
+        if policy.ties == "as_given" or not tied.any():
+            return order
+        return self._settled(order, tied, policy.ties, needed)
+
+    def _settled(
+        self, order: IntArray | None, tied: NDArray[np.bool_], rule: str, needed: IntArray | None
+    ) -> IntArray | None:
+        """The order with rows of equal scores in the order of a rule; `tied` says so of each row and the next."""
+        starts = np.flatnonzero(tied & ~np.append(False, tied[:-1]))
+        ends = np.flatnonzero(tied & ~np.append(tied[1:], False)) + 2
+        if needed is not None:
+            place = needed
+            if order is not None:
+                place = np.empty(len(order), np.int64)
+                place[order] = np.arange(len(order))
+                place = place[needed]
+            asked = np.zeros(len(self.passages) + 1, np.int64)
+            asked[place + 1] = 1
+            asked = np.cumsum(asked)
+            wanted = asked[ends] > asked[starts]
+            starts, ends = starts[wanted], ends[wanted]
+        passages = self.passages
+        if rule == "docid_descending":
+            key: Callable[[int], Any] = passages.__getitem__
+        else:
+            query = self.row_queries()
+            of_pair = TIES[rule]
+            key = lambda row: of_pair(self.queries[query[row]], passages[row])  # noqa: E731
+        rows = np.arange(len(passages)) if order is None else order
+        changed = order is not None
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            group = rows[start:end].tolist()
+            settled = sorted(group, key=key, reverse=rule == "docid_descending")
+            if settled != group:
+                rows[start:end], changed = settled, True
+        return rows if changed else None
+
+    def rows(self, order: IntArray) -> Run:
+        """The same lists with their rows in another order."""
+        return self._with_rows(self.queries, self.offsets, order)
 
     def of_lists(self, chosen: NDArray[np.integer[Any]]) -> Run:
         """The lists at some positions."""
@@ -405,7 +422,8 @@ class Run(Held):
     def _with_rows(self, queries: Sequence[str], offsets: IntArray, rows: IntArray) -> Run:
         scores = None if self.scores is None else self.scores[rows]
         tokens = None if self.tokens is None else self.tokens[rows]
-        result = Run(queries, offsets, self.passages.take(rows), scores, tokens, self.remarks)
+        passages = list(map(self.passages.__getitem__, rows.tolist()))
+        result = Run(queries, offsets, passages, scores, tokens, self.remarks)
         result.form = self.form
         return result
 
@@ -413,43 +431,23 @@ class Run(Held):
         return f"<Run: {len(self.queries)} queries, {len(self.passages)} passages>"
 
 
-def _ranking(run: Run, scores: NDArray[np.floating[Any]], rule: str) -> IntArray | None:
-    """The permutation that sorts each list, or None if all lists are sorted, as in most files."""
-    as_given, descending_ids = rule == "as_given", rule == "docid_descending"
-    passages = run.passages
-    rising, tied = run.neighbours(scores)
-    if not rising.any():
-        ties = np.flatnonzero(tied)
-        if as_given or not len(ties):
-            return None
-        if descending_ids:
-            cells = passages.fixed_width(np.concatenate([ties, ties + 1]))
-            if (cells[: len(ties)] >= cells[len(ties) :]).all():
-                return None
-    query = run.row_queries()
-    # By score and then stably by query: faster than a lexsort, since NumPy sorts 16-bit numbers by radix sort.
-    by_score = np.argsort(-scores, kind=None if descending_ids else "stable")
-    narrow = query.astype(np.uint16) if len(run.queries) <= 1 << 16 else query
-    order: IntArray = by_score[np.argsort(narrow[by_score], kind="stable")]
-    if not as_given:
-        tied = (query[order][1:] == query[order][:-1]) & (scores[order][1:] == scores[order][:-1])
-        member = np.concatenate([tied, [False]]) | np.concatenate([[False], tied])
-        group = np.cumsum(np.concatenate([[True], ~tied]))[member]
-        if descending_ids:
-            place = -np.unique(passages.fixed_width(order[member]), return_inverse=True)[1]
-        else:
-            place = _places(run, order[member], TIES[rule])
-        order[member] = order[member][np.lexsort((place, group))]
-    return order
-
-
-def _places(run: Run, rows: IntArray, key: TieKey) -> IntArray:
-    """The place of each row in the order of its key; rows with equal keys stay as they were given."""
-    query = run.row_queries()
-    keys = [key(run.queries[int(query[row])], run.passages[row]) for row in rows.tolist()]
-    places = np.empty(len(rows), np.int64)
-    places[sorted(range(len(rows)), key=keys.__getitem__)] = np.arange(len(rows))
-    return places
+def _ids_and_scores(ranked: Any, query: Any) -> tuple[list[Any], list[float] | None]:
+    """The passages of a list and their scores, None without scores."""
+    refuse_set(ranked, f"run: query {query!r}")
+    expected = f"run: query {query!r}: expected a list of ids or {{passage: score}}"
+    if isinstance(ranked, Mapping):
+        try:
+            return list(ranked), list(map(float, ranked.values()))
+        except (OverflowError, TypeError, ValueError):
+            rows = list(ranked.items())
+    elif isinstance(ranked, str) or not isinstance(ranked, Iterable):
+        raise InputError(f"{expected}, got {ranked!r}")
+    else:
+        rows = ranked if isinstance(ranked, list) else list(iterated(ranked, expected))
+    if not rows or not isinstance(rows[0], (tuple, list)):
+        return rows, None
+    pairs = [_scored_pair(row, query) for row in rows]
+    return [passage for passage, _ in pairs], [score for _, score in pairs]
 
 
 def ranks_against_scores(queries: Sequence[Any], ranks: Sequence[Any], scores: Sequence[Any]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.ids import IntArray, numbered
 from rag_selectivity.data.run import Run
 from rag_selectivity.decision.measured_costs import COLUMNS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.errors import InputError, examples
@@ -217,7 +217,7 @@ def _estimated(
 ) -> tuple[dict[str, ListTokens], list[str]]:
     """The tokens of runs by the texts of their passages, and notes on what is estimated and what cannot be."""
     listed = {name: EvaluatedLists.of(run, judged[name]) for name, run in runs.items()}
-    ids, codes = IdColumn.concatenate([lists.passages for lists in listed.values()]).factorized()
+    ids, codes = numbered(passage for lists in listed.values() for passage in lists.passages)
     tokens = tokens_of(ids, estimated_tokens(corpus, form, set(ids)))
     estimated: dict[str, ListTokens] = {}
     notes = []

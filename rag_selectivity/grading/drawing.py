@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.columns import PASSAGE_NAMES
-from rag_selectivity.data.ids import HashArray, IdColumn
+from rag_selectivity.data.ids import HashArray, id_hashes, id_texts
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.store import Draw
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, DrawnPair, Pool
@@ -26,7 +26,6 @@ from rag_selectivity.io.texts import read_texts
 from rag_selectivity.results.grading import DrawnPart
 from rag_selectivity.wording import counted
 
-_IDS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +158,12 @@ def draw_controls(pool: Pool, corpus: Any, controls: int, seed: int, last: int |
 class CorpusOrder:
     """The ids of a corpus, without texts: `ids` in any order, and the position of each in the order of their hashes."""
 
-    def __init__(self, ids: IdColumn) -> None:
+    def __init__(self, ids: list[str]) -> None:
         self._ids = ids
         # In the order of the hashes, so that another order of the file draws the same passages. An id that occurs
         # twice is one passage.
         self._hashes: HashArray
-        self._hashes, self._places = np.unique(ids.hashes(), return_index=True)
+        self._hashes, self._places = np.unique(id_hashes(ids), return_index=True)
 
     @classmethod
     def of(cls, corpus: Any) -> CorpusOrder:
@@ -175,10 +174,7 @@ class CorpusOrder:
                 "can be read only once; give a list, a mapping or a file"
             )
         ids = (str(key) for key in corpus) if isinstance(corpus, Mapping) else _ids_of_texts(corpus)
-        parts = []
-        while some := list(islice(ids, _IDS_AT_ONCE)):
-            parts.append(IdColumn.from_strings(some))
-        return cls(IdColumn.concatenate(parts) if parts else IdColumn.from_strings([]))
+        return cls(id_texts(list(ids)))
 
     def __len__(self) -> int:
         return len(self._hashes)
@@ -197,8 +193,7 @@ class CorpusOrder:
 
     def outside(self, listed: set[str]) -> int:
         """How many passages of the corpus are outside the lists of a query."""
-        known = IdColumn.from_strings(sorted(listed)).hashes()
-        return len(self) - int(np.isin(known, self._hashes).sum())
+        return len(self) - int(np.isin(id_hashes(listed), self._hashes).sum())
 
     def others(self, query: str, listed: set[str], seed: int) -> Iterator[str]:
         """Passages outside the lists of a query in random order, without end unless none is left."""

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
-from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.grading.store import Draw, LabelReading, Store
@@ -97,10 +96,9 @@ def without_outside_by_people(qrels: Qrels) -> Qrels:
 
 def _rows_of(qrels: Qrels, queries: Sequence[str], passages: Sequence[str]) -> tuple[IntArray, IntArray]:
     """The judgments of some pairs, and the place of each in the list of pairs; a pair without judgment is left out."""
-    query = qrels.positions(queries)
-    column = IdColumn.from_strings(list(passages))
-    places, judgments = qrels.lookup(pair_keys(query, column), query, column)
-    return judgments, places
+    judgments = qrels.judgments(qrels.positions(queries), passages)
+    places = np.flatnonzero(judgments >= 0)
+    return judgments[places], places
 
 
 def _tail_ranks(draws: Mapping[int, Draw]) -> tuple[int, int] | None:

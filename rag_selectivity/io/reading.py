@@ -73,9 +73,9 @@ def read_run(path: str | Path, *, format: str | None = None, policy: str | Polic
         Naming the file and the line.
     """
     try:
-        return Run.concatenate([part.compact() for part in stream_run(path, format=format, policy=policy)])
+        return Run.concatenate([part for part in stream_run(path, format=format, policy=policy)])
     except ScatteredQueries as scattered:
-        return Run.concatenate([part.compact() for part in scattered.again()])
+        return Run.concatenate([part for part in scattered.again()])
 
 
 def stream_run(path: str | Path, *, format: str | None = None, policy: str | Policy | None = None) -> Iterable[Run]:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
-from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.wording import counted
@@ -146,7 +145,8 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
         )
     position = np.array([qrels.position(query) for query in controls.queries], np.int64)
     row = position[controls.query]
-    twice, _ = qrels.lookup(pair_keys(row, controls.passages), row, controls.passages)
+    known_already = qrels.judgments(row, controls.passages) >= 0
+    twice, new = np.flatnonzero(known_already), np.flatnonzero(~known_already)
     notes: tuple[str, ...] = ()
     if len(twice):
         i = int(twice[0])
@@ -155,7 +155,6 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
             f"as passage {controls.passages[i]!r} of query {qrels.queries[row[i]]!r}: draw controls from the passages "
             f"that are not in the qrels",
         )
-    new = np.setdiff1d(np.arange(len(row)), twice)
     if not len(new):
         raise InputError(
             f"{where}: all {len(row)} controls are in the qrels too, such as passage {controls.passages[0]!r} of query "
@@ -174,7 +173,7 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
     joined = Qrels(
         qrels.queries,
         np.concatenate([qrels.query, row[new]]),
-        IdColumn.concatenate([qrels.passages, controls.passages.take(new)]),
+        [*qrels.passages, *controls.passages_at(new)],
         np.concatenate([qrels.grade, controls.grade[new]]),
         source=qrels.source,
         remarks=qrels.remarks,

@@ -49,14 +49,13 @@ def within_corpus(qrels: Qrels, ids: CorpusIds) -> tuple[Qrels, list[Selectivity
     """
     if not ids:
         raise InputError("the corpus has no passages: give the ids of all passages that can be retrieved")
-    passages = qrels.distinct_passages()
+    passages = set(qrels.passages)
     unknown, judged = passages - ids, len(passages)
     if not unknown:
         return qrels, []
     if len(unknown) == judged:
-        first = qrels.passages_at(np.arange(min(qrels.size, 1000)))
         raise InputError(
-            f"no judged passage is in the corpus: the qrels name {examples(first)}, "
+            f"no judged passage is in the corpus: the qrels name {examples(qrels.passages)}, "
             f"the corpus has {examples(sorted(ids)[:3])}; do both use the same ids? (how-to: ids-do-not-match)"
         )
     text = (

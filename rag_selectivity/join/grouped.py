@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from rag_selectivity.data.groups import Groups
-from rag_selectivity.data.ids import rows_that_may_repeat
-from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Hits, JudgedRun
+from rag_selectivity.join.lists import copies_in, lists_that_repeat
 from rag_selectivity.wording import counted
 
 
@@ -54,7 +53,7 @@ def with_groups(judged: JudgedRun, run: Run, groups: Groups, pool: Run | None, n
 
 def _warn_of_no_match(groups: Groups, run: Run, judged: JudgedRun, name: str) -> None:
     labelled = () if judged.qrels is None else judged.qrels.passages
-    if groups.name_any(run.passages.factorized()[0]) or groups.name_any(labelled):
+    if groups.name_any(run.passages) or groups.name_any(labelled):
         return
     if not len(groups):
         text = f"{name}: the groups have no passages, so that all passages count as distinct"
@@ -71,16 +70,8 @@ def _copies(run: Run, judged: JudgedRun) -> Hits:
     """The slots of the evaluated lists whose group stands above them too."""
     place = {query: i for i, query in enumerate(judged.queries)}
     position = np.array([place.get(query, -1) for query in run.queries], np.int64)
-    keys = pair_keys(position, run.passages, run.lengths)
-    query = np.repeat(position, run.lengths)
-    seen: set[tuple[int, str]] = set()
-    rows = []
-    for row in rows_that_may_repeat(keys, run.offsets).tolist():
-        pair = int(query[row]), run.passages[row]
-        if pair[0] >= 0 and pair in seen:
-            rows.append(row)
-        seen.add(pair)
-    chosen = np.array(rows, np.int64)
-    rank = chosen - run.offsets[run.row_queries()[chosen]] + 1
+    chosen = copies_in(run, lists_that_repeat(run, position))
+    of_list = np.searchsorted(run.offsets, chosen, "right") - 1
+    rank = chosen - run.offsets[of_list] + 1
     nothing = np.zeros(len(chosen), np.int64)
-    return Hits(query[chosen], rank, nothing, np.ones(len(chosen), bool), nothing)
+    return Hits(position[of_list], rank, nothing, np.ones(len(chosen), bool), nothing)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.cells import shown
-from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import SCALES, Scale, scale_named
 from rag_selectivity.data.ids import IntArray
@@ -24,19 +23,17 @@ from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.controls import control_rows, controls_of, with_controls
 from rag_selectivity.join.corpus import CorpusIds, corpus_has, corpus_sizes, size_with_counts, within_corpus
 from rag_selectivity.join.coverage import Coverage
-from rag_selectivity.join.dicts import judge_dicts
 from rag_selectivity.join.facts import JoinFacts, first_ids
-from rag_selectivity.join.judged_lists import JudgedLists
 from rag_selectivity.join.judged_run import Documents, JudgedRun
-from rag_selectivity.join.lists import judge_lists
+from rag_selectivity.join.lists import JudgedLists, judge_lists
 from rag_selectivity.join.sampled_ids import SampledIds, unshared
 
 
 def join(
     qrels: Qrels,
-    run: Run | DictRun | Iterable[Run],
+    run: Run | Iterable[Run],
     *,
-    pool: Run | DictRun | Iterable[Run] | None = None,
+    pool: Run | Iterable[Run] | None = None,
     pool_sources: Mapping[str, Run] | None = None,
     controls: Qrels | None = None,
     corpus_size: Any = None,
@@ -53,9 +50,9 @@ def join(
     Parameters
     ----------
     qrels : Qrels
-    run : Run, DictRun, or iterable of Runs over different queries
+    run : Run, or iterable of Runs over different queries
         An iterable lets a file of any length be streamed.
-    pool : Run, DictRun or iterable of Runs, optional
+    pool : Run or iterable of Runs, optional
         The candidates before reranking or selection, which include the run's passages.
     pool_sources : {name: Run}, optional
         The pools that `pool` was fused from, if they are several.
@@ -119,12 +116,12 @@ def join(
     corpus_size = size_with_counts(corpus_size, counts, form)
     documents = None if counts is None else _documents(qrels, counts, scale, policy)
 
-    joined = _judged(qrels, run, policy, name, form, counts, drawn)
+    joined = judge_lists(qrels, run, policy, name, form, counts, drawn)
     candidates = None
     if pool is not None:
-        candidates = _judged(qrels, pool, policy, f"the pool of {name}", form, None, drawn)
+        candidates = judge_lists(qrels, pool, policy, f"the pool of {name}", form, None, drawn)
     sources = {
-        source: _judged(qrels, lists, policy, f"the pool {source} of {name}", form, None, drawn).hits
+        source: judge_lists(qrels, lists, policy, f"the pool {source} of {name}", form, None, drawn).hits
         for source, lists in (pool_sources or {}).items()
     }
     returned, hits = joined.returned, joined.hits
@@ -194,28 +191,10 @@ def _check_kinds(qrels: Any, run: Any, pool: Any, controls: Any) -> None:
         if not isinstance(labels, Qrels) and (labels is not None or name == "qrels"):
             raise InputError(f"join: {name} must be Qrels, got {shown(labels)}; make them with Qrels.of or read_qrels")
     for name, lists in (("run", run), ("pool", pool)):
-        if isinstance(lists, (Run, DictRun)) or (lists is None and name == "pool"):
+        if isinstance(lists, Run) or (lists is None and name == "pool"):
             continue
         if isinstance(lists, (str, Mapping)) or not isinstance(lists, Iterable):
             raise InputError(f"join: {name} must be a Run, got {shown(lists)}; make it with Run.of or read_run")
-
-
-def _judged(
-    qrels: Qrels,
-    run: Run | DictRun | Iterable[Run],
-    policy: Policy,
-    name: str,
-    form: IdForm,
-    counts: PassageCounts | None,
-    drawn: NDArray[np.bool_] | None,
-) -> JudgedLists:
-    """The lists with their judgments; those of a dict by its own look-ups where these are enough."""
-    if isinstance(run, DictRun):
-        found = judge_dicts(qrels, run, policy, form) if counts is None and drawn is None else None
-        if found is not None:
-            return found
-        run = Run.from_dict(run.lists)
-    return judge_lists(qrels, run, policy, name, form, counts, drawn)
 
 
 def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy) -> Documents:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.run import Run
 from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError, examples
@@ -51,13 +51,10 @@ class ListTokens:
         lists = EvaluatedLists.of(run, judged)
         if lengths is None:
             return None if lists.tokens is None else lists.with_tokens(lists.tokens)
-        ids, codes = lists.passages.factorized()
-        tokens = tokens_of(ids, lengths)[codes]
-        absent = np.flatnonzero(np.isnan(tokens))
-        if len(absent):
-            count = len(np.unique(codes[absent]))
-            names = examples(lists.passages[row] for row in absent.tolist())
-            raise InputError(f"{name}: {count} passages have no length in tokens ({names})")
+        tokens = tokens_of(lists.passages, lengths)
+        absent = dict.fromkeys(lists.passages[row] for row in np.flatnonzero(np.isnan(tokens)).tolist())
+        if absent:
+            raise InputError(f"{name}: {len(absent)} passages have no length in tokens ({examples(absent)})")
         return lists.with_tokens(tokens)
 
     def fitting(self, budget: TokenBudget) -> IntArray:
@@ -104,7 +101,7 @@ class EvaluatedLists:
     ----------
     total, position, lengths
         As in `ListTokens`.
-    passages : IdColumn
+    passages : list of str
         The lists one after another.
     tokens : float64[passages] or None
         The run's own lengths of them, if it has these.
@@ -113,7 +110,7 @@ class EvaluatedLists:
     total: int
     position: IntArray
     lengths: IntArray
-    passages: IdColumn
+    passages: list[str]
     tokens: NDArray[np.float64] | None
 
     @classmethod
@@ -124,7 +121,8 @@ class EvaluatedLists:
         inside = position >= 0
         rows = np.flatnonzero(np.repeat(inside, ordered.lengths))
         tokens = None if ordered.tokens is None else ordered.tokens[rows]
-        return cls(len(judged), position[inside], ordered.lengths[inside], ordered.passages.take(rows), tokens)
+        passages = list(map(ordered.passages.__getitem__, rows.tolist()))
+        return cls(len(judged), position[inside], ordered.lengths[inside], passages, tokens)
 
     def with_tokens(self, tokens: NDArray[np.float64]) -> ListTokens:
         """The lists with these lengths of their passages."""

@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, pairwise, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.ids import IdColumn, IntArray, rows_that_may_repeat
-from rag_selectivity.data.pair_index import pair_keys
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.remarks import without
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.facts import TOP, JoinFacts
-from rag_selectivity.join.judged_lists import JudgedLists, facts_of_unknown, remarks_by, whole_grades
+from rag_selectivity.join.facts import TOP, JoinFacts, first_ids
 from rag_selectivity.join.judged_run import Hits
-from rag_selectivity.join.ranks import ListOrder
 from rag_selectivity.join.sampled_ids import IdSampler
-from rag_selectivity.join.scattered import can_be_counted, judge_scattered
+
+_NONE = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLists:
+    """What a run's lists give with the judgments.
+
+    List lengths by the qrels' queries (−1: not in the run), hits in order, facts that the lists alone give, the
+    judgments and ranks of the controls that are listed, and the rank of each list's first passage that repeats one (0:
+    none does).
+    """
+
+    returned: IntArray
+    hits: Hits
+    duplicates: int
+    facts: JoinFacts
+    controls: tuple[IntArray, IntArray]
+    first_repeat: IntArray | None = None
+
+    @property
+    def not_in_qrels(self) -> int:
+        """The queries of the run that the qrels lack."""
+        return self.facts.unknown
 
 
 def judge_lists(
@@ -43,10 +65,6 @@ def judge_lists(
     try:
         return _judge_parts(qrels, [run] if isinstance(run, Run) else run, policy, name, form, counts, controls)
     except ScatteredQueries as scattered:
-        if scattered.rows is not None and counts is None and can_be_counted(policy, form):
-            counted = judge_scattered(qrels, scattered.rows, policy, form, controls)
-            if counted is not None:
-                return counted
         return _judge_parts(qrels, scattered.again(), policy, name, form, counts, controls)
 
 
@@ -60,59 +78,61 @@ def _judge_parts(
     controls: NDArray[np.bool_] | None,
 ) -> JudgedLists:
     returned = np.full(len(qrels), -1, np.int64)
-    none = np.empty(0, np.int64)
-    collected = [Hits(none, none, none, np.empty(0, bool), none)]
-    listed_controls = [(none, none)]
-    labels = qrels.counts() if controls is None else np.bincount(qrels.query[~controls], minlength=len(qrels))
-    sampler = None if form.exact else IdSampler(qrels)
-    facts = JoinFacts()
     first_repeat = np.zeros(len(qrels), np.int64)
-    duplicates = 0
+    judged: list[_JudgedPart] = []
+    labels = qrels.counts() if controls is None else np.bincount(qrels.query[~controls], minlength=len(qrels))
+    sampler = IdSampler(qrels)
+    facts = JoinFacts()
+    unknown: list[str] = []
     for given in parts:
         part = given.in_form(form)
         position = qrels.positions(part.queries)
         inside = position >= 0
         _refuse_repeated_queries(part, position, returned, name, form)
-        judged = _judge_part(qrels, part, position, policy, name, controls)
-        part, copies = judged.part, judged.copies
-        listed_controls.append(judged.controls)
-        returned[position[inside]] = judged.lengths[inside]
-        collected.append(judged.hits)
-        duplicates += len(copies)
-        first_repeat[position[inside]] = judged.first_repeat[inside]
-        if sampler is not None:
-            sampler.add(part, position, policy)
+        lists = _judge_part(qrels, part, position, policy, name, controls)
+        judged.append(lists)
+        returned[position[inside]] = lists.lengths[inside]
+        first_repeat[position[inside]] = lists.first_repeat[inside]
+        if not form.exact:
+            sampler.add(lists.ordered, position)
         room = np.minimum(part.lengths[inside], TOP)
         facts += JoinFacts(
             retrieved=int(part.lengths[inside].sum()),
             promised=int(np.minimum(labels[position[inside]], room).sum()),
-            kept=judged.on_top,
-            **_facts_of_scores(part, inside, policy, judged.order),
+            kept=lists.on_top,
+            **_facts_of_scores(lists.ordered, inside, policy),
         )
         if counts is not None:
             facts += JoinFacts(
-                beyond_count=_beyond_count(part, copies, counts), uncounted=_uncounted(part, inside, counts)
+                beyond_count=_beyond_count(lists, counts), uncounted=_uncounted(lists.ordered, inside, counts)
             )
-        if not inside.all():
-            facts += facts_of_unknown([part.queries[i] for i in np.flatnonzero(~inside).tolist()], form)
-    if sampler is not None:
-        facts += JoinFacts(sampled=sampler.sampled())
-    judgments, ranks = (np.concatenate(column) for column in zip(*listed_controls, strict=True))
+        unknown += [part.queries[i] for i in np.flatnonzero(~inside).tolist()]
+    facts += JoinFacts(
+        unknown=len(unknown), unknown_ids=first_ids(unknown), ids=str(form), sampled=sampler.sampled(unknown)
+    )
     return JudgedLists(
         returned,
-        _in_order(collected),
-        duplicates,
+        _in_order([part.hits for part in judged]),
+        sum(len(part.copies) for part in judged),
         facts,
-        (judgments, ranks),
+        (_together(part.controls[0] for part in judged), _together(part.controls[1] for part in judged)),
         first_repeat if first_repeat.any() else None,
     )
 
 
+def _together(columns: Iterable[IntArray]) -> IntArray:
+    return np.concatenate([_NONE, *columns])
+
+
 def _in_order(parts: list[Hits]) -> Hits:
     """The hits of all parts, by query and rank."""
-    columns = [np.concatenate([getattr(part, column) for part in parts]) for column in Hits.__slots__]
-    order = np.lexsort((columns[1], columns[0]))
-    return Hits(*(column[order] for column in columns))
+    if not parts:
+        return Hits(_NONE, _NONE, _NONE, np.empty(0, bool), _NONE)
+    hits = parts[0]
+    if len(parts) > 1:
+        hits = Hits(*(np.concatenate([getattr(part, column) for part in parts]) for column in Hits.__slots__))
+    # Each list stands in the order of its ranks.
+    return hits if (hits.query[1:] >= hits.query[:-1]).all() else hits.chosen(np.argsort(hits.query, kind="stable"))
 
 
 def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, name: str, form: IdForm) -> None:
@@ -130,61 +150,40 @@ def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, 
     raise InputError(f"{name}: query {query!r} appears in two parts of the run: put its rows into one part")
 
 
-def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy, order: ListOrder) -> dict[str, Any]:
+def _facts_of_scores(ordered: Run, inside: NDArray[np.bool_], policy: Policy) -> dict[str, Any]:
     """What the scores of the lists tell, if these decide the order."""
     if policy.order == "rank":
-        return {"remarks": remarks_by(policy, part.remarks)}
-    if part.scores is None:
-        return {"remarks": part.remarks}
-    scores, lengths = part.scores, part.lengths[inside]
-    whole = whole_grades(scores)
-    scored = int(lengths.sum())
-    graded = int((whole & np.repeat(inside, part.lengths)).sum()) if whole.any() else 0
-    tied = order.tied_neighbours(inside, exactly=graded == scored) if policy.ties != "as_given" else 0
+        return {"remarks": without(ordered.remarks, "rank_against_score")}
+    if ordered.scores is None:
+        return {"remarks": ordered.remarks}
+    scores, lengths = ordered.scores, ordered.lengths[inside]
+    whole = scores == np.floor(scores)
+    if whole.any():
+        whole &= (scores >= 0) & (scores <= 5)
+    rows = slice(None) if inside.all() else np.repeat(inside, ordered.lengths)
+    tied = ordered.neighbours(scores)[1] if policy.ties != "as_given" else np.empty(0, bool)
+    if not inside.all() and len(tied):
+        tied = tied & np.repeat(inside, ordered.lengths)[1:]
     return {
-        "scored": scored,
-        "graded": graded,
+        "scored": int(lengths.sum()),
+        "graded": int(np.count_nonzero(whole[rows])),
         "neighbours": int(np.maximum(lengths - 1, 0).sum()),
-        "tied": tied,
-        "remarks": part.remarks,
+        "tied": int(np.count_nonzero(tied)),
+        "remarks": ordered.remarks,
     }
-
-
-def _beyond_count(part: Run, copies: IntArray, counts: PassageCounts) -> tuple[str, str, int, int] | None:
-    """The first document that has more slots in a list than it has passages."""
-    query = part.row_queries()[copies].tolist()
-    further = Counter(zip(query, part.passages.take(copies), strict=True))
-    known = counts.lookup(IdColumn.from_strings([document for _, document in further])).tolist()
-    beyond = (
-        (part.queries[i], document, slots + 1, passages)
-        for ((i, document), slots), passages in zip(further.items(), known, strict=True)
-        if 0 < passages <= slots
-    )
-    return min(beyond, default=None)
-
-
-def _uncounted(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> tuple[str, str] | None:
-    """The first query with a document that has no number, and its first such document."""
-    query = part.row_queries()
-    rows = np.flatnonzero((counts.lookup(part.passages) == 0) & inside[query])
-    if not len(rows):
-        return None
-    first = min(np.unique(query[rows]).tolist(), key=part.queries.__getitem__)
-    return part.queries[first], min(part.passages.take(rows[query[rows] == first]))
 
 
 @dataclass(frozen=True, slots=True)
 class _JudgedPart:
     """A part of a run with its judgments.
 
-    `part` is the part itself, or the same lists in rank order if they had to be put in order; `order` is its order. Of
-    each of the part's queries the list length; `copies` are rows with a passage that is earlier in its list; `on_top`
-    counts the hits in the first rows, before any are dropped; `controls` are judgments and ranks of listed controls;
-    `first_repeat` is the rank of each list's first copy, 0 without one.
+    `ordered` has the lists in rank order, as far as this was needed. Of each of the part's queries the list length;
+    `copies` are rows with a passage that is earlier in its list; `on_top` counts the hits in the first rows, before any
+    are dropped; `controls` are judgments and ranks of listed controls; `first_repeat` is the rank of each list's first
+    copy, 0 without one.
     """
 
-    part: Run
-    order: ListOrder
+    ordered: Run
     lengths: IntArray
     hits: Hits
     copies: IntArray
@@ -200,28 +199,25 @@ def _judge_part(
     policy: Policy,
     name: str,
     controls: NDArray[np.bool_] | None,
-    in_order: bool = False,
 ) -> _JudgedPart:
-    """Judge the lists as they are given, unless they must be put in order, or this is less work."""
-    query = np.repeat(position, part.lengths)
-    keys = pair_keys(position, part.passages, part.lengths)
-    copies = _copies(keys, query, part)
-    order = ListOrder(part, policy)
-    among = position[position >= 0]
-    rows, judgments = qrels.lookup(keys, query, part.passages, among=among)
-    local = np.searchsorted(part.offsets, rows, "right") - 1
-    rank: IntArray | None = rows - part.offsets[local] + 1
-    if not in_order:
-        rank = None if len(copies) or policy.unjudged == "condense" else order.ranks(rows)
-    if rank is None:
-        return _judge_part(qrels, part.ordered(policy), position, policy, name, controls, in_order=True)
+    of_row = np.fromiter(_judgments(qrels, part, position), np.int64, len(part.passages))
+    repeating = lists_that_repeat(part, position)
+    order = part.order(policy, None if repeating else np.flatnonzero(of_row >= 0))
+    if order is not None:
+        part, of_row = part.rows(order), of_row[order]
+    offsets = part.offsets
+    copies = copies_in(part, repeating)
     if len(copies) and policy.duplicates == "error":
         row = int(copies[0])
+        query = part.queries[int(np.searchsorted(offsets, row, "right")) - 1]
         raise InputError(
-            f"{name}: query {qrels.queries[query[row]]!r} lists passage {part.passages[row]!r} more than once, "
+            f"{name}: query {query!r} lists passage {part.passages[row]!r} more than once, "
             f'and the policy is duplicates="error": remove the repeats, or give another policy'
         )
-    listed = np.empty(0, np.int64), np.empty(0, np.int64)
+    rows = np.flatnonzero(of_row >= 0)
+    judgments, local = of_row[rows], np.searchsorted(offsets, rows, "right") - 1
+    rank = rows - offsets[local] + 1
+    listed = _NONE, _NONE
     if controls is not None:
         drawn = controls[judgments]
         listed = judgments[drawn], rank[drawn]
@@ -229,23 +225,53 @@ def _judge_part(
     repeated = np.isin(rows, copies, assume_unique=True) if len(copies) else np.zeros(len(rows), bool)
     on_top = int((rank <= TOP).sum())
     lengths = part.lengths
+    of_copies = np.searchsorted(offsets, copies, "right") - 1
+    first_repeat = _first_ranks(of_copies, copies - offsets[of_copies] + 1, len(lengths))
     if policy.duplicates == "drop" and len(copies):
-        rank = rank - _before(copies, rows, part)
-        keep = ~repeated
+        before = np.searchsorted(copies, rows) - np.searchsorted(copies, offsets[local])
+        rank, keep = rank - before, ~repeated
         rows, judgments, rank, local = rows[keep], judgments[keep], rank[keep], local[keep]
-        of_copies = np.searchsorted(part.offsets, copies, "right") - 1
         lengths = lengths - np.bincount(of_copies, minlength=len(lengths))
         repeated = np.zeros(len(rows), bool)
     if policy.unjudged == "condense":
         lengths = np.bincount(local, minlength=len(lengths))
         rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local] + 1
-    hits = Hits(query[rows], rank, qrels.grades_of(judgments), repeated, judgments)
-    if policy.unjudged == "condense":
         first_repeat = _first_ranks(local[repeated], rank[repeated], len(lengths))
-    else:
-        of_copies = np.searchsorted(part.offsets, copies, "right") - 1
-        first_repeat = _first_ranks(of_copies, copies - part.offsets[of_copies] + 1, len(lengths))
-    return _JudgedPart(part, order, lengths, hits, copies, on_top, listed, first_repeat)
+    hits = Hits(position[local], rank, qrels.grade[judgments], repeated, judgments)
+    return _JudgedPart(part, lengths, hits, copies, on_top, listed, first_repeat)
+
+
+def _judgments(qrels: Qrels, part: Run, position: IntArray) -> Iterator[int]:
+    """The judgment of each row; −1 for a passage that nobody judged."""
+    bounds = pairwise(part.offsets.tolist())
+    return chain.from_iterable(
+        repeat(-1, stop - start)
+        if place < 0
+        else map(qrels.judgments_of(place).get, part.passages[start:stop], repeat(-1))
+        for place, (start, stop) in zip(position.tolist(), bounds, strict=True)
+    )
+
+
+def lists_that_repeat(part: Run, position: IntArray) -> list[int]:
+    """The lists of the qrels' queries that hold a passage twice."""
+    bounds = enumerate(pairwise(part.offsets.tolist()))
+    inside = position.tolist()
+    passages = part.passages
+    return [
+        i for i, (start, stop) in bounds if inside[i] >= 0 and len(set(passages[start:stop])) < stop - start
+    ]
+
+
+def copies_in(part: Run, lists: Iterable[int]) -> IntArray:
+    """The rows of some lists with a passage that is earlier in its list."""
+    copies = []
+    for i in lists:
+        seen: set[str] = set()
+        for row in range(int(part.offsets[i]), int(part.offsets[i + 1])):
+            if part.passages[row] in seen:
+                copies.append(row)
+            seen.add(part.passages[row])
+    return np.array(copies, np.int64)
 
 
 def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
@@ -256,22 +282,25 @@ def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
     return first
 
 
-def _before(copies: IntArray, rows: IntArray, part: Run) -> IntArray:
-    """How many copies stand before each of some rows in its list."""
-    starts = part.offsets[np.searchsorted(part.offsets, rows, "right") - 1]
-    return np.searchsorted(copies, rows) - np.searchsorted(copies, starts)
+def _beyond_count(lists: _JudgedPart, counts: PassageCounts) -> tuple[str, str, int, int] | None:
+    """The first document that has more slots in a list than it has passages."""
+    part, copies = lists.ordered, lists.copies
+    query = part.row_queries()[copies].tolist()
+    further = Counter((i, part.passages[row]) for i, row in zip(query, copies.tolist(), strict=True))
+    beyond = (
+        (part.queries[i], document, slots + 1, counts.of_document(document))
+        for (i, document), slots in further.items()
+        if 0 < counts.of_document(document) <= slots
+    )
+    return min(beyond, default=None)
 
 
-def _copies(keys: NDArray[np.uint64], query: IntArray, part: Run) -> IntArray:
-    """The rows with a passage that occurs earlier in the same list; only for queries of the qrels."""
-    rows = rows_that_may_repeat(keys, part.offsets)
-    seen: set[tuple[int, str]] = set()
-    copies = []
-    for row in rows.tolist():
-        pair = (int(query[row]), part.passages[row])
-        if pair[0] < 0:
-            continue
-        if pair in seen:
-            copies.append(row)
-        seen.add(pair)
-    return np.array(copies, np.int64)
+def _uncounted(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> tuple[str, str] | None:
+    """The first query with a document that has no number, and its first such document."""
+    lists = (each for each, known in zip(part.lists(), inside.tolist(), strict=True) if known)
+    without_number = (
+        (query, min(absent))
+        for query, documents in lists
+        if (absent := [document for document in documents if not counts.of_document(document)])
+    )
+    return min(without_number, default=None)

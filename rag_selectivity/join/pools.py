@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_selectivity.data.columns import is_frame
-from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.run import Run
@@ -62,7 +61,7 @@ class Pools:
         (value,) = sources.values()
         if held or self._depth is not None:
             return RunPool(self._read(value), None)
-        return RunPool(DictRun.of(value) or run_parts(value, self._policy), None)
+        return RunPool(run_parts(value, self._policy), None)
 
     def _read(self, value: Any) -> Run:
         if id(value) not in self._lists:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import HashArray, IdColumn, mix
+from rag_selectivity.data.ids import HashArray, id_hashes, mix
 
 _PER_HASH = 4
 
@@ -28,7 +28,7 @@ _COUNTS = _table()
 
 def query_hashes(queries: Sequence[str]) -> HashArray:
     """A 64-bit hash of each query id, the same on every machine."""
-    return IdColumn.from_strings(list(queries)).hashes()
+    return id_hashes(queries)
 
 
 class Draws:
