@@ -406,7 +406,7 @@ class Qrels(Held):
         return query in self._position
 
     def __getitem__(self, query: str) -> dict[str, int]:
-        rows = self._rows(self._position[query])
+        rows = self.rows(self._position[query])
         return dict(zip(self.passages[rows], self.grade[rows].tolist(), strict=True))
 
     def to_dict(self) -> dict[str, dict[str, int]]:
@@ -415,12 +415,13 @@ class Qrels(Held):
         counts = self.counts().tolist()
         return {query: dict(islice(labels, count)) for query, count in zip(self.queries, counts, strict=True)}
 
-    def _rows(self, position: int) -> slice:
+    def rows(self, position: int) -> slice:
+        """The rows of the query at a position."""
         return slice(self._starts[position], self._starts[position + 1])
 
     def judgments_of(self, position: int) -> dict[str, int]:
         """{passage: the row of its judgment} of the query at a position."""
-        rows = self._rows(position)
+        rows = self.rows(position)
         return dict(zip(self.passages[rows], range(rows.start, rows.stop), strict=True))
 
     def judgments(self, query: IntArray, passages: Sequence[str]) -> IntArray:

@@ -365,15 +365,20 @@ class Run(Held):
         order: IntArray | None = None
         rising, tied = self.neighbours(scores)
         if rising.any():
-            # By score and then stably by query: faster than a lexsort, since NumPy sorts 16-bit numbers by radix sort.
-            by_score = np.argsort(-scores, kind="stable")
-            query = self.row_queries()
-            narrow = query.astype(np.uint16) if len(self.queries) <= 1 << 16 else query
-            order = by_score[np.argsort(narrow[by_score], kind="stable")]
+            order = self.by_score(scores)
             tied = self.neighbours(scores[order])[1]
         if policy.ties == "as_given" or not tied.any():
             return order
         return self._settled(order, tied, policy.ties, needed)
+
+    def by_score(self, scores: NDArray[np.floating[Any]]) -> IntArray:
+        """The rows of each list by falling score; equal scores stay as they are."""
+        # By score and then stably by query: faster than a lexsort, since NumPy sorts 16-bit numbers by radix sort.
+        by_score = np.argsort(-scores, kind="stable")
+        query = self.row_queries()
+        narrow = query.astype(np.uint16) if len(self.queries) <= 1 << 16 else query
+        order: IntArray = by_score[np.argsort(narrow[by_score], kind="stable")]
+        return order
 
     def _settled(
         self, order: IntArray | None, tied: NDArray[np.bool_], rule: str, needed: IntArray | None

@@ -12,7 +12,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Hits, JudgedRun
-from rag_selectivity.join.lists import copies_in, lists_that_repeat
+from rag_selectivity.join.lists import copies_in
 from rag_selectivity.wording import counted
 
 
@@ -70,7 +70,7 @@ def _copies(run: Run, judged: JudgedRun) -> Hits:
     """The slots of the evaluated lists whose group stands above them too."""
     place = {query: i for i, query in enumerate(judged.queries)}
     position = np.array([place.get(query, -1) for query in run.queries], np.int64)
-    chosen = copies_in(run, lists_that_repeat(run, position))
+    chosen = copies_in(run, np.flatnonzero(position >= 0).tolist())
     of_list = np.searchsorted(run.offsets, chosen, "right") - 1
     rank = chosen - run.offsets[of_list] + 1
     nothing = np.zeros(len(chosen), np.int64)

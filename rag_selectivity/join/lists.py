@@ -79,7 +79,9 @@ def _judge_parts(
 ) -> JudgedLists:
     returned = np.full(len(qrels), -1, np.int64)
     first_repeat = np.zeros(len(qrels), np.int64)
-    judged: list[_JudgedPart] = []
+    hits: list[Hits] = []
+    listed: list[tuple[IntArray, IntArray]] = []
+    duplicates = 0
     labels = qrels.counts() if controls is None else np.bincount(qrels.query[~controls], minlength=len(qrels))
     sampler = IdSampler(qrels)
     facts = JoinFacts()
@@ -90,21 +92,23 @@ def _judge_parts(
         inside = position >= 0
         _refuse_repeated_queries(part, position, returned, name, form)
         lists = _judge_part(qrels, part, position, policy, name, controls)
-        judged.append(lists)
+        hits.append(lists.hits)
+        listed.append(lists.controls)
+        duplicates += len(lists.copies)
         returned[position[inside]] = lists.lengths[inside]
         first_repeat[position[inside]] = lists.first_repeat[inside]
         if not form.exact:
-            sampler.add(lists.ordered, position)
+            sampler.add(part, position, policy)
         room = np.minimum(part.lengths[inside], TOP)
         facts += JoinFacts(
             retrieved=int(part.lengths[inside].sum()),
             promised=int(np.minimum(labels[position[inside]], room).sum()),
             kept=lists.on_top,
-            **_facts_of_scores(lists.ordered, inside, policy),
+            **_facts_of_scores(part, inside, policy),
         )
         if counts is not None:
             facts += JoinFacts(
-                beyond_count=_beyond_count(lists, counts), uncounted=_uncounted(lists.ordered, inside, counts)
+                beyond_count=_beyond_count(part, inside, counts), uncounted=_uncounted(part, inside, counts)
             )
         unknown += [part.queries[i] for i in np.flatnonzero(~inside).tolist()]
     facts += JoinFacts(
@@ -112,10 +116,10 @@ def _judge_parts(
     )
     return JudgedLists(
         returned,
-        _in_order([part.hits for part in judged]),
-        sum(len(part.copies) for part in judged),
+        _in_order(hits),
+        duplicates,
         facts,
-        (_together(part.controls[0] for part in judged), _together(part.controls[1] for part in judged)),
+        (_together(judgments for judgments, _ in listed), _together(ranks for _, ranks in listed)),
         first_repeat if first_repeat.any() else None,
     )
 
@@ -150,26 +154,27 @@ def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, 
     raise InputError(f"{name}: query {query!r} appears in two parts of the run: put its rows into one part")
 
 
-def _facts_of_scores(ordered: Run, inside: NDArray[np.bool_], policy: Policy) -> dict[str, Any]:
+def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> dict[str, Any]:
     """What the scores of the lists tell, if these decide the order."""
     if policy.order == "rank":
-        return {"remarks": without(ordered.remarks, "rank_against_score")}
-    if ordered.scores is None:
-        return {"remarks": ordered.remarks}
-    scores, lengths = ordered.scores, ordered.lengths[inside]
+        return {"remarks": without(part.remarks, "rank_against_score")}
+    if part.scores is None:
+        return {"remarks": part.remarks}
+    rows = np.repeat(inside, part.lengths)
+    scores, lengths = part.scores, part.lengths[inside]
     whole = scores == np.floor(scores)
     if whole.any():
         whole &= (scores >= 0) & (scores <= 5)
-    rows = slice(None) if inside.all() else np.repeat(inside, ordered.lengths)
-    tied = ordered.neighbours(scores)[1] if policy.ties != "as_given" else np.empty(0, bool)
-    if not inside.all() and len(tied):
-        tied = tied & np.repeat(inside, ordered.lengths)[1:]
+    rising, tied = part.neighbours(scores)
+    if rising.any():
+        # As they were given: scores that differ are not equal, even where a policy compares them as float32.
+        tied = part.neighbours(scores[part.by_score(scores)])[1]
     return {
         "scored": int(lengths.sum()),
-        "graded": int(np.count_nonzero(whole[rows])),
+        "graded": int(np.count_nonzero(whole & rows)),
         "neighbours": int(np.maximum(lengths - 1, 0).sum()),
-        "tied": int(np.count_nonzero(tied)),
-        "remarks": ordered.remarks,
+        "tied": 0 if policy.ties == "as_given" else int(np.count_nonzero(tied & rows[1:])),
+        "remarks": part.remarks,
     }
 
 
@@ -177,13 +182,11 @@ def _facts_of_scores(ordered: Run, inside: NDArray[np.bool_], policy: Policy) ->
 class _JudgedPart:
     """A part of a run with its judgments.
 
-    `ordered` has the lists in rank order, as far as this was needed. Of each of the part's queries the list length;
-    `copies` are rows with a passage that is earlier in its list; `on_top` counts the hits in the first rows, before any
-    are dropped; `controls` are judgments and ranks of listed controls; `first_repeat` is the rank of each list's first
-    copy, 0 without one.
+    Of each of the part's queries the list length; `copies` are rows with a passage that is earlier in its list;
+    `on_top` counts the hits in the first rows, before any are dropped; `controls` are judgments and ranks of listed
+    controls; `first_repeat` is the rank of each list's first copy, 0 without one.
     """
 
-    ordered: Run
     lengths: IntArray
     hits: Hits
     copies: IntArray
@@ -200,66 +203,73 @@ def _judge_part(
     name: str,
     controls: NDArray[np.bool_] | None,
 ) -> _JudgedPart:
-    of_row = np.fromiter(_judgments(qrels, part, position), np.int64, len(part.passages))
-    repeating = lists_that_repeat(part, position)
-    order = part.order(policy, None if repeating else np.flatnonzero(of_row >= 0))
-    if order is not None:
-        part, of_row = part.rows(order), of_row[order]
+    rows, judgments, repeating = _found(qrels, part, position)
+    # Where a passage is repeated, every row of equal scores has its say in which copy is the first.
+    order = part.order(policy, None if repeating else rows)
     offsets = part.offsets
-    copies = copies_in(part, repeating)
+    place = rows
+    if order is not None:
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        place = places[rows]
+    in_order = np.argsort(place, kind="stable")
+    place, judgments = place[in_order], judgments[in_order]
+    local = np.searchsorted(offsets, place, "right") - 1
+    rank = place - offsets[local] + 1
+    # From here on rows are places in rank order.
+    copies = copies_in(part if order is None else part.rows(order), repeating) if repeating else _NONE
     if len(copies) and policy.duplicates == "error":
-        row = int(copies[0])
+        row = int(copies[0] if order is None else order[copies[0]])
         query = part.queries[int(np.searchsorted(offsets, row, "right")) - 1]
         raise InputError(
             f"{name}: query {query!r} lists passage {part.passages[row]!r} more than once, "
             f'and the policy is duplicates="error": remove the repeats, or give another policy'
         )
-    rows = np.flatnonzero(of_row >= 0)
-    judgments, local = of_row[rows], np.searchsorted(offsets, rows, "right") - 1
-    rank = rows - offsets[local] + 1
     listed = _NONE, _NONE
     if controls is not None:
         drawn = controls[judgments]
         listed = judgments[drawn], rank[drawn]
-        rows, judgments, rank, local = rows[~drawn], judgments[~drawn], rank[~drawn], local[~drawn]
-    repeated = np.isin(rows, copies, assume_unique=True) if len(copies) else np.zeros(len(rows), bool)
+        place, judgments, rank, local = place[~drawn], judgments[~drawn], rank[~drawn], local[~drawn]
+    repeated = np.isin(place, copies, assume_unique=True) if len(copies) else np.zeros(len(place), bool)
     on_top = int((rank <= TOP).sum())
     lengths = part.lengths
     of_copies = np.searchsorted(offsets, copies, "right") - 1
     first_repeat = _first_ranks(of_copies, copies - offsets[of_copies] + 1, len(lengths))
     if policy.duplicates == "drop" and len(copies):
-        before = np.searchsorted(copies, rows) - np.searchsorted(copies, offsets[local])
+        before = np.searchsorted(copies, place) - np.searchsorted(copies, offsets[local])
         rank, keep = rank - before, ~repeated
-        rows, judgments, rank, local = rows[keep], judgments[keep], rank[keep], local[keep]
+        judgments, rank, local = judgments[keep], rank[keep], local[keep]
         lengths = lengths - np.bincount(of_copies, minlength=len(lengths))
-        repeated = np.zeros(len(rows), bool)
+        repeated = np.zeros(len(rank), bool)
     if policy.unjudged == "condense":
         lengths = np.bincount(local, minlength=len(lengths))
-        rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local] + 1
+        rank = np.arange(len(rank)) - (np.cumsum(lengths) - lengths)[local] + 1
         first_repeat = _first_ranks(local[repeated], rank[repeated], len(lengths))
     hits = Hits(position[local], rank, qrels.grade[judgments], repeated, judgments)
-    return _JudgedPart(part, lengths, hits, copies, on_top, listed, first_repeat)
+    return _JudgedPart(lengths, hits, copies, on_top, listed, first_repeat)
 
 
-def _judgments(qrels: Qrels, part: Run, position: IntArray) -> Iterator[int]:
-    """The judgment of each row; −1 for a passage that nobody judged."""
-    bounds = pairwise(part.offsets.tolist())
-    return chain.from_iterable(
-        repeat(-1, stop - start)
-        if place < 0
-        else map(qrels.judgments_of(place).get, part.passages[start:stop], repeat(-1))
-        for place, (start, stop) in zip(position.tolist(), bounds, strict=True)
-    )
-
-
-def lists_that_repeat(part: Run, position: IntArray) -> list[int]:
-    """The lists of the qrels' queries that hold a passage twice."""
-    bounds = enumerate(pairwise(part.offsets.tolist()))
-    inside = position.tolist()
-    passages = part.passages
-    return [
-        i for i, (start, stop) in bounds if inside[i] >= 0 and len(set(passages[start:stop])) < stop - start
-    ]
+def _found(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntArray, list[int]]:
+    """The rows that are judged, their judgments, and the lists that hold a passage twice."""
+    rows: list[int] = []
+    judgments: list[int] = []
+    repeating = []
+    for i, (query, (start, stop)) in enumerate(zip(position.tolist(), pairwise(part.offsets.tolist()), strict=True)):
+        if query < 0:
+            continue
+        passages, labels = part.passages[start:stop], qrels.rows(query)
+        row_of = dict(zip(passages, range(start, stop), strict=True))
+        if len(row_of) == stop - start:
+            found = list(map(row_of.get, qrels.passages[labels]))
+            rows += [row for row in found if row is not None]
+            judgments += [label for label, row in enumerate(found, labels.start) if row is not None]
+        else:
+            repeating.append(i)
+            judgment_of = qrels.judgments_of(query)
+            found = list(map(judgment_of.get, passages))
+            rows += [row for row, label in enumerate(found, start) if label is not None]
+            judgments += [label for label in found if label is not None]
+    return np.array(rows, np.int64), np.array(judgments, np.int64), repeating
 
 
 def copies_in(part: Run, lists: Iterable[int]) -> IntArray:
@@ -282,17 +292,18 @@ def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
     return first
 
 
-def _beyond_count(lists: _JudgedPart, counts: PassageCounts) -> tuple[str, str, int, int] | None:
+def _beyond_count(
+    part: Run, inside: NDArray[np.bool_], counts: PassageCounts
+) -> tuple[str, str, int, int] | None:
     """The first document that has more slots in a list than it has passages."""
-    part, copies = lists.ordered, lists.copies
-    query = part.row_queries()[copies].tolist()
-    further = Counter((i, part.passages[row]) for i, row in zip(query, copies.tolist(), strict=True))
-    beyond = (
-        (part.queries[i], document, slots + 1, counts.of_document(document))
-        for (i, document), slots in further.items()
-        if 0 < counts.of_document(document) <= slots
+    slots = (
+        (query, document, slots, counts.of_document(document))
+        for (query, documents), known in zip(part.lists(), inside.tolist(), strict=True)
+        if known
+        for document, slots in Counter(documents).items()
+        if slots > 1
     )
-    return min(beyond, default=None)
+    return min((each for each in slots if 0 < each[3] < each[2]), default=None)
 
 
 def _uncounted(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> tuple[str, str] | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from rag_selectivity.data.forms import FORMS, IdForm
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.join.better_form import BetterForm, better_form
@@ -112,15 +113,14 @@ class IdSampler:
         self._qrels = qrels
         self._lists: list[tuple[int, list[str]]] = []
 
-    def add(self, part: Run, position: IntArray) -> None:
-        """Add a part, in rank order; `position` is that of its queries in the qrels, −1 for those not there."""
+    def add(self, part: Run, position: IntArray, policy: Policy) -> None:
+        """Add a part; `position` is that of its queries in the qrels, −1 for those that are not there."""
         last = self._lists[-1][0] if len(self._lists) == _QUERIES else len(self._qrels)
         usable = np.flatnonzero((position >= 0) & (position < last) & (part.lengths > 0))
         usable = usable[self._qrels.counts()[position[usable]] > 0]
         usable = usable[np.argsort(position[usable], kind="stable")][:_QUERIES]
-        starts, stops = part.offsets[usable], np.minimum(part.offsets[usable] + _RETRIEVED, part.offsets[usable + 1])
-        found = zip(position[usable].tolist(), starts.tolist(), stops.tolist(), strict=True)
-        self._lists += [(place, part.passages[start:stop]) for place, start, stop in found]
+        lists = part.of_lists(usable).top(_RETRIEVED, policy).lists()
+        self._lists += zip(position[usable].tolist(), (passages for _, passages in lists), strict=True)
         self._lists = sorted(self._lists, key=itemgetter(0))[:_QUERIES]
 
     def sampled(self, unknown: Iterable[str]) -> SampledIds:

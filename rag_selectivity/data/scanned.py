@@ -1,0 +1,93 @@
+"""Runs of files and large frames in parts of whole lists, as a scan gives their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_selectivity.data.remarks import counted
+from rag_selectivity.data.run import Run, ScatteredQueries, rows_ordered_against_ranks
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_ROWS = 200_000
+#: Of a run whose lists are scattered, so many rows are grouped at a time.
+_GROUPED_ROWS = 10_000_000
+
+
+def parts_of_scan(frame: pl.LazyFrame) -> Iterator[Run]:
+    """The run of a frame with columns query and passage, and score, rank or tokens, in parts of whole lists.
+
+    Memory holds one part, whatever the number of rows.
+
+    Raises
+    ------
+    ScatteredQueries
+        If the rows of a query do not stand together.
+    """
+    known: set[str] = set()
+    batches = _marked(frame).collect_batches(chunk_size=_ROWS, maintain_order=True, engine="streaming")
+    for part in _whole_lists(batches):
+        if len(set(part.queries)) < len(part) or not known.isdisjoint(part.queries):
+            raise ScatteredQueries(lambda: _grouped(frame))
+        known.update(part.queries)
+        yield part
+
+
+def _grouped(frame: pl.LazyFrame) -> Iterator[Run]:
+    """The same run of rows that are scattered: some of the queries at a time, their rows sorted by query."""
+    import polars as pl
+
+    rows = frame.select(pl.len()).collect(engine="streaming").item()
+    turns = -(-rows // _GROUPED_ROWS)
+    for turn in range(turns):
+        some = frame if turns == 1 else frame.filter(pl.col("query").hash() % turns == turn)
+        held = _marked(some.collect(engine="streaming").sort("query", maintain_order=True).lazy()).collect()
+        yield from _whole_lists(held.iter_slices(_ROWS))
+
+
+def _marked(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """The rows, and whether the query of each is not that of the row before."""
+    import polars as pl
+
+    return frame.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift()))
+
+
+def _whole_lists(batches: Iterable[pl.DataFrame]) -> Iterator[Run]:
+    """The runs of batches of rows; the last list of a batch may go on in the next one."""
+    import polars as pl
+
+    begun: list[pl.DataFrame] = []
+    for batch in batches:
+        starts = np.flatnonzero(batch["new"].to_numpy())
+        if len(starts):
+            end = int(starts[-1])
+            if begun or end:
+                yield _run(pl.concat([*begun, batch[:end]]))
+            begun = []
+            batch = batch[end:]
+        begun.append(batch)
+    if begun:
+        yield _run(pl.concat(begun))
+
+
+def _run(rows: pl.DataFrame) -> Run:
+    starts = np.flatnonzero(rows["new"].to_numpy())
+    columns: dict[str, Any] = {name: rows[name].to_numpy() for name in rows.columns if name not in ("query", "passage", "new")}
+    score, rank, tokens = (columns.get(name) for name in ("score", "rank", "tokens"))
+    offsets = np.append(starts, rows.height)
+    passages = rows["passage"].to_list()
+    against = 0
+    if rank is not None:
+        list_of = np.repeat(np.arange(len(starts)), np.diff(offsets))
+        if score is not None:
+            against = rows_ordered_against_ranks(list_of[1:] == list_of[:-1], rank, score)
+        else:
+            order = np.lexsort((rank, list_of))
+            passages = list(map(passages.__getitem__, order.tolist()))
+            tokens = None if tokens is None else tokens[order]
+    queries = rows["query"].gather(starts).to_list()
+    return Run(queries, offsets, passages, score, tokens, counted(rank_against_score=against))
