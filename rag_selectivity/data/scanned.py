@@ -13,7 +13,7 @@ from rag_selectivity.data.run import Run, ScatteredQueries, rows_ordered_against
 if TYPE_CHECKING:
     import polars as pl
 
-_ROWS = 200_000
+_ROWS = 100_000
 #: Of a run whose lists are scattered, so many rows are grouped at a time.
 _GROUPED_ROWS = 10_000_000
 
