@@ -20,7 +20,6 @@ import numpy as np
 import rag_selectivity as rs
 from benchmarks.speed_row import Row
 from rag_selectivity import Bootstrap
-from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.evaluate import measure_all
 from rag_selectivity.joined import join_runs
@@ -50,7 +49,7 @@ def data() -> tuple[rs.Qrels, dict[str, rs.Run]]:
         rank = np.exp(rng.random(len(row)) * spread).astype(np.int64) - 1
         found = rank < LISTED
         passages[row[found], rank[found]] = relevant[found]
-        column = IdColumn.from_strings([str(passage) for passage in passages.ravel().tolist()])
+        column = list(map(str, passages.ravel().tolist()))
         runs[run] = rs.Run(names, np.arange(QUERIES + 1) * LISTED, column)
     return qrels, runs
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 import rag_selectivity as rs
-from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.measures.rarity import LEVELS
 
 QUERIES, DEPTH, JUDGED, CORPUS_SIZE = 6980, 1000, 50, 8_841_823
@@ -46,7 +45,7 @@ def main() -> None:
         grades = rng.choice(LEVELS, JUDGED, p=[0.5, 0.2, 0.15, 0.1, 0.05])
         rows.extend(zip([name] * JUDGED, dict.fromkeys(judged.tolist()), grades.tolist(), strict=False))
     qrels = rs.Qrels.from_records(rows)
-    run = rs.Run(names, np.arange(QUERIES + 1) * DEPTH, IdColumn.from_strings(np.concatenate(listed).tolist()))
+    run = rs.Run(names, np.arange(QUERIES + 1) * DEPTH, np.concatenate(listed).tolist())
 
     def measure(measures: Sequence[str], depths: Sequence[int]) -> Callable[[], object]:
         return lambda: rs.evaluate_joined(

@@ -6,7 +6,6 @@ import json
 import math
 import re
 import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.against import Against
-from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
 from rag_selectivity.results.stored import StoredReport
 from tests.forked_cli import run_command
@@ -528,16 +526,6 @@ def test_every_part_of_every_query_comes_back_to_the_last_digit(tmp_path, data) 
             assert np.array_equal(kept, column, equal_nan=True), key
             assert kept == pytest.approx(single[:, 0], rel=1e-13, nan_ok=True), key
         assert outcome.value()[0] == pytest.approx(written["bm25", key].value, rel=1e-12), key
-
-
-def test_a_million_labels_are_hashed_in_seconds() -> None:
-    rows = 1_000_000
-    passages = IdColumn.from_strings(list(map(str, range(rows))))
-    names = list(map(str, range(rows // 100)))
-    qrels = rs.Qrels(names, np.arange(rows) // 100, passages, np.arange(rows) % 4)
-    start = time.perf_counter()
-    assert len(np.unique(qrels.label_hashes())) == len(names)
-    assert time.perf_counter() - start < 2
 
 
 def command(folder, *arguments) -> subprocess.CompletedProcess[str]:

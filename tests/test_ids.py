@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.data.forms import FORMS, IdForm
-from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.join.better_form import better_form
 from rag_selectivity.join.facts import JoinFacts
 from rag_selectivity.scale import out_of_core
@@ -99,7 +98,7 @@ def test_the_ids_that_are_skipped_for_speed_are_those_that_no_form_changes(text,
 @given(st.lists(TEXTS, max_size=5), st.sampled_from([*FORMS, "prefix=a", "exact", "strip,casefold"]))
 def test_a_column_has_the_form_of_each_of_its_ids(ids, form) -> None:
     one = IdForm.of(form)
-    assert list(one.column(IdColumn.from_strings(ids))) == [one(text) for text in ids]
+    assert one.of_each(ids) == [one(text) for text in ids]
 
 
 @pytest.mark.parametrize(

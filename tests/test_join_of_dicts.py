@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rag_selectivity.join.dicts import judge_dicts
 
 import rag_selectivity as rs
 from rag_selectivity.data.dicts import DictRun, labels_of_dicts
@@ -18,7 +19,6 @@ from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.better_form import better_form
-from rag_selectivity.join.dicts import judge_dicts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Hits
 

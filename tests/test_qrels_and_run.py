@@ -1,4 +1,4 @@
-"""Qrels, Run and their id columns: the same from every source, in trec_eval's order, exact under collisions."""
+"""Qrels and Run: the same from every source, in trec_eval's order."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_selectivity import InputError, Qrels, Run
-from rag_selectivity.data import ids as ids_module
 from rag_selectivity.data.grades import SCALES
-from rag_selectivity.data.ids import IdColumn
-from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.io.reading import read_qrels
 
@@ -124,48 +121,3 @@ def test_the_order_is_that_of_a_plain_sort(lists) -> None:
     given_order = {q: sorted(ranked, key=lambda d: -ranked[d]) for q, ranked in lists.items()}
     assert run.ordered(resolve_policy(ties="as_given")).to_dict() == given_order
     assert run.ordered(resolve_policy(order="rank")).to_dict() == {q: list(ranked) for q, ranked in lists.items()}
-
-
-@given(st.lists(IDS), st.data())
-def test_an_id_column_is_a_list(values, data) -> None:
-    column = IdColumn.from_strings(values)
-    assert list(column) == values
-    start, stop = sorted((data.draw(st.integers(0, len(values))), data.draw(st.integers(0, len(values)))))
-    part = column[start:stop]
-    assert list(part) == values[start:stop]
-    assert list(IdColumn.concatenate([part, column])) == values[start:stop] + values
-    if values:
-        picks = np.array(data.draw(st.lists(st.integers(0, len(values) - 1))), np.int64)
-        assert list(column.take(picks)) == [values[i] for i in picks]
-        assert column.fixed_width(picks).tolist() == [values[i].encode() for i in picks]
-        theirs = np.array(data.draw(st.permutations(range(len(values)))))
-        same = [values[i] == values[j] for i, j in enumerate(theirs)]
-        assert column.equal(np.arange(len(values)), column, theirs).tolist() == same
-    again = IdColumn.from_strings(["x", *values])[1:]
-    assert column.hashes().tolist() == again.hashes().tolist()
-    assert len(set(column.hashes().tolist())) == len(set(values))
-
-
-@pytest.mark.parametrize("buckets", [None, 3, 1])
-@settings(deadline=None)
-@given(
-    st.dictionaries(st.sampled_from("pqr"), st.dictionaries(IDS, st.integers(0, 3), max_size=6), min_size=1),
-    st.lists(st.tuples(st.sampled_from("pqrs"), IDS), max_size=10),
-    st.data(),
-)
-def test_lookup_is_that_of_a_dict_even_when_hashes_collide(buckets, qrels, rows, data) -> None:
-    known = [(q, d) for q, judged in qrels.items() for d in judged]
-    if known:
-        rows = rows + data.draw(st.lists(st.sampled_from(known), max_size=6))
-    with pytest.MonkeyPatch.context() as patch:
-        if buckets is not None:
-            mix = ids_module.mix
-            patch.setattr(
-                "rag_selectivity.data.label_source.mix", lambda state, value: mix(state, value) % np.uint64(buckets)
-            )
-        labels = Qrels.from_dict(qrels)
-        query = np.array([labels.position(q) for q, _ in rows], np.int64)
-        passages = IdColumn.from_strings([d for _, d in rows])
-        found, judgments = labels.lookup(pair_keys(query, passages), query, passages)
-    expected = [(i, qrels[q][d]) for i, (q, d) in enumerate(rows) if d in qrels.get(q, {})]
-    assert list(zip(found.tolist(), labels.grade[judgments].tolist(), strict=True)) == expected

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rag_selectivity.data.id_numbers import IdNumbers
 
 from rag_selectivity import read_qrels
-from rag_selectivity.data.id_numbers import IdNumbers
 from rag_selectivity.data.ids import IdColumn, rows_that_may_repeat
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels

@@ -27,7 +27,6 @@ from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.data.rows import Labels
 from rag_selectivity.errors import InputError, examples
 
-
 #: Grades below are counted, to find which there are.
 _FEW = 1 << 10
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from copy import copy
 from itertools import chain, pairwise
@@ -251,8 +252,9 @@ class Run(Held):
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
             raise InputError(f"Run.fused: k must be a whole number ≥ 0, got {k!r}")
         for run in held:
-            if len(set(run.queries)) < len(run.queries):
-                raise InputError("Run.fused: a run has two lists for a query: put their rows into one list")
+            twice = [query for query, count in Counter(run.queries).items() if count > 1]
+            if twice:
+                raise InputError(f"Run.fused: query {twice[0]!r} has two lists in a run: put their rows into one")
         lists = fuse([dict(run.ordered(policy).lists()) for run in held], int(k))
         scores = np.fromiter(chain.from_iterable(fused.values() for fused in lists.values()), np.float64)
         offsets = np.append(0, np.cumsum([len(fused) for fused in lists.values()], dtype=np.int64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -76,8 +76,9 @@ def _whole_lists(batches: Iterable[pl.DataFrame]) -> Iterator[Run]:
 
 def _run(rows: pl.DataFrame) -> Run:
     starts = np.flatnonzero(rows["new"].to_numpy())
-    columns: dict[str, Any] = {name: rows[name].to_numpy() for name in rows.columns if name not in ("query", "passage", "new")}
-    score, rank, tokens = (columns.get(name) for name in ("score", "rank", "tokens"))
+    score, rank, tokens = (
+        rows[name].to_numpy() if name in rows.columns else None for name in ("score", "rank", "tokens")
+    )
     offsets = np.append(starts, rows.height)
     passages = rows["passage"].to_list()
     against = 0

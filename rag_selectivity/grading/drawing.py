@@ -27,7 +27,6 @@ from rag_selectivity.results.grading import DrawnPart
 from rag_selectivity.wording import counted
 
 
-
 @dataclass(frozen=True, slots=True)
 class Tail:
     """Passages to draw from each query's ranks `first` to `last`, as `--tail 200:10` says.

@@ -1,18 +1,18 @@
-"""Checks of a join that need all queries, from facts that can be collected in parts."""
+"""Checks of a join, from what was noticed on the way."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any
 
 from rag_selectivity.data.forms import EXACT, IdForm
 from rag_selectivity.data.grades import looks_like_scores
 from rag_selectivity.data.identity import too_few_found
-from rag_selectivity.data.remarks import DOUBTS, NOTES, together
+from rag_selectivity.data.remarks import DOUBTS, NOTES
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.join.better_form import BetterForm
 from rag_selectivity.join.sampled_ids import SampledIds
@@ -46,7 +46,7 @@ def first_ids(ids: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class JoinFacts:
-    """Counts, ranges and examples of a join. Parts are combined with `+`, in any order.
+    """Counts, ranges and examples of a join.
 
     Attributes
     ----------
@@ -114,45 +114,6 @@ class JoinFacts:
     ids: str | None = None
     remarks: Mapping[str, int] = field(default_factory=dict)
     sampled: SampledIds = field(default_factory=SampledIds, repr=False)
-
-    def __add__(self, other: JoinFacts) -> JoinFacts:
-        if self.ids is not None and other.ids is not None and self.ids != other.ids:
-            raise InputError(
-                f"parts with different forms of ids cannot be merged: {self.ids or 'as they are'} and "
-                f"{other.ids or 'as they are'}; use the same form for all parts"
-            )
-        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
-        return JoinFacts(
-            **counts,
-            query_ids=first_ids(self.query_ids + other.query_ids),
-            missing_ids=first_ids(self.missing_ids + other.missing_ids),
-            unknown_ids=first_ids(self.unknown_ids + other.unknown_ids),
-            judged_passages=_first(self.judged_passages, other.judged_passages),
-            overlong=_first(self.overlong, other.overlong),
-            grades=joint_range(self.grades, other.grades),
-            missing_is_error=self.missing_is_error or other.missing_is_error,
-            counted=self.counted or other.counted,
-            beyond_count=_first(self.beyond_count, other.beyond_count),
-            uncounted=_first(self.uncounted, other.uncounted),
-            ids=other.ids if self.ids is None else self.ids,
-            remarks=together([self.remarks, other.remarks]),
-            sampled=self.sampled + other.sampled,
-        )
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> JoinFacts:
-        """From what `to_data` gives, or its JSON."""
-        return cls(
-            **{
-                **{key: _as_tuples(value) for key, value in data.items()},
-                "remarks": data["remarks"],
-                "sampled": SampledIds.from_data(data["sampled"]),
-            }
-        )
-
-    def to_data(self) -> dict[str, Any]:
-        """As plain data."""
-        return {**asdict(self), "sampled": self.sampled.to_data()}
 
     @property
     def _exact(self) -> bool:
@@ -359,23 +320,3 @@ def note_of_lost_labels(count: int) -> list[str]:
         return []
     labels = counted(count, "relevant label is of a document", "relevant labels are of documents")
     return [f"{labels} that the index lacks: neither the retriever nor a random draw can find it"]
-
-
-_COUNTS = tuple(each.name for each in fields(JoinFacts) if each.type == "int")
-
-
-def _as_tuples(value: Any) -> Any:
-    """The value with lists turned into tuples: JSON has no tuples."""
-    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
-
-
-def _first(one: Any, other: Any) -> Any:
-    """The smaller of two values; the other one if one is None."""
-    return min(filter(None, (one, other)), default=None)
-
-
-def joint_range(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
-    """The smallest range that contains both."""
-    if one is None or other is None:
-        return one or other
-    return min(one[0], other[0]), max(one[1], other[1])

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.data.cells import shown
 from rag_selectivity.data.forms import IdForm
@@ -26,7 +25,6 @@ from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.facts import JoinFacts, first_ids
 from rag_selectivity.join.judged_run import Documents, JudgedRun
 from rag_selectivity.join.lists import JudgedLists, judge_lists
-from rag_selectivity.join.sampled_ids import SampledIds, unshared
 
 
 def join(
@@ -168,7 +166,7 @@ def join(
         documents=documents,
         coverage=Coverage(
             missing,
-            joined.not_in_qrels,
+            len(joined.unknown),
             joined.duplicates,
             qrels.repeated,
             qrels.negative,
@@ -218,27 +216,22 @@ def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy
 
 
 def _facts(qrels: Qrels, joined: JudgedLists, policy: Policy, form: IdForm) -> JoinFacts:
-    present = joined.returned >= 0
-    missing = [qrels.queries[i] for i in np.flatnonzero(~present).tolist()]
     passages = None
     if qrels.size:
         labelled = np.flatnonzero(qrels.counts()).tolist()
         first = min(map(qrels.queries.__getitem__, labelled))
         passages = first, first_ids(qrels[first])
-    of_qrels = JoinFacts(
+    return JoinFacts(
+        **joined.facts,
         queries=len(qrels),
-        listed=int(present.sum()),
+        listed=int((joined.returned >= 0).sum()),
         hits=len(joined.hits.query),
         query_ids=first_ids(qrels.queries),
-        missing_ids=first_ids(missing),
         judged_passages=passages,
         grades=(grades[0], grades[-1]) if (grades := qrels.grades_present()) else None,
         missing_is_error=policy.missing_query == "error",
         ids=str(form),
-        remarks=qrels.remarks,
-        sampled=SampledIds() if form.exact else SampledIds(only_in_qrels=unshared(missing)),
     )
-    return of_qrels + joined.facts
 
 
 def _overlong(qrels: Qrels, returned: IntArray, sizes: IntArray | None) -> tuple[str, int, int] | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, pairwise, repeat
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,12 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.remarks import without
+from rag_selectivity.data.remarks import together, without
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.facts import TOP, JoinFacts, first_ids
+from rag_selectivity.join.facts import TOP, first_ids
 from rag_selectivity.join.judged_run import Hits
-from rag_selectivity.join.sampled_ids import IdSampler
+from rag_selectivity.join.sampled_ids import IdSampler, SampledIds
 
 _NONE = np.empty(0, np.int64)
 
@@ -30,22 +30,18 @@ _NONE = np.empty(0, np.int64)
 class JudgedLists:
     """What a run's lists give with the judgments.
 
-    List lengths by the qrels' queries (−1: not in the run), hits in order, facts that the lists alone give, the
-    judgments and ranks of the controls that are listed, and the rank of each list's first passage that repeats one (0:
-    none does).
+    List lengths by the qrels' queries (−1: not in the run), hits in order, the queries that the qrels lack, the part
+    of `JoinFacts` that the lists alone give, the judgments and ranks of the controls that are listed, and the rank of
+    each list's first passage that repeats one (0: none does).
     """
 
     returned: IntArray
     hits: Hits
     duplicates: int
-    facts: JoinFacts
+    unknown: list[str]
+    facts: Mapping[str, Any]
     controls: tuple[IntArray, IntArray]
     first_repeat: IntArray | None = None
-
-    @property
-    def not_in_qrels(self) -> int:
-        """The queries of the run that the qrels lack."""
-        return self.facts.unknown
 
 
 def judge_lists(
@@ -84,7 +80,10 @@ def _judge_parts(
     duplicates = 0
     labels = qrels.counts() if controls is None else np.bincount(qrels.query[~controls], minlength=len(qrels))
     sampler = IdSampler(qrels)
-    facts = JoinFacts()
+    counted: Counter[str] = Counter()
+    remarks: list[Mapping[str, int]] = []
+    beyond: list[tuple[str, str, int, int]] = []
+    uncounted: list[tuple[str, str]] = []
     unknown: list[str] = []
     for given in parts:
         part = given.in_form(form)
@@ -100,24 +99,31 @@ def _judge_parts(
         if not form.exact:
             sampler.add(part, position, policy)
         room = np.minimum(part.lengths[inside], TOP)
-        facts += JoinFacts(
-            retrieved=int(part.lengths[inside].sum()),
-            promised=int(np.minimum(labels[position[inside]], room).sum()),
-            kept=lists.on_top,
-            **_facts_of_scores(part, inside, policy),
-        )
+        counted["retrieved"] += int(part.lengths[inside].sum())
+        counted["promised"] += int(np.minimum(labels[position[inside]], room).sum())
+        counted["kept"] += lists.on_top
+        counted.update(_facts_of_scores(part, inside, policy))
+        remarks.append(without(part.remarks, "rank_against_score") if policy.order == "rank" else part.remarks)
         if counts is not None:
-            facts += JoinFacts(
-                beyond_count=_beyond_count(part, inside, counts), uncounted=_uncounted(part, inside, counts)
-            )
+            beyond += _beyond_count(part, inside, counts)
+            uncounted += _uncounted(part, inside, counts)
         unknown += [part.queries[i] for i in np.flatnonzero(~inside).tolist()]
-    facts += JoinFacts(
-        unknown=len(unknown), unknown_ids=first_ids(unknown), ids=str(form), sampled=sampler.sampled(unknown)
-    )
+    missing = [qrels.queries[i] for i in np.flatnonzero(returned < 0).tolist()]
+    facts = {
+        **counted,
+        "beyond_count": min(beyond, default=None),
+        "uncounted": min(uncounted, default=None),
+        "missing_ids": first_ids(missing),
+        "unknown": len(unknown),
+        "unknown_ids": first_ids(unknown),
+        "remarks": together([qrels.remarks, *remarks]),
+        "sampled": SampledIds() if form.exact else sampler.sampled(missing, unknown),
+    }
     return JudgedLists(
         returned,
         _in_order(hits),
         duplicates,
+        unknown,
         facts,
         (_together(judgments for judgments, _ in listed), _together(ranks for _, ranks in listed)),
         first_repeat if first_repeat.any() else None,
@@ -154,12 +160,10 @@ def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, 
     raise InputError(f"{name}: query {query!r} appears in two parts of the run: put its rows into one part")
 
 
-def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> dict[str, Any]:
+def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> dict[str, int]:
     """What the scores of the lists tell, if these decide the order."""
-    if policy.order == "rank":
-        return {"remarks": without(part.remarks, "rank_against_score")}
-    if part.scores is None:
-        return {"remarks": part.remarks}
+    if policy.order == "rank" or part.scores is None:
+        return {}
     rows = np.repeat(inside, part.lengths)
     scores, lengths = part.scores, part.lengths[inside]
     whole = scores == np.floor(scores)
@@ -174,7 +178,6 @@ def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> di
         "graded": int(np.count_nonzero(whole & rows)),
         "neighbours": int(np.maximum(lengths - 1, 0).sum()),
         "tied": 0 if policy.ties == "as_given" else int(np.count_nonzero(tied & rows[1:])),
-        "remarks": part.remarks,
     }
 
 
@@ -292,26 +295,16 @@ def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
     return first
 
 
-def _beyond_count(
-    part: Run, inside: NDArray[np.bool_], counts: PassageCounts
-) -> tuple[str, str, int, int] | None:
-    """The first document that has more slots in a list than it has passages."""
-    slots = (
-        (query, document, slots, counts.of_document(document))
-        for (query, documents), known in zip(part.lists(), inside.tolist(), strict=True)
-        if known
-        for document, slots in Counter(documents).items()
-        if slots > 1
-    )
-    return min((each for each in slots if 0 < each[3] < each[2]), default=None)
+def _beyond_count(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> Iterator[tuple[str, str, int, int]]:
+    """The documents that have more slots in a list than they have passages."""
+    for (query, documents), known in zip(part.lists(), inside.tolist(), strict=True):
+        for document, slots in Counter(documents if known else ()).items():
+            if 0 < counts.of_document(document) < slots:
+                yield query, document, slots, counts.of_document(document)
 
 
-def _uncounted(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> tuple[str, str] | None:
-    """The first query with a document that has no number, and its first such document."""
-    lists = (each for each, known in zip(part.lists(), inside.tolist(), strict=True) if known)
-    without_number = (
-        (query, min(absent))
-        for query, documents in lists
-        if (absent := [document for document in documents if not counts.of_document(document)])
-    )
-    return min(without_number, default=None)
+def _uncounted(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> Iterator[tuple[str, str]]:
+    """The documents in lists that have no number."""
+    for (query, documents), known in zip(part.lists(), inside.tolist(), strict=True):
+        if known:
+            yield from ((query, document) for document in documents if not counts.of_document(document))

@@ -1,4 +1,4 @@
-"""Ids of some queries, by which a join is checked; the same queries for any partition of them."""
+"""Ids of some queries, by which a join is checked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from heapq import nsmallest
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ Unshared = tuple[int, str]
 
 @dataclass(frozen=True)
 class SampledIds:
-    """Ids of a join. Parts over different queries are combined with `+`, in any order.
+    """Ids of a join.
 
     Attributes
     ----------
@@ -47,16 +46,6 @@ class SampledIds:
     lists: tuple[Sampled, ...] = ()
     only_in_qrels: tuple[Unshared, ...] = ()
     only_in_run: tuple[Unshared, ...] = ()
-
-    def __add__(self, other: SampledIds) -> SampledIds:
-        for one, alone in ((other, self), (self, other)):
-            if not (one.lists or one.only_in_qrels or one.only_in_run):
-                return alone
-        return SampledIds(
-            tuple(nsmallest(_QUERIES, self.lists + other.lists)),
-            tuple(nsmallest(_UNSHARED, self.only_in_qrels + other.only_in_qrels)),
-            tuple(nsmallest(_UNSHARED, self.only_in_run + other.only_in_run)),
-        )
 
     @cached_property
     def matching(self) -> int:
@@ -91,20 +80,6 @@ class SampledIds:
         """The labelled passages, those of the first query first."""
         return list(dict.fromkeys(passage for _, _, of_query in self.lists for passage in sorted(of_query)))
 
-    def to_data(self) -> dict[str, Any]:
-        """As plain data, the same for any order of the labels."""
-        lists = tuple((hash, retrieved, tuple(sorted(labelled))) for hash, retrieved, labelled in self.lists)
-        return {"lists": lists, "only_in_qrels": self.only_in_qrels, "only_in_run": self.only_in_run}
-
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> SampledIds:
-        """From what `to_data` gives, or its JSON."""
-        return cls(
-            tuple((hash, tuple(retrieved), tuple(labelled)) for hash, retrieved, labelled in data["lists"]),
-            tuple((hash, query) for hash, query in data["only_in_qrels"]),
-            tuple((hash, query) for hash, query in data["only_in_run"]),
-        )
-
 
 class IdSampler:
     """Collects the sampled lists of a run that comes in parts: those of the first queries of the qrels."""
@@ -123,16 +98,16 @@ class IdSampler:
         self._lists += zip(position[usable].tolist(), (passages for _, passages in lists), strict=True)
         self._lists = sorted(self._lists, key=itemgetter(0))[:_QUERIES]
 
-    def sampled(self, unknown: Iterable[str]) -> SampledIds:
-        """The lists that were collected; `unknown` are the queries that the qrels lack."""
+    def sampled(self, missing: Iterable[str], unknown: Iterable[str]) -> SampledIds:
+        """The lists that were collected; `missing` are queries of the qrels alone, `unknown` those of the run alone."""
         lists = tuple(
             (place, tuple(retrieved), tuple(sorted(self._qrels.judgments_of(place))[:_LABELLED]))
             for place, retrieved in self._lists
         )
-        return SampledIds(lists, only_in_run=unshared(unknown))
+        return SampledIds(lists, _unshared(missing), _unshared(unknown))
 
 
-def unshared(queries: Iterable[str]) -> tuple[Unshared, ...]:
+def _unshared(queries: Iterable[str]) -> tuple[Unshared, ...]:
     """Those of the queries that represent them in `SampledIds`."""
     return tuple(nsmallest(_UNSHARED, ((zlib.crc32(_without_form(query).encode()), query) for query in queries)))
 
@@ -142,4 +117,3 @@ def _without_form(query: str) -> str:
     plain = _EVERY_FORM(query)
     numbers = _NUMBERS.findall(plain)
     return max(numbers, key=len).lstrip("0") if numbers else plain
-
