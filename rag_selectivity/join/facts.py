@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from heapq import nsmallest
 from typing import Any
 
@@ -116,11 +116,6 @@ class JoinFacts:
     sampled: SampledIds = field(default_factory=SampledIds, repr=False)
 
     def __add__(self, other: JoinFacts) -> JoinFacts:
-        if self.ids is not None and other.ids is not None and self.ids != other.ids:
-            raise InputError(
-                f"parts with different forms of ids cannot be merged: {self.ids or 'as they are'} and "
-                f"{other.ids or 'as they are'}; use the same form for all parts"
-            )
         counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
         return JoinFacts(
             **counts,
@@ -138,21 +133,6 @@ class JoinFacts:
             remarks=together([self.remarks, other.remarks]),
             sampled=self.sampled + other.sampled,
         )
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> JoinFacts:
-        """From what `to_data` gives, or its JSON."""
-        return cls(
-            **{
-                **{key: _as_tuples(value) for key, value in data.items()},
-                "remarks": data["remarks"],
-                "sampled": SampledIds.from_data(data["sampled"]),
-            }
-        )
-
-    def to_data(self) -> dict[str, Any]:
-        """As plain data."""
-        return {**asdict(self), "sampled": self.sampled.to_data()}
 
     @property
     def _exact(self) -> bool:
@@ -362,11 +342,6 @@ def note_of_lost_labels(count: int) -> list[str]:
 
 
 _COUNTS = tuple(each.name for each in fields(JoinFacts) if each.type == "int")
-
-
-def _as_tuples(value: Any) -> Any:
-    """The value with lists turned into tuples: JSON has no tuples."""
-    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def _first(one: Any, other: Any) -> Any:

@@ -12,7 +12,6 @@ from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.remarks import without
-from rag_selectivity.data.run import Run
 from rag_selectivity.join.facts import JoinFacts, first_ids
 from rag_selectivity.join.judged_run import Hits
 from rag_selectivity.join.sampled_ids import SampledIds, unshared
@@ -38,11 +37,6 @@ class JudgedLists:
     def not_in_qrels(self) -> int:
         """The queries of the run that the qrels lack."""
         return self.facts.unknown
-
-
-def facts_of_run(run: Run, policy: Policy, form: IdForm) -> JoinFacts:
-    """The facts of a run without judgments of its queries."""
-    return facts_of_unknown(run.in_form(form).queries, form) + JoinFacts(remarks=remarks_by(policy, run.remarks))
 
 
 def remarks_by(policy: Policy, remarks: Mapping[str, int]) -> Mapping[str, int]:

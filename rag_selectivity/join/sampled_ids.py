@@ -10,7 +10,6 @@ from functools import cached_property
 from heapq import nsmallest
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
@@ -96,20 +95,6 @@ class SampledIds:
     def labelled(self) -> list[str]:
         """The labelled passages, those of the first query first."""
         return list(dict.fromkeys(passage for _, _, of_query in self.lists for passage in sorted(of_query)))
-
-    def to_data(self) -> dict[str, Any]:
-        """As plain data, the same for any order of the labels."""
-        lists = tuple((hash, retrieved, tuple(sorted(labelled))) for hash, retrieved, labelled in self.lists)
-        return {"lists": lists, "only_in_qrels": self.only_in_qrels, "only_in_run": self.only_in_run}
-
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> SampledIds:
-        """From what `to_data` gives, or its JSON."""
-        return cls(
-            tuple((hash, tuple(retrieved), tuple(labelled)) for hash, retrieved, labelled in data["lists"]),
-            tuple((hash, query) for hash, query in data["only_in_qrels"]),
-            tuple((hash, query) for hash, query in data["only_in_run"]),
-        )
 
 
 class IdSampler:
