@@ -96,13 +96,6 @@ def readme(session: nox.Session) -> None:
     session.run("pytest", "--collect-only", "--quiet", "--quiet")
 
 
-@nox.session
-def spark(session: nox.Session) -> None:
-    """Measure with Spark on this machine, which needs Java; `.ci/run` does without it."""
-    session.install("--editable", ".[files]", "pyspark", *dev_tools("pytest", "hypothesis"))
-    session.run("pytest", "tests/test_spark.py", *session.posargs)
-
-
 @dataclass(frozen=True)
 class Bearing:
     """The tests that bear on an extra; before them `.ci/smoke` uses it without any test tool installed."""
@@ -120,7 +113,7 @@ BEARING = {
         "names paired placebo trec unpaired",
         "not views and not plan_says and not docs",
     ),
-    "files": Bearing("files engines out_of_core", "not command and not ctrl_c"),
+    "files": Bearing("files", "not command and not ctrl_c"),
     "cli": Bearing("cli planning", "not parquet"),
     "report": Bearing("html html_edges annotation_page", "not command and not label_store"),
     "demo": Bearing(""),
@@ -143,7 +136,6 @@ BEARING = {
         ("opentelemetry-exporter-otlp-proto-common<1.21",),  # that of the lowest SDK
     ),
     "mcp": Bearing("mcp"),
-    "ray": Bearing("ray", imports=("pydantic",)),
     "mlflow": Bearing(""),
     "deepeval": Bearing(""),
     "pytest": Bearing(""),
@@ -187,8 +179,7 @@ def extras(session: nox.Session) -> None:
     session.run(sys.executable, *licences, external=True)
     with tempfile.TemporaryDirectory() as folder, session.chdir(folder):
         use(session, "installed", *names)
-    # `tests` does without Ray, which is as large as all the others together, and has no file that is a hard link.
-    session.run("python", "-m", "pytest", "tests/test_ray.py", "tests/test_readme.py")
+    session.run("python", "-m", "pytest", "tests/test_readme.py")
 
 
 def python_on_this_machine(version: str) -> str | None:
@@ -229,7 +220,7 @@ def dev_tools(*names: str) -> list[str]:
 
 
 def install_everything(session: nox.Session) -> None:
-    """Install what tests need but Ray; NLTK, with which LlamaIndex splits texts, refuses files that are hard links."""
+    """Install what tests need; NLTK, with which LlamaIndex splits texts, refuses files that are hard links."""
     session.install("--editable", ".[all,dev,site,hosts]", env={"UV_LINK_MODE": "copy"})
 
 

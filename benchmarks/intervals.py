@@ -24,13 +24,12 @@ from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.evaluate import measure_all
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.statistics.moments import moments_of
 
 QUERIES, LISTED, CORPUS_SIZE, RESAMPLES = 6980, 1000, 8_841_823, 5000
 MOST_SECONDS, MOST_MEGABYTES, MOST_RATIO = 0.3, 100.0, 2.0
 DEPTHS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 MEASURES = ["Success", "BoR", "nDCG"]
-METHODS = ("bca", "percentile", "poisson")
+METHODS = ("bca", "percentile")
 ROUNDS = 3
 
 
@@ -109,8 +108,6 @@ def of_intervals(outcomes: list[Outcome], queries: tuple[str, ...]) -> list[Row]
     """The intervals alone, by each method."""
 
     def intervals(method: str) -> Callable[[], object]:
-        if method == "poisson":
-            return lambda: [moments.interval() for moments in moments_of(outcomes, queries, RESAMPLES, 7)]
         return lambda: Bootstrap(RESAMPLES, method=method).intervals(outcomes, queries)
 
     calls = {method: intervals(method) for method in METHODS}

@@ -17,7 +17,6 @@ PARTS = (
     "small",
     "intervals",
     "startup",
-    "out_of_core",
     "live",
     "page",
     "slices",

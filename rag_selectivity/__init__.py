@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from rag_selectivity.results.report import Report
     from rag_selectivity.results.sweep import Sweep
     from rag_selectivity.results.validation import Validation
-    from rag_selectivity.scale import engines, ray
-    from rag_selectivity.scale.tally import Tally
     from rag_selectivity.statistics.bootstrap import Bootstrap
     from rag_selectivity.sweep import sweep
     from rag_selectivity.validate import validate
@@ -72,7 +70,6 @@ _PLACES = {
     "SelectivityError": "errors",
     "SelectivityWarning": "errors",
     "Sweep": "results.sweep",
-    "Tally": "scale.tally",
     "ToolMonitor": "live.tools",
     "Validation": "results.validation",
     "agree": "agree",
@@ -81,7 +78,6 @@ _PLACES = {
     "calibrate_alpha": "calibrate",
     "check_claims": "grading.claims",
     "compare": "compare",
-    "engines": "scale.engines",
     "evaluate": "evaluate",
     "evaluate_joined": "evaluate",
     "grade": "grading.grade",
@@ -91,7 +87,6 @@ _PLACES = {
     "plan": "planning",
     "plots": "render.plots",
     "queries_needed": "planning",
-    "ray": "scale.ray",
     "read_qrels": "io.reading",
     "read_run": "io.reading",
     "register_format": "io.formats",
@@ -100,7 +95,7 @@ _PLACES = {
     "validate": "validate",
 }
 #: Names that are modules themselves.
-_MODULES = ("engines", "plots", "ray")
+_MODULES = ("plots",)
 
 __all__ = [
     "Bootstrap",
@@ -124,7 +119,6 @@ __all__ = [
     "SelectivityError",
     "SelectivityWarning",
     "Sweep",
-    "Tally",
     "ToolMonitor",
     "Validation",
     "agree",
@@ -133,7 +127,6 @@ __all__ = [
     "calibrate_alpha",
     "check_claims",
     "compare",
-    "engines",
     "evaluate",
     "evaluate_joined",
     "grade",
@@ -143,7 +136,6 @@ __all__ = [
     "plan",
     "plots",
     "queries_needed",
-    "ray",
     "read_qrels",
     "read_run",
     "register_format",

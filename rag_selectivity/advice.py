@@ -121,25 +121,19 @@ def advise_on(
 
     Figures that people's labels calibrate give advice on calibrated figures.
 
-    None if the report does not hold the lists: reports of a monitor, of tallies, or read from a file.
+    None if the report does not hold the lists: reports of a monitor, or read from a file.
     """
     judged = report.runs[run].judged
     if judged is None:
         return None
     if rel is None and m is None:
         rel, m = parameters_of(report.measures)
-    bootstrap = resampling_of(report)
+    bootstrap = report.bootstrap
     curves = None
     if report.ground is not None:
         lists = {name: part.judged for name, part in report.runs.items() if part.judged is not None}
         curves = Curves(report.ground, lists, run, sampling_of(bootstrap))
     return advise(judged, bootstrap, rel=rel, m=m, max_k=max_k, max_loss=max_loss, calibrated=curves)
-
-
-def resampling_of(report: Report) -> Bootstrap | None:
-    """The report's bootstrap for figures computed from its lists, where bca takes the place of poisson."""
-    bootstrap = report.bootstrap
-    return replace(bootstrap, method="bca") if bootstrap is not None and bootstrap.drawn_by_id else bootstrap
 
 
 def parameters_of(measures: Iterable[Measure]) -> tuple[int | None, int | None]:

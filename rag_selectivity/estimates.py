@@ -24,7 +24,7 @@ from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate, fi
 from rag_selectivity.results.pool_source import PoolSource
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.controlled import Controlled, ControlledFigures
-from rag_selectivity.statistics.moments import Moments, moments_of
+from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.paired import Difference, holm, mean_of, weights_of
 from rag_selectivity.statistics.pool_sources import source_outcomes
 from rag_selectivity.wording import percent
@@ -224,9 +224,6 @@ def pool_sources_of(
 def _with_intervals(
     outcomes: Sequence[Outcome], queries: Sequence[str], bootstrap: Bootstrap | None
 ) -> list[list[Estimate]]:
-    if bootstrap is not None and bootstrap.drawn_by_id:
-        sums = moments_of(outcomes, queries, bootstrap.resamples, bootstrap.seed)
-        return [estimates_of_moments(moments, *moments.interval(bootstrap.level)) for moments in sums]
     if bootstrap is None:
         unknown = np.full(outcomes[0].parts[0].shape[1], np.nan)
         return [estimates_with(outcome, unknown, unknown) for outcome in outcomes]

@@ -26,7 +26,6 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimates import (
-    estimates_of_moments,
     estimates_with,
     notes_of_refusals,
     pool_sources_of,
@@ -53,14 +52,13 @@ from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice
-from rag_selectivity.slices.figures import Part, parts_of, remarks_on
+from rag_selectivity.slices.figures import parts_of, remarks_on
 from rag_selectivity.slices.given import slicings_of
 from rag_selectivity.slices.labels import Labels
 from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.controlled import ControlledFigures
 from rag_selectivity.statistics.draws import kept_draws
-from rag_selectivity.statistics.moments import moments_of
 from rag_selectivity.weights import weighted, weights_notes, weights_settings
 
 #: The figures of all queries at so few depths stay in the processor's cache.
@@ -164,11 +162,9 @@ def evaluate(
         another one as `"file.csv:column"`. Every figure over queries, its interval and its caveats are then weighted:
         Σwx/Σw in place of a mean, in both means of a ratio too. `Estimate.effective` is the effective number of
         queries, (Σw)²/Σw². Queries of weight 0 are left out, and each other measured query needs a weight. Labels by
-        people, labels of tails, random controls and the Poisson bootstrap take no weights.
-    bootstrap : Bootstrap, {"bca", "percentile", "poisson"} or None
+        people, labels of tails and random controls take no weights.
+    bootstrap : Bootstrap, {"bca", "percentile"} or None
         The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %, bca. None leaves them out.
-        `"poisson"` gives the same digits as the same queries measured in parts, out of core or on many
-        machines (`rag_selectivity.Tally`).
 
     Returns
     -------
@@ -344,7 +340,7 @@ def _report_on(
     calibrated: Mapping[str, Mapping[str, Calibrated]] = {}
     first = next(iter(judged.values()))
     tails = _tails_of(first) if ground is None else None
-    _refuse_weights(first, ground, tails is not None, bootstrap)
+    _refuse_weights(first, ground, tails is not None)
     if ground is not None:
         calibrated = calibrated_by_run(ground, judged, plan, bootstrap, None, completed)
     elif tails is not None:
@@ -359,7 +355,7 @@ def _report_on(
         for (measure, at), outcome in zip(plan, outcomes[name], strict=True):
             if measure.per_query:
                 per_query.update({str(measure @ depth): outcome.parts[0][:, i] for i, depth in enumerate(at.tolist())})
-        estimates = _estimates_of(run, measured, outcomes[name], intervals.get(name, ()), bootstrap)
+        estimates = _estimates_of(measured, outcomes[name], intervals[name])
         remarks: list[str] = []
         controls: dict[str, Any] = {}
         if ground is not None:
@@ -373,7 +369,7 @@ def _report_on(
         estimates = with_unchecked_judge(labels.qualified(estimates), provenance)
         slices: dict[str, dict[str, Slice]] = {}
         for part in parts_of(run, outcomes[name], slicings, bootstrap):
-            of_part = _estimates_of(part, measured, part.outcomes, part.ends, bootstrap)
+            of_part = _estimates_of(measured, part.outcomes, part.ends)
             if ground is None and run.controls is not None:
                 of_part, _ = with_controls(of_part, plan, part.outcomes, part.judged, bootstrap)
             in_part = {name: part.judged}
@@ -434,14 +430,12 @@ def _report_on(
     )
 
 
-def _refuse_weights(run: JudgedRun, ground: Ground | None, tails: bool, bootstrap: Bootstrap | None) -> None:
+def _refuse_weights(run: JudgedRun, ground: Ground | None, tails: bool) -> None:
     """Refuse weights where a figure would be one without them."""
     if ground is not None:
         run.refuse_weights("figures that people's labels (human) calibrate", ", or leave human (--human) out")
     if tails:
         run.refuse_weights("figures that are completed from the labels of tails")
-    if bootstrap is not None and bootstrap.drawn_by_id:
-        run.refuse_weights("the Poisson bootstrap", ", or use bca or percentile")
 
 
 def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
@@ -465,40 +459,13 @@ def _tails_of(run: JudgedRun) -> tuple[Ground, int] | None:
     return (ground, origins.tail_ranks[0]) if ground.tail_open.any() else None
 
 
-def _estimates_of(
-    whole: JudgedRun | Part,
-    measured: Measured,
-    outcomes: Sequence[Outcome],
-    ends: Sequence[Any],
-    bootstrap: Bootstrap | None,
-) -> dict[str, Estimate]:
-    """The estimates of a run or a part as judged, with intervals; sums over queries have no use for `ends`."""
-    if bootstrap is not None and bootstrap.drawn_by_id:
-        run = whole.judged if isinstance(whole, Part) else whole
-        return dict(_summed(run, measured, outcomes, bootstrap))
+def _estimates_of(measured: Measured, outcomes: Sequence[Outcome], ends: Sequence[Any]) -> dict[str, Estimate]:
+    """The estimates of a run or a part as judged, with intervals."""
     estimates: dict[str, Estimate] = {}
     for (measure, at), outcome, (low, high) in zip(measured.plan, outcomes, ends, strict=True):
         keys = [str(measure @ depth) for depth in at.tolist()]
         estimates.update(zip(keys, estimates_with(outcome, low, high), strict=True))
     return estimates
-
-
-def _summed(
-    run: JudgedRun, measured: Measured, outcomes: Sequence[Outcome], bootstrap: Bootstrap
-) -> Mapping[str, Estimate]:
-    """Estimates from sums, with the same digits as the same queries measured in parts."""
-    if bootstrap.clusters is not None:
-        raise InputError(
-            "the Poisson bootstrap cannot use clusters, since it draws single queries: use bca or percentile"
-        )
-    sums = moments_of(outcomes, run.queries, bootstrap.resamples, bootstrap.seed)
-    return {
-        str(measure @ depth): estimate
-        for (measure, at), moments in zip(measured.plan, sums, strict=True)
-        for depth, estimate in zip(
-            at.tolist(), estimates_of_moments(moments, *moments.interval(bootstrap.level)), strict=True
-        )
-    }
 
 
 def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:
@@ -510,12 +477,7 @@ def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:
 def _intervals(
     judged: Mapping[str, JudgedRun], outcomes: Mapping[str, list[Outcome]], bootstrap: Bootstrap | None
 ) -> dict[str, list[tuple[Any, Any]]]:
-    """The intervals of every run; runs over the same queries use the same resamples, in one pass.
-
-    None from the sums that a Poisson bootstrap makes.
-    """
-    if bootstrap is not None and bootstrap.drawn_by_id:
-        return {}
+    """The intervals of every run; runs over the same queries use the same resamples, in one pass."""
     if bootstrap is None:
         return {
             name: [(np.full(o.parts[0].shape[1], np.nan),) * 2 for o in of_run] for name, of_run in outcomes.items()

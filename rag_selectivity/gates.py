@@ -340,7 +340,7 @@ def _check_paired(drop: MaxDrop, against: Against | ClaimsAgainst) -> None:
     if not against.has_queries:
         raise InputError(
             f"{what} needs the figures of each query in both reports, but one of them holds only sums over queries: "
-            f"use --max-drop '{drop.measure}:{drop.amount:g}', or evaluate in memory"
+            f"use --max-drop '{drop.measure}:{drop.amount:g}'"
         )
 
 

@@ -181,9 +181,6 @@ def _labels_and_runs(root: Path) -> None:
 def _stored(root: Path) -> None:
     options: dict[str, Any] = {"corpus_size": 100, "scale": "utility", "depths": [1, 2], "bootstrap": rs.Bootstrap(20)}
     rs.evaluate(LABELS, {"run": RUN}, measures=["BoR", "RA-nWG", "Harm"], **options).save(root / "report.json")
-    tally = rs.Tally(["Success", "P"], [1, 2], sized=True, scale="utility", resamples=10)
-    tally.add_part(rs.Qrels.of(LABELS), rs.Run.of(RUN), corpus_size=100)
-    (root / "tally.bin").write_bytes(tally.to_bytes())
     writer = TraceWriter(root / "trace.jsonl", texts=True)
     for number, query in enumerate(QUERIES):
         shown = RUN[query]

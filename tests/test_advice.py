@@ -361,8 +361,7 @@ def test_a_report_without_n_has_its_advice_too() -> None:
     found = advise_on(report, "r")
     assert (found.K, found.warnings) == (3, ())
     assert found == replace(rs.sweep(qrels, {"r": run}, corpus_size=10**6)["r"].recommendation)
-    for bootstrap in ("poisson", None):
-        assert advise_on(rs.evaluate(qrels, {"r": run}, depths=[1], bootstrap=bootstrap), "r").K == 3
+    assert advise_on(rs.evaluate(qrels, {"r": run}, depths=[1], bootstrap=None), "r").K == 3
 
 
 @pytest.mark.parametrize(

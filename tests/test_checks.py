@@ -49,8 +49,8 @@ def test_the_ci_run_calls_sessions(sessions) -> None:
     legs = re.findall(r"nox --list-sessions --json --session (.*) \|$", script, flags=re.M)
     assert 'side_by_side "${legs[@]}"' in script
     called = {*" ".join(legs).split(), *alone}
-    # `tests` has all that `docs` runs, and not every machine has Spark's Java.
-    assert called == sessions - {"docs", "spark"}
+    # `tests` has all that `docs` runs.
+    assert called == sessions - {"docs"}
 
 
 def test_contributing_explains_every_session(sessions) -> None:

@@ -12,7 +12,6 @@ from fractions import Fraction
 from itertools import combinations
 from math import comb, log2
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,9 +29,6 @@ from rag_selectivity.io.writing import write_rows
 from rag_selectivity.joined import join_runs
 from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.stored import StoredReport
-from rag_selectivity.scale.engines import report_of_states
-from rag_selectivity.scale.out_of_core import evaluate_out_of_core
-from rag_selectivity.scale.tally import Tally, report_of_tallies
 from rag_selectivity.single import aggregate, evaluate_query
 from tests.forked_cli import run_command
 from tests.lsa import Lsa
@@ -240,54 +236,6 @@ def test_a_sweep_has_the_figures_of_evaluate() -> None:
         assert row["lambda"] == report[f"lambda@{row['K']}"].value
 
 
-def without_origin(report: rs.Report) -> dict[str, Any]:
-    """The same without where its labels come from and how many there are: tallies do not keep that."""
-    data = report.to_dict(queries=False)
-    verdict = re.sub(r"\d+ labels of unknown origin", "labels of unknown origin", data["trust"]["verdict"])
-    trust = {**data["trust"], "facts": data["trust"]["facts"][1:], "verdict": verdict}
-    return {**data, "trust": {key: value for key, value in trust.items() if key not in ("text", "labels")}}
-
-
-def in_parts(qrels, run, resamples=50, **options) -> rs.Report:
-    states = []
-    for query in qrels:
-        tally = Tally(depths=[1, 2, 4], scale="utility", sized=True, resamples=resamples)
-        lists = {query: run[query]} if query in run else None
-        tally.add_part(
-            rs.Qrels.from_dict({query: qrels[query]}),
-            None if lists is None else rs.Run.from_dict(lists),
-            ids="exact",
-            **options,
-        )
-        states.append(tally.to_bytes())
-    return report_of_states(states[::-1])
-
-
-@pytest.mark.parametrize(
-    "options", [{"passages_of": COUNTS}, {"passages_of": COUNTS, "corpus_size": 99}, {"corpus_size": 99}]
-)
-def test_parts_and_out_of_core_agree_digit_by_digit(files, options) -> None:
-    poisson = rs.Bootstrap(method="poisson", resamples=50)
-    whole = evaluate(**options, bootstrap=poisson)
-    assert any(estimate.value > 0 for estimate in whole.runs["run"].estimates.values())
-    parted = in_parts(QRELS, RUN, **options)
-    assert without_origin(parted) == without_origin(whole)
-    assert parted.trust.facts[0] == "Where the labels come from is not known."
-    assert parted.runs["run"].fingerprint == whole.runs["run"].fingerprint
-    pytest.importorskip("pyarrow")
-    apart = evaluate_out_of_core(
-        files / "qrels.trec",
-        files / "run.trec",
-        scale="utility",
-        ids="exact",
-        depths=[1, 2, 4],
-        resamples=50,
-        progress=False,
-        **options,
-    )
-    assert apart.to_dict(queries=False) == whole.to_dict(queries=False)
-
-
 def test_one_query_at_a_time_makes_the_figure_of_all() -> None:
     counts = PassageCounts.of(COUNTS)
     options = {"passages_of": counts, "scale": "utility"}
@@ -356,7 +304,6 @@ def test_a_bad_row_of_a_file_is_named(files) -> None:
 def test_what_n_counts_and_what_may_be_wrong_is_said(options, words) -> None:
     options = {"passages_of": COUNTS, **options}
     assert any(words in note for note in evaluate(**options).runs["run"].notes)
-    assert any(words in note for note in in_parts(QRELS, RUN, **options).runs["run"].notes)
 
 
 def test_documents_without_labels_may_be_left_out_if_n_is_given() -> None:
@@ -390,15 +337,6 @@ def test_reports_with_other_counts_are_not_compared(tmp_path) -> None:
     report.save(tmp_path / "same.json")
     same = Against.of(report, StoredReport.read(tmp_path / "same.json"))
     assert failures(report, [], [parse_max_drop("BoR@1:0")], same) == []
-
-
-def test_parts_with_other_counts_are_not_merged() -> None:
-    first, second = (Tally(["BoR"], [1], sized=True) for _ in range(2))
-    first.add_part(
-        rs.Qrels.from_dict({"q": ["a"]}), rs.Run.from_dict({"q": ["a"]}), passages_of={"a": 2}, corpus_size=9
-    )
-    second.add_part(rs.Qrels.from_dict({"r": ["a"]}), rs.Run.from_dict({"r": ["a"]}), corpus_size=9)
-    assert "parts with different passages_of cannot be merged" in message(lambda: first.merge(second))
 
 
 # -- repeats without counts ------------------------------------------------------------------------
@@ -436,24 +374,11 @@ def test_repeats_are_copies_if_they_are_to_be_dropped() -> None:
     )["BoR@2"].value  # fmt: skip
 
 
-def test_parts_count_the_repeats_of_the_whole() -> None:
-    poisson = rs.Bootstrap(method="poisson", resamples=50)
-    whole = evaluate(run=TWICE, corpus_size=99, bootstrap=poisson)
-    assert whole["BoR@2"].reason == REASON
-    parted = in_parts(QRELS, TWICE, corpus_size=99)
-    assert without_origin(parted) == without_origin(whole)
-    assert parted.trust.facts[0] == "Where the labels come from is not known."
-    tally = Tally(scale="utility", sized=True, resamples=0)
-    tally.add_part(rs.Qrels.from_dict(QRELS), rs.Run.from_dict(TWICE), corpus_size=99)
-    assert report_of_tallies({"run": tally})["BoR@2"].reason == REASON
-
-
 def test_many_queries_count_their_repeats_once() -> None:
-    # More than one batch of the sums over resamples.
     qrels = {f"q{i}": {"a": 1} for i in range(17_000)}
     run = {query: ["a", "a"] if i < 1_701 else ["a"] for i, query in enumerate(qrels)}
     options = {"corpus_size": 9, "measures": ["BoR"], "depths": [2]}
-    report = rs.evaluate(qrels, run, **options, bootstrap=rs.Bootstrap(method="poisson", resamples=2))
+    report = rs.evaluate(qrels, run, **options, bootstrap=None)
     assert report["BoR@2"].reason == REASON.replace("1 of 3", "1701 of 17000")
 
 
@@ -578,14 +503,6 @@ def test_the_page_shows_the_figures_of_cranfield(data) -> None:
         assert shown == pytest.approx([report.corpus_size, *figures_of], abs=0.006), form
 
 
-def test_sums_of_documents_with_chunks_have_no_slots_per_relevant_passage() -> None:
+def test_documents_with_chunks_have_no_slots_per_relevant_passage() -> None:
     """K counts chunks, and N_p documents."""
-    tallies = []
-    for query in ("a", "b"):
-        tallies.append(Tally(["Success"], [1], scale="utility", sized=True))
-        labels, lists = rs.Qrels.from_dict({query: {"d": 5}}), rs.Run.from_dict({query: ["d"]})
-        tallies[-1].add_part(labels, lists, passages_of={"d": 3}, corpus_size=9, ids="exact")
-    tallies[0].merge(Tally.from_bytes(tallies[1].to_bytes()))
-    report = tallies[0].report()
-    assert report.runs["run"].evaluated == 2
-    assert report.slots_per_relevant("run") == {}
+    assert evaluate(passages_of=COUNTS).slots_per_relevant("run") == {}

@@ -131,7 +131,7 @@ cli.run_command_line()
         ('b"\\xff".decode()', "error: a file is not utf-8 text (byte 0: invalid start byte)\n"),
         ('__import__("json").loads("{")', "error: a file is not JSON (Expecting property name enclosed in double "),
         ('__import__("sqlite3").OperationalError("locked")', "error: the label store cannot be used (locked)\n"),
-        ("MemoryError", "error: there is not enough memory; `evaluate --out-of-core` reads part by part\n"),
+        ("MemoryError", "error: there is not enough memory: give one run at a time, or fewer measures and depths\n"),
         ('"Δ".encode("ascii")', "error: standard output cannot show 'Δ' in ascii: set PYTHONUTF8=1, or write to a "),
     ],
 )

@@ -97,7 +97,7 @@ def test_helps_name_what_is_registered(helps) -> None:
         in text
     )
     assert "Set of rules: default or trec_eval. Each option below" in text
-    assert "Interval method: bca, percentile or poisson." in text
+    assert "Interval method: bca or percentile." in text
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -197,8 +197,6 @@ def test_only_one_file_can_be_standard_input(words, options) -> None:
         ("agree --human human.qrels --labels -", "labels.db", "SQLite file and cannot be a pipe; name its file"),
         ("store info -", "labels.db", "SQLite file and cannot be a pipe; name its file"),
         ("grade --trace trace.jsonl --store - --model m --dry-run", "run.trec", "cannot be a pipe"),
-        ("evaluate --out-of-core --qrels qrels.trec --run -", "run.trec", "cannot be read out of core"),
-        ("evaluate --out-of-core --qrels - --run run.trec", "qrels.trec", "cannot be read out of core"),
         ("evaluate --qrels - --run run.trec", "log.csv", "-:1: expected 4 fields"),
         ("audit -", "run.trec", "-: expected JSONL, CSV or Parquet rows"),
         ("demo --output -", "run.trec", "--output is a folder and cannot be standard output (-)"),
@@ -457,15 +455,6 @@ def on_a_terminal(words: list[str], **environment: str) -> tuple[int, str, str]:
         shown += part
     os.close(master)
     return running.returncode, printed, shown.decode()
-
-
-def test_progress_goes_to_standard_error_and_quiet_leaves_it_out() -> None:
-    words = [*EVALUATE.split(), "--out-of-core"]
-    code, printed, shown = on_a_terminal(words)
-    assert code == 0
-    assert "reading" in shown
-    json.loads(printed)
-    assert on_a_terminal([*words, "--quiet"]) == (0, printed, "")
 
 
 @pytest.mark.slow

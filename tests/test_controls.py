@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +16,6 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.gates import failures, parse_fail_if
-from rag_selectivity.join.joining import join
-from rag_selectivity.scale.out_of_core import evaluate_out_of_core
-from rag_selectivity.scale.tally import Tally
 from rag_selectivity.statistics import controls as formulas
 from rag_selectivity.statistics.controls import Counts, Draw, RateDraws, _dispersion, _resampled_dispersion
 from tests.conftest import DATA
@@ -470,14 +466,9 @@ def test_mistakes_are_named(controls, options, message) -> None:
         rs.evaluate({"q": {"d": 1}}, {"r": {"q": ["d"]}}, corpus_size=50, controls=controls, depths=[1], **options)
 
 
-def test_what_cannot_estimate_them_says_so(tmp_path: Path) -> None:
-    labels, runs, drawn = judged_by(0.05, number=2)
+def test_what_cannot_estimate_them_says_so() -> None:
+    labels, _, drawn = judged_by(0.05, number=2)
     stored = with_origins(labels, drawn)
-    with pytest.raises(InputError, match="240 judgments are random controls, and reading out of core"):
-        evaluate_out_of_core(stored, {"own": tmp_path / "run.trec"}, corpus_size=SIZE)
-    tally = Tally(["BoR"], depths=[K], sized=True)
-    with pytest.raises(InputError, match="a Tally cannot estimate"):
-        tally.add(join(stored, rs.Run.from_dict(runs["own"]), corpus_size=SIZE))
     with pytest.warns(SelectivityWarning, match="240 judgments are random controls; they are left out"):
         monitor = rs.Monitor(stored, corpus_size=SIZE)
     assert set(monitor.labels.of_query("q0")) == set(labels["q0"])

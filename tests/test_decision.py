@@ -460,7 +460,7 @@ def test_a_report_of_sums_has_no_lists_to_decide_from() -> None:
     grades, runs = synthetic(queries=12, good=1.0)
     summed = rs.evaluate(grades, runs, scale="utility")
     part = replace(summed.runs["good"], judged=None)
-    with pytest.raises(rs.InputError, match="holds only sums over queries: evaluate in memory"):
+    with pytest.raises(rs.InputError, match="holds only sums over queries: make it by evaluate"):
         decide(replace(summed, runs={"good": part}))
 
 

@@ -15,7 +15,6 @@ import rag_selectivity as rs
 from rag_selectivity.explain import explain
 from rag_selectivity.measures import REGISTRY, Measure, Outcome, register_measure
 from rag_selectivity.measures.base import Aggregate
-from rag_selectivity.scale.tally import Tally
 from rag_selectivity.wording import number
 from tests.forked_cli import run_command
 
@@ -140,11 +139,12 @@ def test_a_product_is_worked_in_a_query(stored) -> None:
 
 def test_sums_without_queries_put_in_nothing(tmp_path) -> None:
     grades, run, _ = world()
-    tally = Tally(["Success", "BoR"], depths=[2], sized=True)
-    tally.add(rs.join(rs.Qrels.from_dict(grades), rs.Run.from_dict(run), corpus_size=60, scale="utility"))
+    monitor = rs.Monitor(grades, corpus_size=60, scale="utility", measures=["Success", "BoR"], depths=[2])
+    for query, ids in run.items():
+        monitor.record(rs.Retrieval(query, ids, query_id=query))
     path = tmp_path / "r.json"
-    tally.report("run").save(path)
-    for source in (tally.report("run"), path):
+    monitor.report().save(path)
+    for source in (monitor.report(), path):
         for figure in explain(source).figures:
             assert "the figures of single queries were not kept" in figure.sentences[0]
 

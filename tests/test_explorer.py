@@ -161,9 +161,10 @@ def test_figures_alone_without_runs(world) -> None:
 
 
 def test_a_report_of_sums_has_nothing_to_show(world) -> None:
-    tally = rs.Tally(["RA-nWG"], [K], scale="utility")
-    tally.add(rs.join(rs.Qrels.from_dict(world.grades), rs.Run.from_dict(world.runs["run 1"]), scale="utility"))
-    shown = explorer(tally.report("run 1"), K, qrels=world.grades, runs=world.runs, queries=world.queries)
+    monitor = rs.Monitor(world.grades, scale="utility", measures=["RA-nWG"], depths=[K], name="run 1")
+    for query, ids in world.runs["run 1"].items():
+        monitor.record(rs.Retrieval(query, ids, query_id=query))
+    shown = explorer(monitor.report(), K, qrels=world.grades, runs=world.runs, queries=world.queries)
     assert shown.data is None
     assert shown.rows == ()
     assert f"summed over {len(world.ids)} queries" in shown.notes[0]

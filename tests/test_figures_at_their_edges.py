@@ -34,7 +34,6 @@ from rag_selectivity.statistics.interval_methods import BCa, Percentile, _mid_qu
 from rag_selectivity.statistics.log_histogram import LogHistogram
 from rag_selectivity.statistics.paired import Pair
 from rag_selectivity.statistics.placebos import _weighted
-from rag_selectivity.statistics.poisson import _COUNTS
 from rag_selectivity.statistics.share_of_lift import share_of_lift
 from rag_selectivity.statistics.two_arms import ArmMoments
 from rag_selectivity.statistics.unpaired import unpaired_difference
@@ -251,12 +250,6 @@ def test_resamples_without_a_defined_query_are_passed_over(method) -> None:
     whole, some = (method().ends(estimand, each[None, :], 0.025) for each in (resampled, holes))
     np.testing.assert_allclose(some, whole, rtol=1e-12)
     assert whole[0, 0] < values.mean() < whole[1, 0]
-
-
-def test_the_counts_of_the_poisson_bootstrap_are_poisson() -> None:
-    """Of 65,536 equally likely numbers, each count has its share to within one number at each end."""
-    shares = np.bincount(_COUNTS, minlength=12) / 2**16
-    np.testing.assert_allclose(shares, stats.poisson.pmf(np.arange(len(shares)), 1.0), atol=1.01 / 2**16)
 
 
 def test_no_evidence_leaves_everything_open() -> None:

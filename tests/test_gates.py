@@ -354,8 +354,6 @@ def test_low_without_pairs_is_refused(dropped) -> None:
         dropped(report(), report(), "low(BoR@1):0.1", bootstrap=None)
     (line,) = dropped(report(), report(WORSE), "BoR@1:0.1", bootstrap=None)
     assert "worse by 0.585, without an interval, over 40 queries" in line
-    poisson = rs.Bootstrap(method="poisson", resamples=500)
-    assert "worse by 0.585 [" in dropped(report(), report(WORSE), "BoR@1:0.1", bootstrap=poisson)[0]
 
 
 def test_no_success_then_and_now_is_no_drop_but_losing_all_is(dropped) -> None:
@@ -420,69 +418,6 @@ def test_live_reports_and_counts_do_not_tell_their_labels(refusal) -> None:
     live = monitor.report()
     assert "FILE does not identify its queries and judgments" in refusal(live, report(), "BoR@1:0")
     assert "the report does not identify its queries and judgments" in refusal(report(), live, "BoR@1:0")
-
-
-# -- reports made of sums ----------------------------------------------------------------------------------
-
-
-def summed(run=GOOD, qrels=QRELS, parts=3, **options) -> rs.Report:
-    """The same, in parts that are thrown together in any order."""
-    options = {"corpus_size": 100, "scale": "utility"} | options
-    tallies = []
-    for part in range(parts):
-        some = {q: labels for i, (q, labels) in enumerate(qrels.items()) if i % parts == part}
-        lists = rs.Run.from_dict({q: run[q] for q in some})
-        tally = rs.Tally(MEASURES, [1], scale="utility", sized=True)
-        size = options["corpus_size"]
-        of_part = {q: size[q] for q in some} if isinstance(size, dict) else size
-        tally.add(rs.join(rs.Qrels.from_dict(some), lists, **options | {"corpus_size": of_part}))
-        tallies.append(rs.Tally.from_bytes(tally.to_bytes()))
-    for tally in tallies[:-1]:
-        tallies[-1].merge(tally)
-    return tallies[-1].report("run")
-
-
-def test_sums_are_told_apart_by_their_fingerprints(dropped, refusal) -> None:
-    (line,) = dropped(summed(), summed(WORSE, parts=7), "BoR@1:0.1")
-    assert line == (
-        "run: BoR@1 went from 6.229 to 5.644, worse by 0.585, without an interval, over 40 queries; "
-        "at most 0.1 is allowed"
-    )
-    assert dropped(report(), summed(), "BoR@1:0") == dropped(summed(), report(), "BoR@1:0") == []
-    assert "N is 100 here and 200 in FILE" in refusal(summed(corpus_size=200), summed(), "BoR@1:0")
-    sizes = {q: 100 + i for i, q in enumerate(QRELS)}
-    swapped = sizes | {"q0": 101, "q1": 100}
-    assert "the corpus sizes N of the queries are not those in" in refusal(
-        summed(corpus_size=sizes), summed(corpus_size=swapped), "BoR@1:0"
-    )
-    assert dropped(summed(corpus_size=sizes), report(corpus_size=sizes), "BoR@1:0") == []
-    fewer = {q: QRELS[q] for q in list(QRELS)[:30]}
-    assert "30 queries here and 40 in FILE" in refusal(summed(), summed(qrels=fewer), "BoR@1:0")
-    renamed = {f"p{q}": labels for q, labels in QRELS.items()}
-    lists = {f"p{q}": ids for q, ids in GOOD.items()}
-    assert "the 40 queries are not those in FILE" in refusal(summed(), summed(lists, renamed), "BoR@1:0")
-    assert "the judgments are not those in FILE" in refusal(summed(), summed(qrels=QRELS | {"q1": {"d": 4}}), "BoR@1:0")
-    assert "the scale is" not in refusal(summed(policy="trec_eval"), summed(), "BoR@1:0")
-
-
-def test_sums_have_no_pairs(refusal, dropped) -> None:
-    for before, now in ((summed(), report()), (report(), summed())):
-        assert "holds only sums over queries" in refusal(before, now, "BoR@1:0", on="shared")
-        with pytest.raises(rs.InputError, match="needs the figures of each query in both reports"):
-            dropped(before, now, "low(BoR@1):0.1")
-    empty = GOOD | {"q39": []}
-    (line,) = dropped(summed(), summed(empty), "Harm@1:0.01")
-    assert "it is over 39 queries now and over 40 in " in line
-
-
-def test_tallies_under_different_policies_are_not_merged() -> None:
-    one, other = rs.Tally(["Success"], [1]), rs.Tally(["Success"], [1])
-    labels, run = rs.Qrels.from_dict({"a": {"d": 1}}), rs.Run.from_dict({"a": ["d"]})
-    one.add(rs.join(labels, run))
-    other.add(rs.join(labels, run, policy=rs.Policy(short_lists="returned")))
-    with pytest.raises(rs.InputError, match="`short_lists` is 'requested' and 'returned'"):
-        one.merge(other)
-    assert one.queries == 1
 
 
 # -- what is written ---------------------------------------------------------------------------------------
@@ -591,7 +526,7 @@ def test_options_that_need_one_another(tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_shared_queries_and_sums_on_the_command_line(tmp_path) -> None:
+def test_shared_queries_on_the_command_line(tmp_path) -> None:
     lines = [f"{q} 0 {p} {g}\n" for q, row in HUNDRED.items() for p, g in row.items()]
     (tmp_path / "qrels.trec").write_text("".join(lines))
     (tmp_path / "few.trec").write_text("".join(lines[:120]))
@@ -612,11 +547,3 @@ def test_shared_queries_and_sums_on_the_command_line(tmp_path) -> None:
         "note: now and before.json are compared over 60 queries with the same judgments; left out: 40 queries only in "
         "before.json ('q60', 'q61', 'q62')\ngate failed: now: Success@1 went from 1.000 to 0.833, worse by 0.167 ["
     ) in shared.stderr
-    sums = [*now, "--qrels", "qrels.trec", "--out-of-core"]
-    done = command(tmp_path, *sums)
-    assert done.returncode == 1
-    assert "went from 0.800 to 0.500, worse by 0.300, without an interval, over 100 queries" in done.stderr
-    for paired in (["--on", "shared"], ["--max-drop", "low(BoR@1):0.1"]):
-        done = command(tmp_path, *sums, *paired)
-        assert done.returncode == 2
-        assert "needs the figures of each query, which are not kept out of core" in done.stderr

@@ -57,7 +57,7 @@ def test_there_is_a_page_without_intervals(case) -> None:
 
 
 @pytest.mark.parametrize("case", ["nothing but junk", "one query with an empty list"])
-@pytest.mark.parametrize("bootstrap", [rs.Bootstrap(resamples=50), "poisson"], ids=["bca", "poisson"])
+@pytest.mark.parametrize("bootstrap", [rs.Bootstrap(resamples=50), "percentile"], ids=["bca", "percentile"])
 def test_there_is_a_page_with_intervals(case, bootstrap) -> None:
     page_of(case, bootstrap)
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 
 import pandas
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.data.forms import FORMS, IdForm
 from rag_selectivity.join.better_form import better_form
-from rag_selectivity.join.facts import JoinFacts
-from rag_selectivity.scale import out_of_core
-from rag_selectivity.scale.engines import report_of_states, tally_rows
-from rag_selectivity.scale.out_of_core import evaluate_out_of_core
-from rag_selectivity.scale.tally import Tally
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
@@ -191,41 +184,7 @@ def of_files(folder, qrels, run, **options):
     return rs.evaluate(labels, {"run": lists}, bootstrap=None, depths=[1], **options)
 
 
-def of_core(folder, qrels, run, **options):
-    labels, lists = write_trec(folder, qrels, run)
-    return evaluate_out_of_core(labels, {"run": lists}, depths=[1], resamples=0, level=None, progress=False, **options)
-
-
-def of_parts(folder, qrels, run, **options):
-    """A tally of each query, merged last to first."""
-    form = IdForm.of(options.get("ids"))
-    tallies = []
-    for query in dict.fromkeys(map(form, [*qrels, *run])):
-        labels = {q: row for q, row in qrels.items() if form(q) == query}
-        lists = {q: ids for q, ids in run.items() if form(q) == query}
-        tally = Tally(["Success"], [1], resamples=0)
-        tally.add_part(
-            rs.Qrels.from_dict(labels) if labels else None, rs.Run.from_dict(lists) if lists else None, **options
-        )
-        tallies.append(Tally.from_bytes(tally.to_bytes()))
-    while len(tallies) > 1:
-        last = tallies.pop()
-        tallies[-1].merge(last)
-    return tallies[0].report("run", level=None)
-
-
-def of_engines(folder, qrels, run, **options):
-    pyarrow = pytest.importorskip("pyarrow")
-    rows = [(q, d, None, g) for q, row in qrels.items() for d, g in row.items()]
-    rows += [(q, d, float(-i), None) for q, ids in run.items() for i, d in enumerate(ids)]
-    columns = dict(zip(("query_id", "passage_id", "score", "grade"), zip(*rows, strict=True), strict=True))
-    state = tally_rows(
-        pyarrow.table({k: pyarrow.array(v) for k, v in columns.items()}), depths=[1], resamples=0, **options
-    )
-    return report_of_states([state], level=None)
-
-
-PATHS = [of_dicts, of_frames, of_files, of_core, of_parts, of_engines]
+PATHS = [of_dicts, of_frames, of_files]
 CASES = {
     "cased passages": (QRELS, UPPER),
     "some cased passages": (QRELS, MIXED),
@@ -306,40 +265,18 @@ def test_what_a_shell_would_split_is_quoted(tmp_path) -> None:
     assert told(lambda: of_dicts(tmp_path, QRELS, run, ids="prefix=my doc "))[0]["Success@1"].value == 1.0
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(0, 4), min_size=20, max_size=20), st.sampled_from(sorted(CASES)), st.randoms())
-def test_facts_are_the_same_for_any_partition(part_of, case, random) -> None:
-    qrels, run = CASES[case]
-    queries = list(dict.fromkeys([*qrels, *run]))
-    parts: dict[int, list[str]] = {}
-    for i, query in enumerate(queries):
-        parts.setdefault(part_of[i % 20], []).append(query)
-    tallies = []
-    for some in [queries, *random.sample(list(parts.values()), len(parts))]:
-        labels = {q: qrels[q] for q in some if q in qrels}
-        lists = {q: run[q] for q in some if q in run}
-        tallies.append(Tally(["Success"], [1], resamples=0))
-        tallies[-1].add_part(rs.Qrels.from_dict(labels) if labels else None, rs.Run.from_dict(lists) if lists else None)
-    whole, first, *others = [tally.facts for tally in tallies]
-    for other in others:
-        first += other
-    assert first == whole
-    assert JoinFacts.from_data(json.loads(json.dumps(asdict(whole)))) == whole
-
-
-def test_more_queries_than_are_looked_at_give_the_same_facts_in_parts(tmp_path, monkeypatch) -> None:
+def test_more_queries_than_are_looked_at_give_the_same_facts_from_files(tmp_path) -> None:
     qrels = {f"q{i}": {f"d{i}-{j}": 1 for j in range(120)} for i in range(250)}
     run = {f"q{i}": [f"D{i}-{j}" for j in range(60)] for i in range(250)}
     run |= {f"Q{i}": ["d"] for i in range(250, 600)}
     qrels |= {f"q{i}": {"d": 1} for i in range(250, 600)}
-    monkeypatch.setattr(out_of_core, "_BYTES_A_ROW", 20_000_000)
     qrels["q0"]["D0-0"] = 1
-    (whole, warned), (parted, repeated) = (
-        told(lambda way=way: way(tmp_path, qrels, run)) for way in (of_dicts, of_core)
+    (whole, warned), (read, repeated) = (
+        told(lambda way=way: way(tmp_path, qrels, run)) for way in (of_dicts, of_files)
     )
     assert len(warned) == 2
     assert sorted(repeated) == sorted(warned)
-    assert parted.runs["run"].input == whole.runs["run"].input
+    assert read.runs["run"].input == whole.runs["run"].input
     sampled = whole.runs["run"].input["sampled"]
     assert (sampled["queries"], sampled["further_queries"]) == (100, {"casefold": 200})
 
@@ -353,15 +290,7 @@ def test_a_form_is_found_among_many_queries(spelled, form) -> None:
     assert f'give ids="{form}" (--ids {form})' in error
 
 
-def test_parts_with_different_forms_are_not_merged() -> None:
-    one, other = (Tally(["Success"], [1], resamples=0) for _ in range(2))
-    one.add_part(rs.Qrels.from_dict({"a": {"d": 1}}), rs.Run.from_dict({"a": ["d"]}))
-    other.add_part(rs.Qrels.from_dict({"b": {"d": 1}}), rs.Run.from_dict({"B": ["D"]}), ids="casefold")
-    with pytest.raises(rs.InputError, match="different forms of ids cannot be merged: as they are and casefold"):
-        one.merge(other)
-
-
-@pytest.mark.parametrize("path", [of_dicts, of_files, of_core])
+@pytest.mark.parametrize("path", [of_dicts, of_files])
 def test_queries_that_become_one_are_refused(tmp_path, path) -> None:
     run = {**RUN, "Q1": ["d1"]}
     error, _ = told(lambda: path(tmp_path, QRELS, run, ids="casefold"))
@@ -521,22 +450,6 @@ def test_a_rank_that_contradicts_the_score_is_named(tmp_path, kind) -> None:
     assert warning.startswith("r: rank and score contradict each other in 2 neighbouring rows")
     assert report.runs["r"].input["remarks"] == {"rank_against_score": 2}
     assert told(lambda: rs.evaluate(JUDGED, {"r": run}, depths=[1], bootstrap=None, order="rank"))[1] == []
-    if kind in ("trec", "parquet"):
-        labels = rs.Qrels.from_dict(JUDGED)
-        work = lambda: evaluate_out_of_core(labels, {"r": run}, depths=[1], resamples=0, level=None, progress=False)  # noqa: E731
-        parted, repeated = told(work)
-        assert repeated == [warning]
-        assert parted.runs["r"].input == report.runs["r"].input
-
-
-def test_a_rank_that_contradicts_the_score_in_the_rows_of_an_engine() -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    query, passage, rank, score = zip(*RANKED, strict=True)
-    grade = [JUDGED[q].get(d) for q, d in zip(query, passage, strict=True)]
-    rows = {"query_id": query, "passage_id": passage, "rank": rank, "score": score, "grade": grade}
-    table = pyarrow.table({name: pyarrow.array(column) for name, column in rows.items()})
-    _, (warning,) = told(lambda: report_of_states([tally_rows(table, depths=[1], resamples=0)], level=None))
-    assert warning.startswith("run: rank and score contradict each other in 2 neighbouring rows")
 
 
 @pytest.mark.parametrize("rank", ["0", "1", "-", "x"])
@@ -593,15 +506,11 @@ def test_labels_with_a_column_for_scores_are_asked_whether_they_are_a_run(tmp_pa
     frame = pandas.DataFrame([("q1", "a", 0.7, 1)], columns=["query_id", "doc_id", "score", "grade"])
     frame.to_csv(tmp_path / "labels.csv", index=False)
     frame.to_parquet(tmp_path / "labels.parquet")
-    (tmp_path / "r.trec").write_text("q1 Q0 a 1 .5 t\n")
     for labels in (frame, tmp_path / "labels.csv", tmp_path / "labels.parquet"):
         _, (warning,) = told(
             lambda labels=labels: rs.evaluate(labels, {"r": {"q1": ["a"]}}, depths=[1], bootstrap=None)
         )
         assert warning.startswith("the labels have a column for a score or a rank too: are they a run?")
-    options = {"depths": [1], "resamples": 0, "level": None, "progress": False}
-    work = lambda: evaluate_out_of_core(tmp_path / "labels.parquet", {"r": tmp_path / "r.trec"}, **options)  # noqa: E731
-    assert told(work)[1] == [warning]
 
 
 def test_labels_and_run_that_are_swapped_are_named(tmp_path) -> None:
@@ -629,9 +538,6 @@ def test_comments_of_trec_files_are_left_out_and_counted(tmp_path) -> None:
         "1 lines of the labels begin with # and were left out [comment-lines]",
     }
     assert set(whole.runs["r"].notes) == expected
-    parted = evaluate_out_of_core(qrels, {"r": run}, depths=[1], resamples=0, level=None, progress=False)
-    assert set(parted.runs["r"].notes) == expected
-    assert parted.runs["r"].input == whole.runs["r"].input
 
 
 @pytest.mark.parametrize("line", ["q1 0 a 1 x", "q1 0 a 1 x y", "q1 a 1", "q1 0 a 1 x y z"])
@@ -652,7 +558,6 @@ def test_fewer_fields_of_a_run_stay_an_error(tmp_path) -> None:
     "words",
     [
         ["evaluate", "--measure", "Success"],
-        ["evaluate", "--out-of-core", "--measure", "Success"],
         ["compare", "--run", "again=run.trec", "--measure", "Success"],
         ["sweep", "--corpus-size", "1000"],
         ["report", "-o", "page.html", "--depths", "1"],

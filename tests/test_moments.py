@@ -17,8 +17,7 @@ from rag_selectivity.measures.chance import _BITS
 from rag_selectivity.statistics.exact import ends_of_few, mid_p_rate
 from rag_selectivity.statistics.interval_methods import BCa, Estimand, Percentile
 from rag_selectivity.statistics.intervals_of_means import interval_of_mean
-from rag_selectivity.statistics.moments import Moments, moments_of
-from rag_selectivity.statistics.poisson import Draws, query_hashes
+from rag_selectivity.statistics.moments import Moments
 
 pytestmark = pytest.mark.inside
 
@@ -32,8 +31,8 @@ CHANCE = RNG.uniform(0.05, 0.4, 60)
 GAINS = CHANCE + RNG.uniform(0.1, 0.5, 60)
 
 
-def interval(outcome: Outcome, counts: Draws | None = None) -> tuple[list[float], list[float]]:
-    low, high = Moments.of(outcome, counts).interval(LEVEL)
+def interval(outcome: Outcome) -> tuple[list[float], list[float]]:
+    low, high = Moments.of(outcome).interval(LEVEL)
     return low.tolist(), high.tolist()
 
 
@@ -119,32 +118,6 @@ def test_the_interval_of_known_sums_is_students_where_no_end_is_near() -> None:
     values = np.random.default_rng(1).beta(3, 3, 40)
     expected = stats.t.interval(0.95, 39, values.mean(), stats.sem(values))
     assert interval_of_mean(values.sum(), (values**2).sum(), 40) == pytest.approx(expected)
-
-
-def test_the_interval_of_resamples_is_that_of_a_plain_loop() -> None:
-    n, resamples = 60, 200
-    counts = Draws(query_hashes([f"q{i}" for i in range(n)]), resamples, 7)
-    parts = GAINS[:, None], CHANCE[:, None], 1 - CHANCE[:, None]
-    low, high = interval(Outcome(parts, "-", _BITS), counts)
-    figures = []
-    for times in counts[0:resamples].astype(int):
-        drawn = np.repeat(np.arange(n), times)
-        figures.append(GAINS[drawn].mean() / CHANCE[drawn].mean())
-    # Hesterberg's correction for few queries.
-    outer = stats.norm.cdf(stats.t.ppf(0.05, n - 1) * math.sqrt(n / (n - 1)))
-    ends = np.log2(np.quantile(figures, [outer, 1 - outer]))
-    assert (low[0], high[0]) == pytest.approx(tuple(ends), rel=1e-9)
-
-
-def test_the_moments_of_many_batches_are_those_of_one(monkeypatch) -> None:
-    outcome, queries = Outcome((FIGURES,), "-", MEAN), [f"q{i}" for i in range(60)]
-    (whole,) = moments_of([outcome], queries, 40, 7)
-    monkeypatch.setattr("rag_selectivity.statistics.moments._QUERIES_AT_ONCE", 7)
-    (parted,) = moments_of([outcome], queries, 40, 7)
-    assert parted.total == whole.total == 60
-    assert parted.defined.tolist() == whole.defined.tolist() == [60, 57]
-    assert np.array_equal(parted.interval(LEVEL), whole.interval(LEVEL))
-    assert whole.value.tolist() == pytest.approx(np.nanmean(FIGURES, axis=0).tolist(), rel=1e-14)
 
 
 @given(st.lists(st.integers(0, 4), min_size=60, max_size=60).filter(lambda times: sum(times[8:20]) > 0))

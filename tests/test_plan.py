@@ -10,7 +10,6 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import default_depths, default_measures, given_depths, plan_of, ranks_in
-from rag_selectivity.scale.tally import Tally
 from tests.forked_cli import run_command
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -31,17 +30,15 @@ def test_every_way_in_has_the_same_measures(tmp_path, scale, sized) -> None:
     size = 100 if sized else None
     expected = EXPECTED[scale, sized]
     assert [str(m) for m in rs.evaluate(QRELS, RUN, scale=scale, corpus_size=size).measures] == expected
-    assert [str(m) for m in Tally(scale=scale, sized=sized).measures] == expected
     (tmp_path / "qrels.trec").write_text("".join(f"{q} 0 {d} {g}\n" for q, of in QRELS.items() for d, g in of.items()))
     lines = [f"{q} Q0 {d} {i} {-i} x\n" for q, ids in RUN.items() for i, d in enumerate(ids)]
     (tmp_path / "run.trec").write_text("".join(lines))
     words = ["evaluate", "--qrels", "qrels.trec", "--run", "run.trec", "--scale", scale, "--format", "json"]
-    for how in ([], ["--out-of-core"]):
-        done = run_command(*words, *(["--corpus-size", "100"] if sized else []), *how, cwd=tmp_path)
-        measures = json.loads(done.stdout)["runs"]["run"]["measures"]
-        assert list(dict.fromkeys(key.split("@")[0] for key in measures)) == expected
-        table = run_command(*words[:-2], "--details", *how, cwd=tmp_path)
-        assert all(name in table.stdout for name in EXPECTED[scale, False])
+    done = run_command(*words, *(["--corpus-size", "100"] if sized else []), cwd=tmp_path)
+    measures = json.loads(done.stdout)["runs"]["run"]["measures"]
+    assert list(dict.fromkeys(key.split("@")[0] for key in measures)) == expected
+    table = run_command(*words[:-2], "--details", cwd=tmp_path)
+    assert all(name in table.stdout for name in EXPECTED[scale, False])
 
 
 def test_pools_bring_the_measures_of_who_lost_the_evidence() -> None:

@@ -97,7 +97,7 @@ def test_what_a_pool_is_worth_is_what_is_lost_without_it(world, name) -> None:
     assert (found.adds.low, found.adds.high) == (pytest.approx(low[0]), pytest.approx(high[0]))
 
 
-@pytest.mark.parametrize("bootstrap", [None, "poisson", "percentile"])
+@pytest.mark.parametrize("bootstrap", [None, "bca", "percentile"])
 def test_every_kind_of_interval(world, bootstrap) -> None:
     labels, run, pools = world
     report = rs.evaluate(

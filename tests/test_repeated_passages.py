@@ -7,7 +7,6 @@ import warnings
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 from rag_selectivity.single import QueryLists as Lists
 from rag_selectivity.single import aggregate, evaluate_queries, evaluate_query
 
@@ -81,7 +80,7 @@ def test_a_rule_that_is_given_holds(rule) -> None:
 
 
 @pytest.mark.parametrize("repeating", [4, 5])
-def test_files_parts_and_single_queries_agree(tmp_path, repeating) -> None:
+def test_files_and_single_queries_agree(tmp_path, repeating) -> None:
     labels, lists = world(repeating, 20)
     whole = evaluated(labels, lists)
     qrels, run = tmp_path / "qrels.trec", tmp_path / "run.trec"
@@ -95,7 +94,6 @@ def test_files_parts_and_single_queries_agree(tmp_path, repeating) -> None:
     reports = [
         rs.evaluate(qrels, run, bootstrap=None, scale="trec", **options),
         rs.evaluate(qrels, scattered, bootstrap=None, scale="trec", **options),
-        evaluate_out_of_core(qrels, {"r": scattered}, resamples=0, level=None, progress=False, **options),
     ]
     queries = [Lists(labels[q], lists[q], corpus_size=SIZE) for q in labels]
     for name in (*OF_LISTS, "RandomSuccess", "lambda"):

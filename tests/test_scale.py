@@ -18,7 +18,6 @@ from rag_selectivity import (
     Monitor,
     Qrels,
     SelectivityWarning,
-    Tally,
     compare,
     evaluate,
     join,
@@ -106,11 +105,6 @@ def test_every_path_asks(tmp_path: Path) -> None:
         Labels.of(graded)
     with asks:
         Monitor(graded)
-    tally = Tally(["Success"], [1])
-    with asks:
-        tally.add_part(Qrels.of(graded), RunOf.of(RUN))
-    tally.add_part(Qrels.of(labels_with(1, 0, 1)), RunOf.of(RUN))
-    assert tally.report()["Success@1"].value == 1
     qrels, run = tmp_path / "qrels.txt", tmp_path / "run.txt"
     qrels.write_text("q1 0 d1 3\nq1 0 d2 1\n")
     run.write_text("q1 Q0 d2 1 2.0 t\n")
@@ -119,14 +113,6 @@ def test_every_path_asks(tmp_path: Path) -> None:
         CliRunner().invoke(app, command, catch_exceptions=False)
     told = CliRunner().invoke(app, [*command, "--scale", "utility"])
     assert told.exit_code == 0, told.output
-
-
-def test_parts_and_the_whole_ask_alike(tmp_path: Path) -> None:
-    """A part whose labels happen to be 1 alone must not be taken for binary labels."""
-    tally = Tally(["Success"], [1], scale="utility")
-    tally.add_part(Qrels.of({"q1": {"d1": 1}}), RunOf.of({"q1": ["d1"]}))
-    tally.add_part(Qrels.of({"q2": {"d3": 5}}), RunOf.of({"q2": ["d3"]}))
-    assert tally.report()["Success@1"].n == 1
 
 
 # -- expected ids --------------------------------------------------------------------------------------
@@ -187,17 +173,14 @@ def reports_without_n() -> dict[str, Any]:
     monitor = Monitor(binary)
     for query, passages in RUN.items():
         monitor.record(Retrieval(query, passages))
-    tally = Tally(depths=[1])
-    tally.add_part(Qrels.of(binary), RunOf.of(RUN))
     return {
         "evaluate": evaluate(binary, RUN, bootstrap=None),
         "compare": compare(binary, {"a": RUN, "b": RUN}, depths=[1]).report,
         "monitor": monitor.report(),
-        "tally": tally.report(),
     }
 
 
-@pytest.mark.parametrize("path", ["evaluate", "compare", "monitor", "tally"])
+@pytest.mark.parametrize("path", ["evaluate", "compare", "monitor"])
 def test_without_n_bor_is_absent_with_a_reason(path: str) -> None:
     report = reports_without_n()[path]
     assert "no corpus size N" in report.absent["BoR"]

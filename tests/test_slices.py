@@ -201,17 +201,6 @@ def test_intervals_of_slices_cover_the_true_mean() -> None:
     assert (inside / trials >= 0.91).all(), inside / trials
 
 
-def test_the_poisson_bootstrap_gives_the_figures_of_the_queries_alone() -> None:
-    sliced = rs.evaluate(LABELS, {"one": RUNS["one"]}, bootstrap="poisson", by={"language": LANGUAGE}, **OPTIONS)
-    some = chosen("fr")
-    labels = {query: row for query, row in LABELS.items() if query in some}
-    run = {query: row for query, row in RUNS["one"].items() if query in some}
-    alone = rs.evaluate(labels, {"one": run}, bootstrap="poisson", **OPTIONS)
-    part = sliced.runs["one"].slices["language"]["fr"]
-    for key in ("Success@3", "BoR@3", "RA-nWG@3"):
-        assert (part[key].value, part[key].low, part[key].high) == (alone[key].value, alone[key].low, alone[key].high)
-
-
 # -- what is given as by ----------------------------------------------------------------------------------
 
 

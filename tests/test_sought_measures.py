@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from fractions import Fraction
@@ -15,10 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.scale.tally import Tally
 from rag_selectivity.single import evaluate_query
 from tests import reference
-from tests.forked_cli import run_command
 from tests.test_classic import COLLECTIONS, scores, spoiled
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -140,7 +137,7 @@ def test_every_figure_is_that_of_exact_fractions(world) -> None:
 
 @given(worlds())
 @settings(max_examples=15, deadline=None)
-def test_single_queries_and_tallies_give_the_same(world) -> None:
+def test_single_queries_give_the_same(world) -> None:
     qrels, run = world
     run = {query: list(dict.fromkeys(run.get(query, []))) for query in qrels}
     report = rs.evaluate(qrels, {"run": run}, measures=list(MEASURES), scale="trec", ids="exact", bootstrap=None)
@@ -150,15 +147,6 @@ def test_single_queries_and_tallies_give_the_same(world) -> None:
             figure = evaluate_query(measure, qrels[query], passages, scale="trec")
             if qrels[query]:
                 assert figure.value == pytest.approx(rows[query][measure], rel=1e-13, abs=1e-15), measure
-    tally = Tally(list(MEASURES), scale="trec")
-    for query, passages in run.items():
-        labels, lists = (
-            rs.Qrels.from_records([(query, *row) for row in qrels[query].items()], queries=[query]),
-            {query: passages},
-        )
-        tally.add(rs.join(labels, rs.Run.from_dict(lists), scale="trec", ids="exact", part_of_whole=True))
-    for measure in MEASURES:
-        assert tally.report()["run", measure].value == pytest.approx(report[measure].value, rel=1e-12, abs=1e-15)
 
 
 @pytest.mark.parametrize("policy", [{"unjudged": "condense"}, {"duplicates": "drop"}, {"unjudged": "worst"}])
@@ -194,36 +182,6 @@ def test_grades_below_zero_are_unjudged() -> None:
     run = {"q": ["n", "b", "a", "c"]}
     asked = list(MEASURES)
     assert rows_of(with_marks, run, asked, scale="trec") == rows_of(without, run, asked, scale="trec")
-
-
-def test_out_of_core_gives_the_same_figures(tmp_path) -> None:
-    labels = [("q1", "a", 1), ("q1", "b", 0), ("q1", "c", 2), ("q2", "a", 0), ("q2", "d", 1), ("q3", "z", 1)]
-    labels += [("q1", "x", -1), ("q2", "n", -1)]
-    ranked = {"q1": "xbac", "q2": "da", "q3": "y"}
-    lines = [f"{q} Q0 {p} {i} {-i} r\n" for q, ids in ranked.items() for i, p in enumerate(ids)]
-    (tmp_path / "run.trec").write_text("".join(lines))
-    (tmp_path / "qrels.trec").write_text("".join(f"{q} 0 {p} {g}\n" for q, p, g in labels))
-    words = [
-        "evaluate",
-        "--qrels",
-        "qrels.trec",
-        "--run",
-        "run.trec",
-        "--scale",
-        "trec",
-        "--ids",
-        "exact",
-        "--format",
-        "json",
-    ]
-    words += [word for measure in MEASURES for word in ("--measure", measure)]
-    whole, parts = (
-        json.loads(run_command(*words, *how, cwd=tmp_path).stdout)["runs"]["run"]["measures"]
-        for how in ([], ["--out-of-core"])
-    )
-    for measure in MEASURES:
-        key = str(rs.parse_measure(measure))
-        assert parts[key]["value"] == pytest.approx(whole[key]["value"], rel=1e-12)
 
 
 def test_parameters_and_depths_that_are_refused() -> None:

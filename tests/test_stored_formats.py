@@ -27,7 +27,6 @@ from rag_selectivity.measures import REGISTRY
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.sample import folder
-from rag_selectivity.scale.tally import Tally
 from tests.test_input_limits import READERS, RUBRIC, content
 from tests.test_store import put
 
@@ -153,23 +152,14 @@ def test_a_report_of_format_1_is_read_with_its_figures(tmp_path) -> None:
         read(tmp_path, {**FORMAT_1, "runs": []})
 
 
-def test_a_newer_store_and_a_newer_tally_are_called_so(stored) -> None:
+def test_a_newer_store_is_called_so(stored) -> None:
     import sqlite3
-    import struct
-    import zlib
     from contextlib import closing
 
     with closing(sqlite3.connect(stored["labels.db"])) as file:
         file.execute("PRAGMA user_version = 9")
     with pytest.raises(rs.InputError, match=r"labels\.db: a label store of format 9, and this"):
         read_qrels(stored["labels.db"])
-    data = Tally(["Success"], [1]).to_bytes()
-    body = zlib.decompress(data[11:])
-    (length,) = struct.unpack("<Q", body[:8])
-    header = json.dumps({**json.loads(body[8 : 8 + length]), "format": 99}).encode()
-    body = zlib.compress(struct.pack("<Q", len(header)) + header + body[8 + length :])
-    with pytest.raises(rs.InputError, match="this tally was made by a newer rag-selectivity"):
-        Tally.from_bytes(data[:7] + struct.pack("<I", zlib.crc32(body)) + body)
 
 
 def test_files_of_a_time_before_have_no_version_and_are_read(stored) -> None:

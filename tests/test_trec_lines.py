@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
 pytestmark = pytest.mark.contract
 
@@ -83,10 +82,8 @@ def test_what_follows_the_tag_belongs_to_it_for_trec_eval(tmp_path):
         assert report["r", "P@2"].value == 0.5
         pools = [files["run"], files["scattered"]]
         assert rs.evaluate(files["qrels"], {"r": files[name]}, pool=pools, **given)["r", "P@2"].value == 0.5
-        out = evaluate_out_of_core(files["qrels"], {"r": files[name]}, policy="trec_eval", measures=["P"], depths=[2])
-        assert out["r", "P@2"].value == 0.5
         with pytest.raises(rs.InputError, match=rf"{name}\.trec:1: expected 6 fields"):
-            evaluate_out_of_core(files["qrels"], {"r": files[name]}, measures=["P"], depths=[2])
+            rs.evaluate(files["qrels"], {"r": files[name]}, measures=["P"], depths=[2])
     assert rs.read_run(files["run"], policy="trec_eval").to_dict() == {"q1": ["d1", "d2"]}
     compared = rs.compare(files["qrels"], {"a": files["run"], "b": files["run"]}, policy="trec_eval", measures=["P@2"])
     assert compared.report["a", "P@2"].value == 0.5

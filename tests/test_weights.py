@@ -415,7 +415,6 @@ HUMAN = {query: dict(list(LABELS[query].items())[:3]) for query in QUERIES}
     [
         ({"controls": CONTROLS, "measures": ["BoR"]}, "a random baseline from controls cannot be weighted"),
         ({"human": HUMAN}, "figures that people's labels .human. calibrate cannot be weighted"),
-        ({"bootstrap": "poisson"}, "the Poisson bootstrap cannot be weighted"),
     ],
 )
 def test_what_would_ignore_weights_is_refused(options, message) -> None:
@@ -570,8 +569,6 @@ def test_golden_queries_and_their_weights_go_through_the_commands(folder) -> Non
     [
         (["evaluate", "--run", "one.trec", "--k", "3"], "a decision (--k) cannot be weighted"),
         (["evaluate", "--run", "one.trec", "--explain"], "not explained in words"),
-        (["evaluate", "--run", "one.trec", "--method", "poisson"], "the Poisson bootstrap cannot be weighted"),
-        (["evaluate", "--run", "one.trec", "--out-of-core"], "--weights cannot be combined with reading out of core"),
         (["compare", "--run", "one.trec", "--run", "other.trec", "--unpaired"], "an unpaired comparison cannot be"),
         (["report", "--run", "one.trec", "-o", "x.md"], "--format markdown cannot be combined with weights"),
         (["report", "--run", "one.trec", "-o", "x.html", "--k", "3"], "--k cannot be combined with weights"),

@@ -21,7 +21,6 @@ from rag_selectivity.cli.output import (
     MISTAKE,
     NOT_PASSED,
     SETTINGS,
-    Interrupted,
     put,
     put_help,
     show_warning,
@@ -181,8 +180,8 @@ def _status(command: Any) -> int:
     """The exit code of the command; whatever was raised is told."""
     try:
         status = int(command(standalone_mode=False) or 0)
-    except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort, Interrupted) as error:
-        tell("interrupted" + (f": {error}" if str(error) else ""))
+    except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort):
+        tell("interrupted")
         _tell_what_follows()
         return INTERRUPTED
     except BrokenPipeError:

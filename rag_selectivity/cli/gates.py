@@ -12,7 +12,6 @@ import typer
 from rag_selectivity.against import Against
 from rag_selectivity.cli.output import NOT_PASSED, note, tell
 from rag_selectivity.compare.claims import ClaimsAgainst, refuse_other
-from rag_selectivity.errors import InputError
 from rag_selectivity.gates import FailIf, MaxDrop, check_level, check_options, failures, parse_fail_if, parse_max_drop
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import DEFAULT_MEASURES
@@ -68,13 +67,6 @@ class Gates(_Gates[StoredReport]):
             *(str(gate.measure) for gate in self.conditions),
             *(str(drop.measure) for drop in self.drops),
         ]
-
-    def refuse_paired(self, where: str) -> None:
-        """Refuse, before the work is done, what needs the figures of each query."""
-        needing = ["--on shared"] if self.on == "shared" else []
-        needing += [f"--max-drop 'low({drop.measure}):{drop.amount:g}'" for drop in self.drops if drop.bound == "low"]
-        if needing:
-            raise InputError(f"{needing[0]} needs the figures of each query, which are not kept {where}")
 
     def check(self, report: Report, bootstrap: Bootstrap | None) -> None:
         """Exit with 1 if a gate fails; `bootstrap` makes the paired intervals."""

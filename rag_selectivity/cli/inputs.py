@@ -79,18 +79,6 @@ def policy_choices(
 # -- files ------------------------------------------------------------------------------------------------
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether a path is a Parquet file, or a folder of such files."""
-    from rag_selectivity.io.datasets import is_dataset
-
-    return is_dataset(path)
-
-
-def is_parquet_folder(path: Path) -> bool:
-    """Whether a path is a folder of Parquet files."""
-    return path.is_dir() and is_parquet(path)
-
-
 def name_of(path: Path) -> str:
     """What a run is called that is given without a name: its file up to the first dot."""
     return "stdin" if path == STANDARD_INPUT else path.name.split(".")[0]
@@ -104,11 +92,6 @@ def _name_and_file(text: str) -> tuple[str, str]:
 def file_of(text: str) -> Path:
     """The file of `FILE` or `NAME=FILE`."""
     return Path(_name_and_file(text)[1])
-
-
-def files_of(runs: Sequence[str] | None) -> list[Path]:
-    """The files of `FILE` or `NAME=FILE`."""
-    return [file_of(text) for text in runs or ()]
 
 
 def named_files(runs: Sequence[str], option: str = "--run") -> dict[str, Path]:

@@ -40,7 +40,7 @@ def _text(error: BaseException) -> str:
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror or error}"
     if isinstance(error, MemoryError):
-        return "there is not enough memory; `evaluate --out-of-core` reads part by part"
+        return "there is not enough memory: give one run at a time, or fewer measures and depths"
     return (
         f"this is a bug in rag-selectivity ({type(error).__name__}: {error}); RAG_SELECTIVITY_DEBUG=1 shows the "
         f"traceback, which a report of the bug needs"

@@ -30,10 +30,6 @@ EXIT_CODES = {
 STANDARD_OUTPUT = Path("-")
 
 
-class Interrupted(Exception):
-    """Ctrl-C, with what became of the work."""
-
-
 @dataclass
 class Settings:
     """The options of every command, as the command that runs now was given them.

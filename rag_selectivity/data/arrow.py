@@ -114,11 +114,6 @@ def are_whole_texts(letters: NDArray[np.uint8], offsets: NDArray[np.signedintege
     return not ((letters[offsets[:-1] - offsets[0]] & _LEADING_BITS) == _CONTINUATION).any()
 
 
-def holds_ids(type: Any) -> bool:
-    """Whether an Arrow type is one of strings or integers."""
-    return str(type) in _TEXTS or str(type) in _INTEGERS or str(type) == "string_view"
-
-
 def _coded(column: Any) -> tuple[list[str], NDArray[np.int32]]:
     """The query ids of a column, each named once, and the number of its name for each row."""
     if isinstance(column, IdColumn):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rag_selectivity.advice import resampling_of
 from rag_selectivity.against import Against, Change, as_judged
 from rag_selectivity.caveats import equals_placebo
 from rag_selectivity.errors import InputError
@@ -143,7 +142,7 @@ def changes_since(report: Report, decision: Decision, stored: StoredReport, *, o
     changes under all other measures. BoR changes exactly where Success does and shares its test. A figure that is the
     same for every query has no test and is in no family.
     """
-    bootstrap = resampling_of(report)
+    bootstrap = report.bootstrap
     level = None if bootstrap is None else bootstrap.level
     known = _with_figures_of(report, decision)
     names = [line.run for line in decision.lines]

@@ -202,8 +202,7 @@ def read_costs(
         frozenset(estimated),
         {name: kinds for name, kinds in columns.items() if kinds},
         tuple(notes),
-        # The hash of the Poisson bootstrap needs sums of all measures; these figures stand alone.
-        replace(bootstrap, method="bca") if bootstrap is not None and bootstrap.drawn_by_id else bootstrap,
+        bootstrap,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of, reach_of, resampling_of
+from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of, reach_of
 from rag_selectivity.calibrated.curve import Curves
 from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.compare.differences import differences
@@ -94,8 +94,8 @@ def decide(
     Raises
     ------
     InputError
-        If the report holds only sums, such as one of a monitor or one that was made out of core; if there is no such
-        baseline; if `k` is not a whole number ≥ 1, or is more than the corpus size.
+        If the report holds only sums, such as one of a monitor; if there is no such baseline;
+        if `k` is not a whole number ≥ 1, or is more than the corpus size.
 
     Notes
     -----
@@ -134,7 +134,7 @@ def _lists_of(report: Report) -> dict[str, JudgedRun]:
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
     if len(judged) < len(report.runs) or not judged:
         raise InputError(
-            "a decision needs the lists of the runs, and this report holds only sums over queries: evaluate in memory"
+            "a decision needs the lists of the runs, and this report holds only sums over queries: make it by evaluate"
         )
     for run in judged.values():
         run.refuse_weights("a decision (--k)")
@@ -158,7 +158,7 @@ class _Decider:
         self.report, self.judged, self.baseline = report, judged, baseline
         self.rel, self.m, self.max_loss, self.paired = rel, m, max_loss, paired
         self.costs: Costs = costs
-        self.bootstrap = resampling_of(report)
+        self.bootstrap = report.bootstrap
         first = next(iter(judged.values()))
         self.sized = first.corpus_size is not None
         of_utility = report.scale == "utility" and rel is None and m is None

@@ -91,17 +91,6 @@ def control_rows(qrels: Qrels) -> BoolArray | None:
     return rows if rows.any() else None
 
 
-def refuse_controls(qrels: Qrels, where: str) -> None:
-    """Refuse judgments with random controls where nothing can be estimated from them."""
-    rows = control_rows(qrels)
-    if rows is not None:
-        raise InputError(
-            f"{qrels.source or 'qrels'}: {counted(int(rows.sum()), 'judgment')} are random controls, and {where} "
-            f"cannot estimate a random baseline from them: use evaluate in memory, or take them out with "
-            f"rag_selectivity.join.controls.without_controls"
-        )
-
-
 def set_controls_aside(qrels: Qrels) -> Qrels:
     """The judgments without the random controls, with a warning if there are any: for figures of single queries."""
     rows = control_rows(qrels)

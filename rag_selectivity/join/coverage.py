@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,6 @@ class Coverage:
     missing_from_pool: int = 0
     expected: int = 0
     graded: int = 0
-
-    def __add__(self, other: Coverage) -> Coverage:
-        return Coverage(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Coverage)))
 
     def notes(self, clipped: int) -> list[str]:
         """Notes on what the join and the random draws treated specially; `clipped` comes from `clipped_at`."""

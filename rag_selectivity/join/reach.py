@@ -98,19 +98,6 @@ class LabelReach:
     def __add__(self, other: LabelReach) -> LabelReach:
         return LabelReach(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
-    def to_data(self) -> dict[str, Any]:
-        """As plain data."""
-        values = ((each.name, getattr(self, each.name)) for each in fields(self))
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values}
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> LabelReach:
-        """Read the output of `to_data`."""
-        values: dict[str, Any] = {}
-        for name, value in data.items():
-            values[name] = np.array(value) if isinstance(value, list) else value
-        return cls(**values)
-
     def closed(self, column: int) -> str | None:
         """`at K` if the labels are those of the run's own top K, `in the lists` if of what was retrieved; else None.
 

@@ -120,7 +120,7 @@ def wanted_measures(
     for measure in parsed:
         if measure.at is not None and is_budget(measure.at) and not at_budgets:
             raise InputError(
-                f"{measure}: evaluate, compare and report measure at budgets of tokens, in memory; here give a depth K"
+                f"{measure}: evaluate, compare and report measure at budgets of tokens; here give a depth K"
             )
     return with_companions(parsed)
 

@@ -306,7 +306,7 @@ def grades(report: Report, run: str | None = None, depth: int | None = None, ax:
         raise InputError(f"no run {name!r}{did_you_mean(name, report.runs)} (runs: {', '.join(report.runs)})")
     judged = report.runs[name].judged
     if judged is None:
-        raise InputError("plots.grades needs the lists of the run, but the report holds only sums: evaluate in memory")
+        raise InputError("plots.grades needs the lists of the run, but the report holds only sums: make it by evaluate")
     reach = min(depth or 20, max(1, int(judged.returned.max(initial=1))))
     shares = judged.grades_by_rank(reach)
     bottom = np.zeros(reach)

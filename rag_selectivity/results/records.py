@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.ids import HashArray, IntArray, mix
-from rag_selectivity.errors import InputError
+from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.statistics.poisson import query_hashes
 
 _HASHES = ("queries", "sizes", "labels", "passages_of")
 
@@ -21,7 +19,7 @@ _HASHES = ("queries", "sizes", "labels", "passages_of")
 class Fingerprint:
     """Identifies the queries, judgments and settings behind a run's figures.
 
-    Hashes are summed over queries, so they are the same for any order and any partition of the queries.
+    Hashes are summed over queries, so they are the same for any order of the queries.
 
     Attributes
     ----------
@@ -53,9 +51,9 @@ class Fingerprint:
     passages_of: int | None
 
     @classmethod
-    def of(cls, judged: JudgedRun, queries: Sequence[str] | None = None) -> Fingerprint:
-        """The fingerprint of a join; `queries` gives the query ids if the join has other names for them."""
-        ids = query_hashes(judged.queries if queries is None else queries)
+    def of(cls, judged: JudgedRun) -> Fingerprint:
+        """The fingerprint of a join."""
+        ids = IdColumn.from_strings(list(judged.queries)).hashes()
         size, labels = judged.corpus_size, judged.label_hashes
         known = size is not None and len(size) > 0
         return cls(
@@ -69,37 +67,6 @@ class Fingerprint:
             policy={**asdict(judged.policy), "duplicates": judged.policy.duplicates or "count_once"},
             pool=judged.pool is not None,
             passages_of=None if judged.documents is None else judged.documents.fingerprint,
-        )
-
-    def merged(self, other: Fingerprint) -> Fingerprint:
-        """The fingerprint of both parts' queries together; no query may be in both parts.
-
-        Raises
-        ------
-        InputError
-            If the policies differ, or the numbers of passages of documents.
-        """
-        if self.passages_of != other.passages_of:
-            raise InputError(
-                "parts with different passages_of cannot be merged: use the same numbers of passages for all parts"
-            )
-        for name in self.policy:
-            if self.policy[name] != other.policy[name]:
-                raise InputError(
-                    f"parts with different policies cannot be merged: `{name}` is {self.policy[name]!r} "
-                    f"and {other.policy[name]!r}; use the same policy for all parts"
-                )
-        lowest = [size for size in (self.lowest_size, other.lowest_size) if size is not None]
-        highest = [size for size in (self.highest_size, other.highest_size) if size is not None]
-        return replace(
-            self,
-            count=self.count + other.count,
-            queries=(self.queries + other.queries) % (1 << 64),
-            sizes=(self.sizes + other.sizes) % (1 << 64),
-            labels=None if self.labels is None or other.labels is None else (self.labels + other.labels) % (1 << 64),
-            lowest_size=min(lowest, default=None),
-            highest_size=max(highest, default=None),
-            pool=self.pool or other.pool,
         )
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.join.relevant_counts import RelevantCounts, mean_relevant
+from rag_selectivity.join.relevant_counts import mean_relevant
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.pool_source import PoolSource
@@ -64,9 +64,8 @@ class RunReport:
     """One run's estimates and its figures for each query.
 
     `per_query` holds a float64[queries] column for each measure that has a figure for a single query; a ratio of means
-    (EF, BoR) has none. `judged` is the join that was measured. It is None if the report was made from sums over
-    queries; then `summed` is their number and `summed_fingerprint` their fingerprint, and `summed_relevant` counts
-    their relevant passages. `input` holds what is known about the input as plain data: the form of the ids (`ids`), how
+    (EF, BoR) has none. `judged` is the join that was measured. It is None for live retrievals.
+    `input` holds what is known about the input as plain data: the form of the ids (`ids`), how
     many `queries` are in labels and run, how many `passages` were retrieved and judged, how ids met in the queries that
     were looked at (`sampled`), what was noticed while reading (`remarks`), and of random `controls`, if there are any,
     how many were `graded` and `relevant`, in how many `queries`, and how many bits they `can_show` at each BoR.
@@ -81,9 +80,6 @@ class RunReport:
     coverage: Coverage
     notes: tuple[str, ...] = ()
     judged: JudgedRun | None = field(default=None, repr=False, compare=False)
-    summed: int | None = None
-    summed_fingerprint: Fingerprint | None = field(default=None, repr=False, compare=False)
-    summed_relevant: RelevantCounts | None = field(default=None, repr=False, compare=False)
     input: Mapping[str, Any] = field(default_factory=dict)
     label_caveats: tuple[Caveat, ...] = ()
     slices: Slices = field(default_factory=dict)
@@ -97,15 +93,13 @@ class RunReport:
     @property
     def fingerprint(self) -> Fingerprint | None:
         """Identifies the queries and judgments; None for live retrievals, which cannot be repeated."""
-        return self.summed_fingerprint if self.judged is None else Fingerprint.of(self.judged)
+        return None if self.judged is None else Fingerprint.of(self.judged)
 
     @property
     def evaluated(self) -> int:
         """The number of queries."""
-        return len(self.queries) if self.summed is None else self.summed
+        return len(self.queries)
 
     def mean_relevant(self, rel: int) -> float | None:
         """N_p: the mean number of relevant passages of a query that has one; None if no query has one, or unknown."""
-        if self.judged is not None:
-            return mean_relevant(self.judged, rel)
-        return None if self.summed_relevant is None else self.summed_relevant.mean(rel)
+        return None if self.judged is None else mean_relevant(self.judged, rel)

@@ -53,7 +53,7 @@ def parts_of(
     """Each slice of a run that has queries in it; intervals come from the same resamples as those of all queries."""
     places = [slicing.places(run.queries) for slicing in slicings]
     intervals = None
-    if bootstrap is not None and not bootstrap.drawn_by_id and slicings:
+    if bootstrap is not None and slicings:
         intervals = slice_intervals(bootstrap, outcomes, run.queries, places)
     for i, slicing in enumerate(slicings):
         for place, value in enumerate(slicing.values):

@@ -22,9 +22,7 @@ from rag_selectivity.statistics.draws import resample_counts
 from rag_selectivity.statistics.exact import ends_if_all_agree, weighted_rate
 from rag_selectivity.statistics.interval_methods import (
     INTERVAL_METHODS,
-    ONLY_FOR_EVALUATE,
     Estimand,
-    Poisson,
     means_of,
 )
 
@@ -46,15 +44,14 @@ class Bootstrap:
         For `numpy.random.default_rng`; equal seeds give equal figures.
     level : float
         Share of the resamples inside the interval.
-    method : {"bca", "percentile", "poisson"} or a registered name
+    method : {"bca", "percentile"} or a registered name
         `percentile` takes the quantiles as they are, as published for BoR; it is too narrow for few
         queries and next to 0 and 1. `bca` corrects them for bias and skewness (Efron 1987), with the
         quantile of Student's t for few queries (Hesterberg 2015), and with equal resampled figures counted
         as halves on either side. A plain success rate, and BoR where chance is the same for all
         queries, it takes from the binomial distribution itself (mid-P).
         Both widen an interval in which all queries agree to what so many queries can tell:
-        for a success rate that is Clopper and Pearson's exact bound. `poisson` draws by a hash of the query
-        id, so that data in parts, on many machines, gives the very same figures (`evaluate` only).
+        for a success rate that is Clopper and Pearson's exact bound.
     clusters : {query: group}, optional
         Queries that belong together (of one user, one document, paraphrases of one question) are
         drawn together. Without this their likeness makes intervals too narrow.
@@ -83,11 +80,6 @@ class Bootstrap:
             raise InputError(f"bootstrap `method` must be one of {known}, got {self.method!r}")
 
     @property
-    def drawn_by_id(self) -> bool:
-        """Whether each query is drawn by a hash of its id: `evaluate` then sums the queries."""
-        return self.method == Poisson.name
-
-    @property
     def settings(self) -> dict[str, Any]:
         """What a report says of how its intervals were made."""
         settings = {"method": self.method, "resamples": self.resamples, "seed": self.seed, "level": self.level}
@@ -95,9 +87,9 @@ class Bootstrap:
 
     @classmethod
     def of(cls, value: Bootstrap | str | None) -> Bootstrap | None:
-        """A Bootstrap as it is, or one of a method by its name; `"poisson"` has 1,000 resamples."""
+        """A Bootstrap as it is, or one of a method by its name."""
         if isinstance(value, str):
-            return cls(method=value, resamples=1000) if value == Poisson.name else cls(method=value)
+            return cls(method=value)
         if value is not None and not isinstance(value, Bootstrap):
             raise InputError(f"bootstrap must be a Bootstrap, the name of a method, or None, got {value!r}")
         return value
@@ -117,8 +109,6 @@ class Bootstrap:
         All outcomes must be over the same queries, whose names matter only where there are clusters. A
         resample that holds none of the defined queries is left out.
         """
-        if self.drawn_by_id:
-            raise InputError(ONLY_FOR_EVALUATE)
         tail = (1 - self.level) / 2
         units = self.units(queries)
         found: list[list[FloatArray]] = [[] for _ in outcomes]

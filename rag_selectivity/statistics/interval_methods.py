@@ -11,7 +11,6 @@ import numpy as np
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.registry import Registry
-from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics.exact import mid_p_rate, weighted_rate
 from rag_selectivity.statistics.quantiles import quantiles
@@ -179,20 +178,6 @@ class Percentile(IntervalMethod):
     def ends(self, estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
         """The quantiles at `tail` and 1 − `tail`."""
         return quantiles_of(resampled, [tail, 1 - tail])
-
-
-ONLY_FOR_EVALUATE = "the Poisson bootstrap is for `evaluate`; here bca or percentile"
-
-
-@register_interval_method
-class Poisson(IntervalMethod):
-    """Each query is drawn by a hash of its id, and its quantiles are made in `rag_selectivity.statistics.moments`."""
-
-    name = "poisson"
-
-    def ends(self, estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
-        """Refused, since there are no resamples by position."""
-        raise InputError(ONLY_FOR_EVALUATE)
 
 
 def quantiles_of(resampled: FloatArray, levels: list[float]) -> FloatArray:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +13,15 @@ from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, effect
 from rag_selectivity.measures.refusal import Refusal, joint_refusal, reasons
 from rag_selectivity.statistics.bounded import FEW
 from rag_selectivity.statistics.exact import ends_if_all_agree, ends_of_few, mid_p_rate
-from rag_selectivity.statistics.exact_sums import ExactSums, Samples
-from rag_selectivity.statistics.poisson import Draws, query_hashes
-from rag_selectivity.statistics.quantiles import quantiles
+from rag_selectivity.statistics.exact_sums import ExactSums
 
 #: The step for a numerical slope, as a share of the standard error: large against rounding, small against curvature.
 _STEP = 1e-3
-_QUERIES_AT_ONCE = 16_384
 
 
 @dataclass(slots=True)
 class Moments:
-    """Sums over the defined queries at each depth: of an outcome's parts, of their products, and for every resample.
+    """Sums over the defined queries at each depth: of an outcome's parts, and of their products.
 
     The size does not depend on the number of queries. `add` adds a batch of queries, `merge` the sums of another
     process. Sums are exact, so that order and partition do not change a digit.
@@ -43,8 +39,6 @@ class Moments:
         Whether the first part was 0 or 1 in every query.
     premise : bool
         See `Outcome`.
-    resampled : ExactSums[resamples, parts + 1, depths] or None
-        The parts' sums in every resample; the last part counts the defined queries.
     baseline : int or None
         See `Outcome`.
     refused : Refusal or None
@@ -62,13 +56,12 @@ class Moments:
     binary: NDArray[np.bool_]
     total: int = 0
     premise: bool = False
-    resampled: ExactSums | None = None
     baseline: int | None = None
     refused: Refusal | None = None
 
     @classmethod
-    def of(cls, outcome: Outcome, counts: Samples | None = None) -> Moments:
-        """The moments of a batch of at most a million queries; `counts` tells how often each is in each resample.
+    def of(cls, outcome: Outcome) -> Moments:
+        """The moments of a batch of at most a million queries.
 
         Raises
         ------
@@ -92,14 +85,13 @@ class Moments:
             binary=((parts[:, 0] == 0) | (parts[:, 0] == 1)).all(axis=0),
             total=len(defined),
             premise=outcome.premise,
-            resampled=None if counts is None else _resampled([outcome], counts)[0],
             baseline=outcome.baseline,
             refused=outcome.refused,
         )
 
-    def add(self, outcome: Outcome, counts: Samples | None = None) -> None:
+    def add(self, outcome: Outcome) -> None:
         """Add a batch of queries."""
-        self.merge(Moments.of(outcome, counts))
+        self.merge(Moments.of(outcome))
 
     def merge(self, other: Moments) -> None:
         """Add the sums of other queries.
@@ -107,16 +99,14 @@ class Moments:
         Raises
         ------
         InputError
-            If the other moments have another measure, other depths or other resamples.
+            If the other moments have another measure or other depths.
         """
-        if self.sums.limbs.shape != other.sums.limbs.shape or (self.resampled is None) != (other.resampled is None):
+        if self.sums.limbs.shape != other.sums.limbs.shape:
             raise InputError("moments of different measures or depths cannot be merged: use the same for both")
         if other.premise and not self.premise:
             self.undefined = other.undefined
         self.sums.add(other.sums)
         self.products.add(other.products)
-        if self.resampled is not None and other.resampled is not None:
-            self.resampled.add(other.resampled)
         self.lowest = np.minimum(self.lowest, other.lowest)
         self.highest = np.maximum(self.highest, other.highest)
         self.count = self.count + other.count
@@ -162,15 +152,14 @@ class Moments:
     def interval(self, level: float | None = 0.95) -> tuple[FloatArray, FloatArray]:
         """Low and high at each depth; NaN with fewer than two defined queries, and everywhere for a level of None.
 
-        With resamples, the interval has their quantiles, at a level widened for few queries (Hesterberg 2015). Without,
-        it comes from the delta method with Student's t, on the measure's own scale (bits for BoR). A success rate has
+        It comes from the delta method with Student's t, on the measure's own scale (bits for BoR). A success rate has
         its exact mid-P interval. If all queries have the same figure, the bounds are those of `ends_if_all_agree`.
         """
         if level is None:
             return np.full(len(self.count), np.nan), np.full(len(self.count), np.nan)
         tail = (1 - level) / 2
         means, units = self._means(), self.count
-        bounds = self._delta(means, tail) if self.resampled is None else self._quantiles(tail)
+        bounds = self._delta(means, tail)
         alike = self.lowest == self.highest
         plain = self.binary & alike[1:].all(axis=0) & (self.bounds is not None) & (units > 0)
         first = self.sums.rounded()[0]
@@ -196,24 +185,6 @@ class Moments:
         with np.errstate(invalid="ignore"):
             return np.stack([value - reach, value + reach])
 
-    def _quantiles(self, tail: float) -> FloatArray:
-        from scipy.special import ndtr, stdtrit
-
-        if self.resampled is None:
-            raise InputError("there are no resamples: add queries with their counts")
-        sums = self.resampled.nearly()
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means = sums[:, :-1] / sums[:, -1:]
-            figures = self.aggregate.statistic(*np.moveaxis(means, 1, 0))
-        units = np.maximum(self.count, 2)
-        outer = ndtr(stdtrit(units - 1.0, tail) * np.sqrt(units / (units - 1)))
-        bounds = np.full((2, figures.shape[1]), np.nan)
-        for depth, share in enumerate(outer.tolist()):
-            known = figures[:, depth][~np.isnan(figures[:, depth])]
-            if len(known):
-                bounds[:, depth] = quantiles(known, [share, 1 - share])
-        return np.sort(self.aggregate.link(bounds), axis=0)
-
     def _means(self) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(self.has_figures, self.sums.rounded(), np.nan) / self.count
@@ -235,51 +206,6 @@ class Moments:
             slopes[part] = np.where(np.isfinite(slope), slope, 0.0)
         result: FloatArray = np.einsum("id,ijd,jd->d", slopes, covariance, slopes)
         return result
-
-
-def moments_of(outcomes: Sequence[Outcome], queries: Sequence[str], resamples: int, seed: int) -> list[Moments]:
-    """The moments of each outcome, with sums for every resample of the Poisson bootstrap (none with 0 resamples).
-
-    `queries` are the ids of the outcomes' rows: how often a query is drawn depends only on its id and the seed.
-    """
-    totals: list[Moments] = []
-    hashes = query_hashes(queries)
-    for start in range(0, max(1, len(queries)), _QUERIES_AT_ONCE):
-        some = slice(start, start + _QUERIES_AT_ONCE)
-        of_batch = [
-            replace(
-                outcome,
-                parts=tuple(part[some] for part in outcome.parts),
-                # A refusal speaks of all these queries: only the first batch brings it along.
-                refused=None if start else outcome.refused,
-            )
-            for outcome in outcomes
-        ]
-        batch = [Moments.of(outcome) for outcome in of_batch]
-        if resamples:
-            drawn = _resampled(of_batch, Draws(hashes[some], resamples, seed))
-            for moments, sums in zip(batch, drawn, strict=True):
-                moments.resampled = sums
-        if not totals:
-            totals = batch
-            continue
-        for moments, more in zip(totals, batch, strict=True):
-            moments.merge(more)
-    return totals
-
-
-def _resampled(outcomes: Sequence[Outcome], counts: Samples) -> list[ExactSums]:
-    """For each outcome, the sums of its parts and of its defined queries in every resample, which is drawn once."""
-    columns, shapes = [], []
-    for outcome in outcomes:
-        defined = outcome.defined
-        block = np.stack([*(np.where(defined, part, 0.0) for part in outcome.parts), defined], axis=1)
-        shapes.append(block.shape[1:])
-        columns.append(block.reshape(len(defined), block.shape[1] * block.shape[2]))
-    limbs = ExactSums.weighted(counts, np.concatenate(columns, axis=1)).limbs
-    ends = np.cumsum([width * depths for width, depths in shapes])[:-1]
-    pieces = np.split(limbs, ends, axis=2)
-    return [ExactSums(piece.reshape(*piece.shape[:2], *shape)) for piece, shape in zip(pieces, shapes, strict=True)]
 
 
 def _sums_and_products(parts: FloatArray) -> tuple[ExactSums, ExactSums]:

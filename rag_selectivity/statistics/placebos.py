@@ -63,11 +63,6 @@ class PlaceboSums:
             for measure, placebo, known in _placebos(judged, plan, figures, chosen):
                 self._merge((measure, of_labels), (_moments(placebo.outcome, known), _moments(placebo.beyond, known)))
 
-    def merge(self, other: PlaceboSums) -> None:
-        """Add the sums of other queries."""
-        for key, pair in other.sums.items():
-            self._merge(key, pair)
-
     def _merge(self, key: tuple[Measure, bool], pair: tuple[Moments, Moments]) -> None:
         if key not in self.sums:
             self.sums[key] = pair

@@ -14,11 +14,9 @@ from hashlib import blake2b
 import numpy as np
 
 from rag_selectivity.data.ids import IntArray
-from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics.bootstrap import DEPTHS_AT_ONCE, Bootstrap, Columns, blocks_of, estimand_of
 from rag_selectivity.statistics.draws import resample_counts
-from rag_selectivity.statistics.interval_methods import ONLY_FOR_EVALUATE
 
 #: Sums that are held at once, over all slices and columns, for each resample.
 _SUMS_AT_ONCE = 1536
@@ -48,8 +46,6 @@ def slice_intervals(
     slicings : sequence of int64[queries]
         The number of each query's slice.
     """
-    if bootstrap.drawn_by_id:
-        raise InputError(ONLY_FOR_EVALUATE)
     units = bootstrap.units(queries)
     numbers = np.arange(len(queries)) if units is None else units
     slices = [

@@ -1,1 +1,0 @@
-"""Evaluation of data larger than memory, and on many machines."""

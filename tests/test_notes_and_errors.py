@@ -1,0 +1,190 @@
+"""What `evaluate` says of odd input: notes, warnings and errors, the default depths, and K beyond N."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+
+pytestmark = pytest.mark.contract
+
+
+def told(work) -> tuple[rs.Report | str, list[str]]:
+    """The report, or the error's words; and the warnings."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", rs.SelectivityWarning)
+        try:
+            result = work()
+        except rs.InputError as error:
+            result = str(error)
+    return result, [str(each.message) for each in heard]
+
+
+def evaluated(qrels, runs, **options):
+    return told(lambda: rs.evaluate(qrels, runs, bootstrap=None, **options))
+
+
+#: Four queries of five passages and four of a thousand; every list is five long.
+SIZES = {f"q{i}": 5 if i < 4 else 1000 for i in range(8)}
+LABELS = {f"q{i}": {"a": 1, "b": 0} for i in range(8)}
+LISTS = {f"q{i}": ["x", "a", "b", "y", "z"] if i % 2 else ["x", "b", "y", "z", "w"] for i in range(8)}
+
+
+def test_k_beyond_n_is_settled_by_all_queries_together() -> None:
+    options = {"corpus_size": SIZES, "measures": ["BoR"], "depths": [8]}
+    report, _ = evaluated(LABELS, {"run": LISTS}, **options)
+    # Half of the queries succeed; chance is 1 in the small corpora and 8/1000 in the large ones.
+    assert report["BoR@8"].value == pytest.approx(math.log2(0.5 / ((1 + 8 / 1000) / 2)), rel=1e-12)
+    assert "4 queries have a corpus smaller than K: their random draw is the whole corpus" in report.runs["run"].notes
+
+
+@pytest.mark.parametrize("size", [5, dict.fromkeys(SIZES, 5), {**dict.fromkeys(SIZES, 5), "unheard of": 9}])
+def test_k_beyond_the_one_n_of_all_queries_is_an_error(size) -> None:
+    options = {"corpus_size": size, "measures": ["Success@3", "BoR@8"], "depths": [2]}
+    error, _ = evaluated(LABELS, {"run": LISTS}, **options)
+    assert "depth K = 8 is more than the corpus size N = 5" in error
+
+
+@pytest.mark.parametrize("scale", ["trec", "utility"])
+@pytest.mark.parametrize("size", [None, 400, {f"q{i}": 30 + 10 * i for i in range(12)}, dict.fromkeys(range(12), 3)])
+def test_default_measures_and_depths_follow_n_and_the_lists(scale, size) -> None:
+    rng = np.random.default_rng(4)
+    if isinstance(size, dict) and 0 in size:
+        size = {f"q{i}": 30 for i in size}
+    labels = {f"q{i}": {f"d{j}": int(rng.integers(1, 6)) for j in range(8)} for i in range(12)}
+    runs = {
+        name: {q: [f"d{j}" for j in rng.permutation(28)[: rng.integers(1, length)]] for q in labels}
+        for name, length in (("short", 9), ("long", 28))
+    }
+    report, _ = evaluated(labels, runs, scale=scale, corpus_size=size)
+    assert report.depths == (1, 2, 5, 10, 20)
+
+
+def test_a_depth_that_a_measure_names_stands_though_no_list_is_so_long() -> None:
+    options = {"corpus_size": SIZES, "measures": ["BoR", "Success@50", "IPrec", "AP"]}
+    report, _ = evaluated(LABELS, {"run": LISTS}, **options)
+    assert report.depths == (1, 2, 5, 50)
+    assert "Success@50" in report.runs["run"].estimates
+
+
+MANY = {f"q{i}": {"a": 1} for i in range(30)}
+OTHERS = {f"z{i}": ["a"] for i in range(100)}
+LONG = {**LISTS, "q0": ["x", "b", "y", "z", "w", "v"]}
+GRADED = {**LABELS, "q1": {"a": 5, "b": 1}, **{f"q{i}": {"a": 2} for i in (0, 2, 3, 4, 5, 6, 7)}}
+NEGATIVE = {**LABELS, "q1": {"a": -1, "b": 1}, "q9": {"c": -2}}
+NOTHING = {q: ["n", "m"] for q in LABELS}
+TWICE = {**LISTS, "q3": ["a", "b", "a"]}
+THRICE = {**TWICE, "q5": ["a", "b", "a", "b"]}
+CHUNKS = {"a": 5, "b": 4, "w": 4, "x": 4, "y": 4, "z": 4}
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "options", "word"),
+    [
+        (MANY, {"q1": ["a"], **OTHERS}, {}, "only 1 query ids are both in run and in the qrels"),
+        (LABELS, NOTHING, {"ids": "exact"}, "no passage that run retrieved is judged"),
+        (LABELS, NOTHING, {"ids": "exact", "unjudged": "condense"}, "no passage that run retrieved is judged"),
+        (LABELS, LONG, {"corpus_size": SIZES}, "query 'q0' has 6 passages, more than its corpus (N = 5)"),
+        (GRADED, LISTS, {"scale": "trec"}, None),
+        (GRADED, LISTS, {"scale": "utility"}, None),
+        (NEGATIVE, LISTS, {}, "2 judgments below 0 were treated as not judged"),
+        (LABELS, TWICE, {}, "1 passages repeat an earlier passage of their list"),
+        (LABELS, TWICE, {"corpus_size": SIZES}, "no figure for BoR@5, since 1 of 8 lists repeat a passage"),
+        (LABELS, THRICE, {"corpus_size": SIZES}, "no figure for BoR@5, since 2 of 8 lists repeat a passage"),
+        (LABELS, THRICE, {"corpus_size": SIZES, "duplicates": "drop"}, "3 passages repeat"),
+        (LABELS, THRICE, {"passages_of": CHUNKS}, "N = 25 is the number of passages of all documents"),
+        (LABELS, THRICE, {"passages_of": CHUNKS, "corpus_size": 30}, "5 of the N = 30 passages belong to documents"),
+        (LABELS, THRICE, {"passages_of": {**CHUNKS, "a": 1}}, "run: query 'q3' lists document 'a' 2 times"),
+        (LABELS, THRICE, {"passages_of": {"a": 3, "b": 5}}, "run: query 'q0' lists document 'w', which is not in"),
+        (LABELS, TWICE, {"duplicates": "drop"}, "1 passages repeat an earlier passage of their list"),
+        (LABELS, LISTS, {"corpus_size": SIZES, "depths": [8], "short_lists": "returned"}, None),
+        (LABELS, LISTS, {"corpus_size": SIZES, "depths": [4, 8]}, "4 queries have a corpus smaller than K"),
+        (LABELS, {"q1": ["a"]}, {"missing_query": "skip"}, None),
+    ],
+)  # fmt: skip
+def test_notes_and_warnings(qrels, run, options, word) -> None:
+    report, _ = evaluated(qrels, {"run": run}, **options)
+    notes = report.runs["run"].notes
+    assert (word is None and not notes) or any(word in note for note in notes), notes
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "options", "word"),
+    [
+        (LABELS, OTHERS, {}, "run has 'z0', 'z1', 'z10', the qrels have 'q0', 'q1', 'q2'; are both about the same"),
+        (LABELS, NOTHING, {}, "no passage that run retrieved is judged for its query"),
+        (LABELS, {"q1": ["a"]}, {"missing_query": "error"}, "run lacks 7 of the 8 queries in the qrels ('q0', 'q2'"),
+        (LABELS, LISTS, {"unjudged": "error"}, "query 'q0': only 1 of the first 5 passages are judged"),
+        (LABELS, TWICE, {"duplicates": "error"}, "lists passage 'a' more than once"),
+        (LABELS, LISTS, {"depths": [0]}, "depth 0 is not a whole number"),
+        (LABELS, LISTS, {"depths": []}, "the list of depths is empty"),
+        (LABELS, LISTS, {"measures": []}, "no measure was asked for"),
+        (LABELS, LISTS, {"measures": ["BoR"]}, "needs the corpus size N"),
+        (LABELS, LISTS, {"passages_of": CHUNKS, "corpus_size": 24}, "corpus_size is 24, less than the 25 passages"),
+        (LABELS, LISTS, {"passages_of": CHUNKS, "measures": ["BoR(m=2)"]}, "is known for m=1 only"),
+        (LABELS, LISTS, {"passages_of": CHUNKS, "depths": [26]}, "depth K = 26 is more than the corpus size N = 25"),
+    ],
+)  # fmt: skip
+def test_errors(qrels, run, options, word) -> None:
+    error, _ = evaluated(qrels, {"run": run}, **options)
+    assert word in error
+
+
+def test_an_unjudged_passage_is_refused_as_soon_as_one_is_met() -> None:
+    options = {"unjudged": "error", "depths": [2]}
+    words = "of the first 2 passages are judged, and the policy is unjudged"
+    assert words in evaluated(LABELS, {"run": LISTS}, **options)[0]
+
+
+def test_grades_without_a_scale_are_refused_as_soon_as_they_are_met() -> None:
+    said, _ = evaluated(GRADED, {"run": LISTS})
+    assert "and the scale is not known: give scale='utility' (--scale utility) if" in said
+    assert "or scale='trec' (--scale trec) if every grade from 1 up is relevant" in said
+
+
+def test_a_size_that_is_missing_is_named() -> None:
+    few = {query: n for query, n in SIZES.items() if query != "q5"}
+    assert evaluated(LABELS, {"run": LISTS}, corpus_size=few)[0] == (
+        "corpus_size has no entry for 1 of the 8 queries ('q5'): add them"
+    )
+
+
+def test_unjudged_passages_below_the_depths_that_are_shown_are_no_error() -> None:
+    # Lists of eight: default depths are 1, 2, 5, and the unjudged seventh is below them.
+    labels = {q: {f"d{i}": i % 2 for i in range(6)} for q in ("a", "b", "c")}
+    run = {q: [*labels[q], "x", "y"] for q in labels}
+    report, _ = evaluated(labels, {"run": run}, unjudged="error")
+    assert report.depths == (1, 2, 5)
+
+
+def test_lists_without_a_passage_are_said_and_no_reason_to_doubt_the_ids() -> None:
+    report, warned = told(lambda: rs.evaluate(LABELS, {"run": {q: [] for q in LABELS}}))
+    assert not warned
+    assert report.runs["run"].notes == ("run retrieved nothing: its lists are empty [nothing-retrieved]",)
+
+
+@pytest.mark.parametrize("method", ["bca", "percentile"])
+def test_ceilings_of_empty_lists_have_no_runtime_warning(method) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for depths in ([1, 3, 8], [8]):
+            for queries in (1, 3):
+                report = rs.evaluate(
+                    {f"q{i}": {"d": 5} for i in range(queries)},
+                    {"run": {f"q{i}": [] for i in range(queries)}},
+                    corpus_size=8,
+                    scale="utility",
+                    measures=["BoR_max"],
+                    depths=depths,
+                    bootstrap=rs.Bootstrap(method=method, resamples=50),
+                    short_lists="returned",
+                )
+                cell = report["BoR_max@8"]
+                assert cell.value == 0  # an empty list fails in K slots
+                # All queries have the same ceiling: of its spread nothing is known.
+                assert math.isnan(cell.low)
+                assert math.isnan(cell.high)
