@@ -1,0 +1,250 @@
+"""The join of runs with labels: beside a join by hand, and the same figures from dicts, rows, frames and files."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rag_selectivity as rs
+
+pytestmark = [
+    pytest.mark.contract,
+    pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"),
+]
+
+QUERIES = ["q1", "q2", "10", "2", "ü"]
+PASSAGES = [*(f"d{i}" for i in range(14)), "D1", "ä", "é", "z 1", "a.txt"]
+SCORES = [0.0, -0.0, 1.0, 1.0 + 1e-9, 2, 2.5, -3.25, float("inf"), float("-inf"), 1e300, 7, 0.1]
+POLICIES = [
+    {},
+    {"scores": "float32"},
+    {"ties": "as_given"},
+    {"order": "rank"},
+    {"unjudged": "condense"},
+    {"duplicates": "drop"},
+    {"duplicates": "drop", "unjudged": "condense", "ties": "as_given"},
+    {"duplicates": "count_once"},
+]
+
+grades = st.dictionaries(st.sampled_from(PASSAGES), st.integers(0, 3), max_size=12)
+scored = st.lists(st.tuples(st.sampled_from(PASSAGES), st.sampled_from(SCORES)), max_size=15)
+
+
+def of_queries(values):
+    return st.dictionaries(st.sampled_from(QUERIES), values, max_size=5)
+
+
+def in_rank_order(ranked, policy) -> list[str]:
+    """The passages of a list as a policy orders them, by a plain sort."""
+    if policy.order == "rank":
+        return [passage for passage, _ in ranked]
+    key = np.float32 if policy.scores == "float32" else float
+    with np.errstate(over="ignore"):
+        rows = [(passage, key(score)) for passage, score in ranked]
+    if policy.ties == "docid_descending":
+        rows.sort(key=lambda row: row[0].encode(), reverse=True)
+    return [passage for passage, _ in sorted(rows, key=lambda row: row[1], reverse=True)]
+
+
+def by_hand(labels, run, policy):
+    """(hits as (query, rank, grade, repeated), list lengths, first repeats), list by list."""
+    hits, lengths, first_repeats = [], [], []
+    for query, judged in labels.items():
+        passages = in_rank_order(run.get(query, []), policy)
+        rows = [(passage, passage in passages[:place]) for place, passage in enumerate(passages)]
+        if policy.duplicates == "drop":
+            rows = [row for row in rows if not row[1]]
+        if policy.unjudged == "condense":
+            rows = [row for row in rows if row[0] in judged]
+        lengths.append(len(rows))
+        first_repeats.append(next((rank for rank, row in enumerate(rows, 1) if row[1]), 0))
+        hits += [(query, rank, judged[p], again) for rank, (p, again) in enumerate(rows, 1) if p in judged]
+    return hits, lengths, first_repeats
+
+
+@settings(max_examples=150, deadline=None)
+@given(of_queries(grades), of_queries(scored), st.sampled_from(POLICIES))
+def test_a_join_is_that_by_hand(labels, run, rules) -> None:
+    policy = rs.Policy(**rules)
+    meet = any({p for p, _ in run.get(query, [])} & set(judged) for query, judged in labels.items())
+    if not labels or not set(labels) & set(run) or not meet:
+        return
+    joined = rs.join(rs.Qrels.of(labels), rs.Run.of(run), scale="trec", policy=policy, ids="exact")
+    hits, lengths, first_repeats = by_hand(labels, run, policy)
+    queries = joined.queries
+    assert [
+        (queries[query], rank, grade, again)
+        for query, rank, grade, again in zip(
+            joined.hits.query.tolist(),
+            joined.hits.rank.tolist(),
+            joined.hits.grade.tolist(),
+            joined.hits.repeated.tolist(),
+            strict=True,
+        )
+    ] == hits
+    assert joined.returned.tolist() == lengths
+    if rules.get("duplicates") != "drop":
+        assert (joined.first_repeat is not None) == any(first_repeats)
+        assert joined.first_repeat is None or joined.first_repeat.tolist() == first_repeats
+
+
+# -- any source ------------------------------------------------------------------------------------
+
+
+def large_run(seed: int, *, kind: str) -> dict[str, list[tuple[str, float]]]:
+    """Lists of more rows than are read at once: in order, with ties, unsorted, with repeats, or of any length."""
+    draw = random.Random(seed)
+    run = {}
+    for query in range(320):
+        size = 500 if kind != "short" else draw.randint(1, 900)
+        ids = [f"d{i}" for i in draw.sample(range(3000), size)]
+        if kind == "repeats":
+            ids[-20:] = ids[:20]
+        scores = sorted((draw.random() for _ in ids), reverse=True)
+        if kind == "ties":
+            scores = [round(score, 1) for score in scores]
+        if kind == "unsorted":
+            draw.shuffle(scores)
+        run[f"q{query}"] = list(zip(ids, scores, strict=True))
+    return run
+
+
+def trec_lines(run) -> list[str]:
+    return [
+        f"{query} Q0 {passage} {rank} {score!r} tag\n"
+        for query, ranked in run.items()
+        for rank, (passage, score) in enumerate(ranked, 1)
+    ]
+
+
+def figures(labels, run) -> list[tuple]:
+    options = {"measures": ["AP", "P@10", "BoR@20", "Judged@50"], "scale": "trec", "corpus_size": 5000}
+    report = rs.evaluate(labels, {"run": run}, bootstrap=None, **options)
+    return sorted(tuple(map(repr, row.values())) for row in report.per_query())
+
+
+@pytest.mark.parametrize("kind", ["sorted", "ties", "unsorted", "repeats", "short"])
+def test_a_file_of_any_order_gives_the_digits_of_a_dict(kind, tmp_path: Path) -> None:
+    pytest.importorskip("polars")
+    draw = random.Random(7)
+    run = large_run(1, kind=kind)
+    labels = {query: {f"d{draw.randrange(3000)}": draw.randint(0, 2) for _ in range(30)} for query in run}
+    del labels["q7"], run["q11"]
+    expected = figures(labels, run)
+    lines = trec_lines(run)
+    (tmp_path / "run.trec").write_text("".join(lines))
+    (tmp_path / "run.trec.gz").write_bytes(gzip.compress("".join(lines).encode(), 1))
+    assert figures(labels, tmp_path / "run.trec") == expected
+    assert figures(labels, tmp_path / "run.trec.gz") == expected
+    draw.shuffle(lines)
+    (tmp_path / "shuffled.trec").write_text("".join(lines))
+    assert figures(labels, tmp_path / "shuffled.trec") == expected
+    # A run of blanks is for the exact reader, which holds the whole run.
+    (tmp_path / "blanks.trec").write_text("".join(line.replace(" ", "  ", 1) for line in lines))
+    assert figures(labels, tmp_path / "blanks.trec") == expected
+
+
+def test_a_fault_far_down_a_file_is_named(tmp_path: Path) -> None:
+    lines = trec_lines(large_run(1, kind="sorted"))
+    lines[150_000] = lines[150_000].replace(lines[150_000].split()[4], "high")
+    (tmp_path / "run.trec").write_text("".join(lines))
+    with pytest.raises(rs.InputError, match=r"run\.trec:150001.*high"):
+        rs.evaluate({"q1": {"d1": 1}}, {"run": tmp_path / "run.trec"})
+
+
+# -- odd values --------------------------------------------------------------------------------------
+
+
+class _Id(StrEnum):
+    """Texts whose hash is that of another text."""
+
+    D1 = "d1"
+
+
+@pytest.mark.parametrize(
+    ("run", "ranked"),
+    [
+        ({"q": {"d1": "2.5", "d2": 3}}, ["d2", "d1"]),
+        ({"q": {_Id.D1: 1.0, "d2": 2.0}}, ["d2", "d1"]),
+        ({"q": {np.str_("d1"): 1.0, "d2": np.float32(2)}}, ["d2", "d1"]),
+        ({"q": {1: 0.5, "d2": 0.25}}, ["1", "d2"]),
+        ({1: {"d1": 0.5}}, ["d1"]),
+        ({"q": {"d1": 10**400}}, rs.InputError),
+        ({"q": {"d1": None}}, rs.InputError),
+        ({"q": {"d1": float("nan")}}, rs.InputError),
+        ({"q": {"": 1.0}}, rs.InputError),
+        ({"q": ["d\0"]}, rs.InputError),
+        ({"q": ["\ud800"]}, rs.InputError),
+        ({"": ["d1"]}, rs.InputError),
+        ({"q": ["d1"], "r": {"d1": 1.0}}, rs.InputError),
+        ({"q": "d1"}, rs.InputError),
+        ({"q": {"d1", "d2"}}, rs.InputError),
+    ],
+)
+def test_odd_runs(run, ranked) -> None:
+    if isinstance(ranked, type):
+        with pytest.raises(ranked):
+            rs.Run.of(run)
+        with pytest.raises(ranked):
+            rs.evaluate({"q": {"d1": 1}}, {"r": run}, bootstrap=None)
+        return
+    (found,) = rs.Run.of(run).ordered(rs.Policy()).to_dict().values()
+    assert found == ranked
+    labels = {next(iter(run)): dict.fromkeys(found, 1)}
+    assert rs.evaluate(labels, {"r": run}, measures=["P@1"], bootstrap=None)["r", "P@1"].value == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "read"),
+    [
+        ({"q": {"d1": True, "d2": np.int64(2)}}, {"q": {"d1": 1, "d2": 2}}),
+        ({"q": {"d1": 2.0, "d2": "3"}}, {"q": {"d1": 2, "d2": 3}}),
+        ({"q": {"d1": -1, "d2": 3}, "r": {}}, {"q": {"d2": 3}, "r": {}}),
+        ({"q": {1: 1, "2": 0}}, {"q": {"1": 1, "2": 0}}),
+        ({1: {"d1": 1}}, {"1": {"d1": 1}}),
+        ({"q": {_Id.D1: 1}}, {"q": {"d1": 1}}),
+        ({"q": {"d1": 0.5}}, None),
+        ({"q": {"d1": 1 << 31}}, None),
+        ({"q": {"d1": 1 << 70}}, None),
+        ({"q": {"": 1}}, None),
+        ({"q": {"d\0": 1}}, None),
+        ({"": {"d": 1}}, None),
+        ({"q": {1: 1, "1": 0}}, None),
+    ],
+)
+def test_odd_labels(labels, read) -> None:
+    if read is None:
+        with pytest.raises(rs.InputError):
+            rs.Qrels.of(labels)
+    else:
+        assert rs.Qrels.of(labels).to_dict() == read
+
+
+def test_a_dict_that_changes_later_changes_nothing() -> None:
+    labels, run = {"q": {"d1": 1, "d2": 0}}, {"q": ["d1"]}
+    qrels, lists = rs.Qrels.of(labels), rs.Run.of(run)
+    labels["q"]["d3"] = 1
+    run["q"].append("d2")
+    assert qrels.to_dict() == {"q": {"d1": 1, "d2": 0}}
+    assert lists.to_dict() == {"q": ["d1"]}
+
+
+def test_labels_of_classes_need_memory_for_columns_only() -> None:
+    """Four million labels of twenty classes, as 20 Newsgroups has them; each passage is held once."""
+    import tracemalloc
+
+    queries = {f"q{i}": i % 20 for i in range(7_500)}
+    passages = {f"d{i}": i % 20 for i in range(11_300)}
+    tracemalloc.start()
+    qrels = rs.Qrels.from_classes(queries, passages)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert qrels.size == 7_500 * 565
+    assert peak < 300e6
