@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import binom
 
 from rag_selectivity.answers.given import answers_given
 from rag_selectivity.errors import InputError
@@ -145,10 +146,19 @@ def test_a_model_of_random_weights_has_about_no_bits(tmp_path: Path) -> None:
     assert data["settings"]["served"] == [NAME]
     (bits,) = [each for each in data["contrasts"] if each["kind"] == "bits"]
     assert bits["n"] == 20
-    assert 0 < bits["first"] < 0.8
-    assert bits["low"] is None or bits["low"] < 0
-    assert bits["high"] is None or bits["high"] > 0
-    assert abs(bits["value"]) < 1.5
+    # Whoever guesses among four choices has so many right answers of twenty with a probability below 4e-7.
+    too_many = 16
+    assert binom.sf(too_many - 1, 20, 1 / 4) < 4e-7
+    for mean in (bits["first"], bits["second"]):
+        assert round(20 * mean) < too_many
+        assert 20 * mean == pytest.approx(round(20 * mean))
+    if bits["first"] > 0 and bits["second"] > 0:
+        assert bits["value"] == pytest.approx(math.log2(bits["first"] / bits["second"]), rel=1e-12, abs=1e-14)
+        assert bits["low"] is None or bits["low"] <= bits["value"]
+        assert bits["high"] is None or bits["value"] <= bits["high"]
+    else:
+        assert bits["value"] is None
+        assert "no answer is right" in bits["reason"]
     with Store(folder / "answers.db", read_only=True) as store:
         assert store.failures() == []
 
