@@ -15,8 +15,6 @@ from typing import Any
 
 from tests.judge_server import Reply, texts
 
-LETTERS = "ABCD"
-
 
 def chance_of(*parts: str) -> float:
     """A number in [0, 1) that depends on the texts alone."""

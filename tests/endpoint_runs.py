@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +40,6 @@ class Finished:
     code: int
     out: str
     err: str
-    seconds: float
 
     @property
     def data(self) -> dict[str, Any]:
@@ -73,7 +71,6 @@ class Run:
     ) -> None:
         files = ["--queries", "queries.tsv", "--corpus", "corpus.jsonl", "--pool", "pool.trec", "--store", store]
         json_options = ("--format", "json") if json_format else ()
-        self._began = time.monotonic()
         self.process = _start(
             folder, "grade", *files, "--model", model, "--base-url", url, *json_options, *arguments, env=env
         )
@@ -86,11 +83,10 @@ class Run:
             self.process.kill()
             out, err = self.process.communicate()
             raise AssertionError(f"the run did not end within {timeout} s: {out}\n{err}") from None
-        return Finished(self.process.returncode, out, err, time.monotonic() - self._began)
+        return Finished(self.process.returncode, out, err)
 
-    def interrupt(self, timeout: float = 10) -> Finished:
-        """Press Ctrl-C; `seconds` are those from then to the end."""
-        self._began = time.monotonic()
+    def interrupt(self, timeout: float = 30) -> Finished:
+        """Press Ctrl-C. A run that waits for an answer that does not come, or for a pause, is killed."""
         self.process.send_signal(signal.SIGINT)
         return self.finish(timeout)
 
@@ -111,10 +107,9 @@ def _start(
 
 def cli(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 60) -> Finished:
     """Run any command to its end."""
-    began = time.monotonic()
     process = _start(folder, *arguments, env=env)
     out, err = process.communicate(timeout=timeout)
-    return Finished(process.returncode, out, err, time.monotonic() - began)
+    return Finished(process.returncode, out, err)
 
 
 def run(folder: Path, url: str, *arguments: str, **options: Any) -> Finished:

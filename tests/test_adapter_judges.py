@@ -57,23 +57,6 @@ def test_a_langchain_fake_without_structured_output_is_asked_in_words(tmp_path) 
     assert (done.judge, done.graded, done.usage.prompt_tokens) == ("fake", 3, 44)  # one was asked again
 
 
-def test_a_langchain_model_is_known_by_its_public_attributes() -> None:
-    from langchain_core.language_models.fake_chat_models import FakeListChatModel
-    from rag_selectivity_langchain import ChatModelJudge
-
-    class ChatWords(FakeListChatModel):
-        model: str = "words-1"
-        temperature: float = 0.0
-        max_tokens: int | None = None
-
-    judge = ChatModelJudge(ChatWords(responses=["x"]))
-    assert (judge.name, judge.parameters) == ("words-1", {"provider": "words", "temperature": 0.0})
-    # As LangChain itself says to LangSmith, by a method that is private and whose rules may change.
-    theirs = ChatWords(responses=["x"])._get_ls_params()
-    assert (judge.name, judge.parameters["provider"]) == (theirs["ls_model_name"], theirs["ls_provider"])
-    assert ChatModelJudge(FakeListChatModel(responses=["x"])).name == "FakeListChatModel"
-
-
 @pytest.mark.slow
 def test_langchains_openai_client_against_the_server(tmp_path) -> None:
     langchain_openai = pytest.importorskip("langchain_openai")
@@ -124,23 +107,6 @@ def test_a_llama_index_llm_by_text(tmp_path) -> None:
     assert rs.read_qrels(tmp_path / "s.db")["q"] == EXPECTED
 
 
-def test_a_llama_index_llm_by_function_calls(tmp_path) -> None:
-    from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
-    from llama_index.core.llms.mock import MockFunctionCallingLLM
-    from rag_selectivity_llama_index import LLMJudge
-
-    def respond(messages: Any, **_: Any) -> ChatMessage:
-        number = int(str(messages[-1].content).split("begin passage]\npassage ")[1][0])
-        arguments = {"reason": "r", "grade": number + 2}
-        return ChatMessage(
-            role="assistant", blocks=[ToolCallBlock(tool_call_id="1", tool_name="Grade", tool_kwargs=arguments)]
-        )
-
-    done = graded(LLMJudge(MockFunctionCallingLLM(response_generator=respond), name="mock"), tmp_path)
-    assert done.graded == 3
-    assert rs.read_qrels(tmp_path / "s.db")["q"] == EXPECTED
-
-
 def test_a_ragas_llm_with_the_real_client(tmp_path) -> None:
     from openai import AsyncOpenAI
     from rag_selectivity_ragas import RagasJudge
@@ -185,17 +151,6 @@ def test_a_blocking_ragas_llm_does_not_hold_up_the_loop(tmp_path) -> None:
     assert done.graded == 3
     with pytest.raises(GradingError, match="a Ragas LLM is needed"):
         RagasJudge(object())
-
-
-def test_a_legacy_ragas_llm(tmp_path) -> None:
-    from langchain_core.language_models.fake_chat_models import FakeListChatModel
-    from rag_selectivity_ragas import RagasJudge
-    from ragas.llms import LangchainLLMWrapper
-
-    model = FakeListChatModel(responses=['{"reason": "r", "grade": 5}'])
-    judge = RagasJudge(LangchainLLMWrapper(model), name="legacy")
-    assert graded(judge, tmp_path).graded == 3
-    assert set(rs.read_qrels(tmp_path / "s.db")["q"].values()) == {5}
 
 
 def test_adapters_see_the_same_prompt_as_the_client_of_the_core(tmp_path) -> None:

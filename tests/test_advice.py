@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import replace
 from math import comb
 
 import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.advice import FEWEST_QUERIES, advise, advise_on
-from rag_selectivity.data.run import Run
-from rag_selectivity.decision.decide import decide
+from rag_selectivity.advice import FEWEST_QUERIES, advise
 from rag_selectivity.joined import join_runs
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from tests.advice_worlds import HARMLESS, WORLDS, World, at_rank, tried
-from tests.forked_cli import run_command
 from tests.reference import read_trec_run
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -142,17 +137,6 @@ def test_labels_without_a_relevant_passage_give_a_reason() -> None:
     assert advice.reason == "No advice on K: no query has 1 or more relevant passages."
 
 
-def test_short_lists_are_named() -> None:
-    qrels, run = world([1] * 30, depth=40)
-    run["q0"], run["q1"] = run["q0"][:3], []
-    found = advise(join_runs(qrels, {"r": run}).judged["r"])
-    assert found.reason.endswith("2 of the 30 lists are shorter than K = 20.")
-    assert "shorter" not in advice_on([1] * 30).reason
-    qrels, run = world([1] * 30, depth=12)
-    found = advise(join_runs(qrels, {"r": run}, corpus_size=12).judged["r"])
-    assert "No list reaches K = 20: K = 12, the longest list, takes its place." in found.reason
-
-
 # -- the bound -----------------------------------------------------------------------------------------
 
 
@@ -236,33 +220,6 @@ def test_shown_ends_at_the_first_depth_that_is_in_doubt() -> None:
 # -- what it says --------------------------------------------------------------------------------------
 
 
-def test_the_sentences_and_their_conditions() -> None:
-    found = advice_on([*[1] * 196, *[9] * 3, 0])
-    assert found.reason == (
-        "K = 1, the smallest that loses no more than 2 percentage points of Success against K = 20: Success is 98.0% "
-        "at K = 1 and 99.5% at K = 20, a loss of 1.5 points in these 200 queries. Its paired 95% interval ends at "
-        "4.4 points, so a loss of more than 2 is not ruled out."
-    )
-    shown = advice_on([*[1] * 999, 9])
-    assert shown.shown
-    assert shown.reason.endswith(
-        "Its paired 95% interval ends at 0.6 points, so it is shown that no more than 2 are lost."
-    )
-    # 0 of 183 is the first that shows it: 1 − .025^(1/183) = .01996, 1 − .025^(1/182) = .02006.
-    assert (advice_on([1] * 183).shown, advice_on([1] * 182).shown) == (True, False)
-    assert "is not ruled out" in advice_on([1] * 182).reason
-    # At another level the interval is another.
-    assert not advice_on([1] * 183, bootstrap=rs.Bootstrap(level=0.99)).shown
-    assert "paired 99% interval" in advice_on([1] * 183, bootstrap=rs.Bootstrap(level=0.99)).reason
-    budget = advice_on([*[1] * 100, *[20] * 5])
-    assert (budget.K, budget.loss, budget.loss_high, budget.shown) == (20, 0.0, 0.0, False)
-    assert budget.reason == (
-        "K = 20, the budget: Success is 95.2% at K = 19 and 100.0% at K = 20, a loss of 4.8 percentage points in these "
-        "105 queries, more than the 2 allowed."
-    )
-    assert advice_on([1] * 20, max_k=1).reason == "K = 1, the only one up to K = 1."
-
-
 def test_a_bound_is_rounded_up_and_a_loss_is_never_rounded_to_the_allowed_one() -> None:
     found = advice_on([*[1] * 1000, *[20] * 20, *[20] * 1, *[1] * 20])  # 21 of 1,041 are 2.017 %
     assert found.K == 20
@@ -271,74 +228,7 @@ def test_a_bound_is_rounded_up_and_a_loss_is_never_rounded_to_the_allowed_one() 
     assert stated / 100 >= highest_rate(np.array([3]), np.array([200]), 0.025)[0]
 
 
-def test_the_collapse_is_judged_by_a_random_draw_and_claims_no_more() -> None:
-    qrels, run = world([30] * 100, depth=40, relevant=20)
-    advice = rs.sweep(qrels, {"r": run}, corpus_size=100, max_k=40)["r"].recommendation
-    assert advice.K == 30
-    (warning,) = advice.warnings
-    assert warning.startswith("the regime at K = 30 is collapse: a random draw of 30 passages succeeds in 99.9")
-    assert "; up to K = 4 a random draw succeeds in less than 63.2%" in warning
-    assert "nothing" not in warning
-    # Four queries of a hundred with R = 1,000: mean R is 41, and nobody else is near a collapse.
-    qrels = {f"q{i}": {f"q{i}g{j}": 1 for j in range(1000 if i < 4 else 1)} for i in range(100)}
-    run = {query: [f"{query}g0", *(f"{query}x{j}" for j in range(30))] for query in qrels}
-    swept = rs.sweep(qrels, {"r": run}, corpus_size=1000)["r"]
-    assert swept.rows[19]["BoR"] > 2.9
-    assert (swept.rows[19]["regime"], swept.recommendation.warnings) == ("healthy", ())
-    assert swept.recommendation.K == 1
-
-
 # -- one advice for every part --------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, []),
-        ({"rel": 4}, None),
-        ({"rel": 1}, None),
-        ({"m": 1}, None),
-        (
-            {"rel": 5, "m": 2, "max_k": 50, "max_loss": 0.05, "level": 0.8},
-            ["--rel", "5", "-m", "2", "--max-k", "50", "--max-loss", "0.05", "--level", "0.8"],
-        ),
-    ],
-)
-def test_sweep_page_and_commands_give_one_advice(data, tmp_path, options, words) -> None:
-    folder = data / "cranfield"
-    level = options.pop("level", 0.95)
-    shared = {"corpus_size": 1400, "scale": "utility", "bootstrap": rs.Bootstrap(level=level)}
-    expected = rs.sweep(folder / "qrels.trec", {"bm25": folder / "runs" / "bm25.trec"}, **shared, **options)
-    reason = expected["bm25"].recommendation.reason
-
-    report = rs.evaluate(folder / "qrels.trec", {"bm25": folder / "runs" / "bm25.trec"}, depths=[1, 5, 10], **shared)
-    said = advise_on(report, "bm25", **options)
-    assert said == expected["bm25"].recommendation
-    assert reason in " ".join(report.to_html(decision=decide(report, **options)).split())
-    if set(options) <= {"rel", "m"}:
-        # Without options the page takes them from the report's own measures.
-        parameters = ",".join(f"{name}={value}" for name, value in options.items() if (name, value) != ("m", 1))
-        own = rs.evaluate(
-            folder / "qrels.trec",
-            {"bm25": folder / "runs" / "bm25.trec"},
-            measures=[f"BoR({parameters})", "RA-nWG"],
-            depths=[5, 10],
-            **shared,
-        )
-        if parameters or not options:
-            assert advise_on(own, "bm25").reason == reason
-            assert reason in own._repr_html_()
-
-    if words is None:
-        return
-    files = ["--qrels", folder / "qrels.trec", "--run", f"bm25={folder}/runs/bm25.trec", "--corpus-size", "1400"]
-    tail = ["--scale", "utility", *words]
-    swept = run_command("sweep", *files, *tail, "--format", "json")
-    assert json.loads(swept.stdout)["runs"]["bm25"]["recommendation"]["reason"] == reason
-    target = tmp_path / "page.html"
-    assert run_command("report", *files, *tail, "-o", target).returncode == 0
-    assert reason in " ".join(target.read_text().split())
 
 
 def test_relevance_of_one_on_the_utility_scale_is_not_dropped() -> None:
@@ -353,33 +243,6 @@ def test_relevance_of_one_on_the_utility_scale_is_not_dropped() -> None:
         {f"q{i}": {"a": 4, "b": 5, "c": 5} for i in range(12)}, {"r": run}, corpus_size=10, scale="utility", rel=5, m=2
     )["r"]
     assert [row["lambda"] for row in several.rows] == pytest.approx([0.2, 0.4])  # of grade 5, not of the scale's 4
-
-
-def test_a_report_without_n_has_its_advice_too() -> None:
-    qrels, run = world([1, 2, 3] * 10)
-    report = rs.evaluate(qrels, {"r": run}, depths=[1, 5])
-    found = advise_on(report, "r")
-    assert (found.K, found.warnings) == (3, ())
-    assert found == replace(rs.sweep(qrels, {"r": run}, corpus_size=10**6)["r"].recommendation)
-    assert advise_on(rs.evaluate(qrels, {"r": run}, depths=[1], bootstrap=None), "r").K == 3
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_k": 0}, "max_k must be a whole number ≥ 1, got 0"),
-        ({"max_loss": 1}, "max_loss must be at least 0 and less than 1"),
-        ({"max_loss": -0.1}, "max_loss must be at least 0"),
-    ],
-)
-def test_options_out_of_range(options, message) -> None:
-    with pytest.raises(rs.InputError, match=message):
-        advice_on([1] * 20, **options)
-
-
-def test_one_run_object_serves_too() -> None:
-    qrels, run = world([1] * 12)
-    assert rs.sweep(qrels, Run.of(run), corpus_size=100)["run"].recommendation.K == 1
 
 
 def test_a_draw_of_a_single_passage_may_succeed_in_most_queries() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
 
@@ -16,11 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
-from typer.testing import CliRunner
 
 import rag_selectivity as rs
-from rag_selectivity.cli.app import app
-from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.statistics.agreement import _COEFFICIENTS, Agreement, Interval, _jackknifed, agreement
 from tests.reference import read_trec_qrels
 
@@ -138,13 +132,6 @@ def test_grades_that_nobody_gave_count_for_ac2_alone() -> None:
     assert wide.ac2.value == pytest.approx(gwet_ac2(human, judge, [1, 2, 3, 4, 5]))
     for name in ("kappa", "kappa_linear", "kappa_quadratic", "alpha", "spearman"):
         assert getattr(wide, name).value == pytest.approx(getattr(narrow, name).value)
-
-
-def test_the_range_of_the_grades_is_widened_by_those_that_were_given() -> None:
-    human, judge, queries = [1, 2, 2, 5, 1, 3], [2, 2, 3, 4, 2, 3], ["p", "p", "q", "q", "r", "r"]
-    for part, whole in (((2, 3), (1, 5)), ((0, 3), (0, 5))):
-        found, expected = (agreement(human, judge, queries, grades=grades).to_dict() for grades in (part, whole))
-        assert found == expected
 
 
 def test_no_interval_has_width_zero() -> None:
@@ -288,71 +275,7 @@ def test_clusters_are_the_drawn_units() -> None:
         rs.agree(people, judged, bootstrap=rs.Bootstrap(clusters=clusters))
 
 
-def test_what_agreement_cannot_take_is_named() -> None:
-    with pytest.raises(rs.InputError, match="leave the bootstrap's method out, got 'percentile'"):
-        agreement([1, 2], [1, 2], ["p", "q"], bootstrap=rs.Bootstrap(method="percentile"))
-    with pytest.raises(rs.InputError, match=r"grade 0 is off the utility scale \(1 to 5\)"):
-        rs.agree({"q": {"d": 0}}, {"q": {"d": 1}})
-    with pytest.raises(rs.InputError, match="agree ranks two runs or more, got r alone"):
-        rs.agree({"q": {"d": 1}}, {"q": {"d": 1}}, runs={"r": {"q": ["d"]}})
-    with pytest.raises(rs.InputError, match="list_depth"):
-        rs.agree({"q": {"d": 1}}, {"q": {"d": 1}}, runs={n: {"q": ["d"]} for n in "ab"}, list_depth=0)
-
-
 # -- the report and the command line --------------------------------------------------------------
-
-
-def test_the_json_has_the_keys_that_were_promised(data) -> None:
-    folder = data / "judges"
-    done = subprocess.run(
-        f"{sys.executable} -m rag_selectivity agree --human human.qrels --labels {JUDGES[0]}.qrels --scale trec"
-        " --format json --resamples 200".split(),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = json.loads(done.stdout)
-    for name in ("exact", "within_one", "kappa", "kappa_linear", "kappa_quadratic", "ac2", "alpha", "spearman", "bias"):
-        assert set(found[name]) >= {"value", "low", "high"}
-        assert found[name]["low"] <= found[name]["value"] <= found[name]["high"]
-    assert found["n"] == 4423
-    assert sum(map(sum, found["confusion"]["counts"])) == 4423
-    assert found["verdict"] == "undetermined"
-    assert "contains 0.4" in found["reason"]
-    assert set(found["per_query"]["exact"]) == {"lowest", "quarter", "median", "three_quarters", "highest"}
-
-
-@pytest.mark.parametrize("option", ["--human a", "--labels a", "--output a", "--scale trec"])
-def test_an_option_given_twice_is_an_error(tmp_path, option) -> None:
-    (tmp_path / "a").write_text("q 0 d 1\n")
-    needed = "agree --human {0} --labels {0} {1} {1}" if option[2] not in "hl" else "agree --human {0} --labels {0} {1}"
-    arguments = needed.format(tmp_path / "a", option.replace(" a", f" {tmp_path / 'a'}")).split()
-    done = CliRunner().invoke(app, arguments)
-    assert isinstance(done.exception, rs.InputError)
-    assert str(done.exception) == f"{option.split()[0]} is given 2 times, and takes one value; leave the others out"
-
-
-def test_a_store_on_either_side_and_a_judge_beside_itself(tmp_path) -> None:
-    path = tmp_path / "labels.db"
-    with Store(path) as store:
-        number = store.settings_id(Settings("grade", "m", {}, "utility", "r", "1"))
-        pairs = [(f"q{i}", f"d{j}") for i in range(6) for j in range(5)]
-        store.add_texts((q, p, digest(q), digest(p)) for q, p in pairs)
-        for sample, shift in ((0, 0), (1, 1)):
-            store.put(
-                [Label((number, digest(q), digest(p), sample), min(5, 1 + int(p[1:]) + shift)) for q, p in pairs]
-            ).result()
-        store.put_human([(q, p, 1 + int(p[1:]), None) for q, p in pairs if q in ("q0", "q1", "q2")], "alice")
-    report = rs.agree(path, path, bootstrap=FEW)
-    assert (report.agreement.n, report.agreement.exact.value) == (15, 1.0)  # the lower median is the first sample
-    assert report.itself.n == 30
-    assert report.itself.exact.value == pytest.approx(1 / 5)
-    assert "To calibrate figures by people's labels" in report.to_text()
-    with pytest.raises(rs.InputError, match="no pair was graded by both"):
-        rs.agree({"x": {"d": 1}}, path)
-    with pytest.raises(rs.InputError, match="chooses among the judges of a label store"):
-        rs.agree(path, {"q0": {"d0": 1}}, judges=["m"])
 
 
 @pytest.mark.parametrize("value", [0.31, 0.97])

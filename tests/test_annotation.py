@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -16,9 +14,7 @@ from rag_selectivity.grading.annotation.answers import Answer, write_answers
 from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs
 from rag_selectivity.grading.annotation.importing import import_answers
 from rag_selectivity.grading.annotation.making import judge_labels, make_tasks
-from rag_selectivity.grading.annotation.task import AnnotationTask, Texts, make_task
-from rag_selectivity.grading.designs import DrawnPair
-from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
+from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, digest
 from tests.annotation_world import World
 from tests.answered_pages import answer_page
@@ -126,20 +122,6 @@ def test_the_chance_to_be_drawn_is_what_the_weight_says() -> None:
         assert abs(times[pair] / 2000 - expected) < 4.5 * math.sqrt(expected * (1 - expected) / 2000)
 
 
-def test_a_draw_of_a_file(world) -> None:
-    file = world.folder / "pairs.csv"
-    file.write_text("query_id,passage_id\nquestion-1,passage-1-3\nquestion-2,passage-2-24\n")
-    task = task_of(world, f"file:{file}")
-    assert {(item.query, item.passage) for item in task.items} == {
-        ("question-1", "passage-1-3"),
-        ("question-2", "passage-2-24"),
-    }
-    assert task.draw.how["design"] == "file:pairs.csv"
-    file.write_text("query_id,passage_id\nquestion-1,passage-1-3\nquestion-1,passage-1-3\n")
-    with pytest.raises(rs.InputError, match=r"pairs.csv:3: query 'question-1', .* stands in line 2 already"):
-        task_of(world, f"file:{file}")
-
-
 @pytest.mark.parametrize(
     ("draw", "options", "message"),
     [
@@ -164,26 +146,6 @@ def test_a_draw_of_a_file(world) -> None:
 def test_mistakes_are_named(world, draw, options, message) -> None:
     with Store(world.store) as store, pytest.raises(rs.InputError, match=message):
         make_tasks(store, draw, **{**world.texts, **options})
-
-
-def test_changed_texts_are_refused_by_name(world) -> None:
-    world.passages["passage-3-3"] += " "
-    with pytest.raises(rs.InputError, match=r"corpus: 1 text differs from what was graded \('passage-3-3'\); give the"):
-        task_of(world, "agree:400")
-
-
-def test_a_store_without_a_judge_is_refused(world) -> None:
-    with (
-        Store(world.folder / "new.db") as store,
-        pytest.raises(rs.InputError, match=r"new.db: .* no grades of"),
-    ):
-        make_tasks(store, "agree:3", **world.texts)
-
-
-def test_another_rubric_than_the_judges_is_a_warning(world) -> None:
-    other = replace(DEFAULT_RUBRIC, name="ours", instructions="Grade as you like.")
-    with pytest.warns(rs.SelectivityWarning, match=r"the judge graded by the rubric utility \w+, and people read ours"):
-        task_of(world, rubric=other)
 
 
 # -- tasks ------------------------------------------------------------------------------------------------
@@ -215,17 +177,6 @@ def test_annotators_share_an_overlap_and_nothing_else(world) -> None:
     assert len({task.id for task in tasks}) == 3
     orders = [[item.passage for item in task.items if (item.query, item.passage) in common] for task in tasks]
     assert orders[0] != orders[1]
-
-
-def test_a_task_depends_on_the_texts_and_not_on_grades_strata_or_runs(world) -> None:
-    """Nothing of the design can be read from the order, the id or anything else of a task."""
-    drawn = [DrawnPair(q, p, f"{g} in a list", 2.0) for (q, p), g in list(world.grades.items())[:60]]
-    blind = [DrawnPair(each.query, each.passage, "any", 1.0) for each in reversed(drawn)]
-    with Store(world.store) as store:
-        texts = Texts(store, {(each.query, each.passage) for each in drawn}, **world.texts)
-    options = {"design": "calibrate:60", "seed": 7}
-    one, other = (make_task(each, texts, "ada", DEFAULT_RUBRIC, **options) for each in (drawn, blind))
-    assert (one.id, one.items) == (other.id, other.items)
 
 
 def test_the_store_keeps_the_draw(world) -> None:
@@ -377,15 +328,6 @@ def test_answers_that_cannot_be_taken_are_refused_whole(world, change, message) 
     assert not labels_of(world)
 
 
-def test_a_cut_file_is_refused(world) -> None:
-    task = task_of(world)
-    file = world.folder / "answers.json"
-    write_answers(file, task, answered(task, {0: 5}))
-    file.write_text(file.read_text()[:-20])
-    with Store(world.store) as store, pytest.raises(rs.InputError, match="not a whole file of answers"):
-        import_answers(store, file)
-
-
 # -- the command line -------------------------------------------------------------------------------------
 
 
@@ -410,32 +352,3 @@ def test_the_command_and_the_way_to_agree(world) -> None:
     )
     assert pages.returncode == 0, pages.stderr
     assert {path.name for path in world.folder.glob("*.html")} == {"t-ada.html", "t-ben.html"}
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("-o", "t.csv"), "t.csv: a task is a page: name a file that ends in .html"),
-        (("-o", "-"), "--output cannot be standard output (-): name it"),
-        (("-o", "t.html", "--annotator", "a b", "--annotator", "a/b"), "two annotators' names give one file name"),
-        (("-o", "t.html", "--store", "none.db"), "none.db: there is no such label store; check the path, or make"),
-    ],
-)
-def test_mistakes_of_the_command(world, words, message) -> None:
-    world.write()
-    command = ["annotate", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl", "--draw", "agree:10"]
-    command += [] if "--store" in words else ["--store", "labels.db"]
-    done = run_command(*command, *words, cwd=world.folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_the_command_imports_qrels_as_before(world) -> None:
-    (world.folder / "ada.qrels").write_text("question-1 0 passage-1-1 5\n")
-    done = run_command("store", "import", "labels.db", "ada.qrels", cwd=world.folder)
-    assert done.stdout == "took 1 label from ada.qrels into labels.db; by ada, origin unknown\n"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        task = task_of(world)
-    assert ("question-1", "passage-1-1") not in task.drawn

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import rag_selectivity as rs
 from rag_selectivity.grading.annotation.answers import read_answers
 from rag_selectivity.grading.annotation.importing import import_answers
 from rag_selectivity.grading.annotation.making import make_tasks
@@ -37,18 +36,6 @@ def task_of(world: World, draw: str, **options: Any) -> AnnotationTask:
 # -- without a browser ------------------------------------------------------------------------------------
 
 
-def test_the_page_says_nothing_of_judge_run_rank_or_draw(tmp_path) -> None:
-    """The same pairs, chosen from other grades and for other reasons, give the same page, byte for byte."""
-    pages, pairs = [], None
-    for name, shift in (("one", 0), ("two", 3)):
-        (tmp_path / name).mkdir()
-        world = World(tmp_path / name, shift=shift)
-        pairs = sorted(pairs or list(world.grades)[::13], key=world.grades.__getitem__)
-        world.write_pairs(pairs)
-        pages.append(annotation_page(task_of(world, f"file:{tmp_path / name / 'pairs.csv'}")))
-    assert pages[0] == pages[1]
-
-
 def test_no_id_grade_reason_or_name_is_in_the_page(tmp_path) -> None:
     world = World(tmp_path)
     runs = {"my-run": {q: row[:10] for q, row in world.run.items()}}
@@ -71,12 +58,6 @@ def test_no_id_grade_reason_or_name_is_in_the_page(tmp_path) -> None:
         *("format", "version", "task", "annotator", "rubric", "file", "grades", "queries", "items"),
     }
     assert {tuple(map(type, item)) for item in data["items"]} == {(int, str, str)}
-
-
-def test_the_page_asks_for_jinja2(tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
-    with pytest.raises(rs.MissingExtraError, match=r"Jinja2: pip install 'rag-selectivity\[report\]'"):
-        annotation_page(task_of(World(tmp_path), "agree:5"))
 
 
 # -- in a browser -----------------------------------------------------------------------------------------
@@ -114,17 +95,6 @@ def test_keys_note_skip_undo_and_the_file(window, tmp_path) -> None:
     assert [(a.item, a.grade, a.note) for a in answers.answers] == [(0, 4, ""), (1, 3, "5 of 10 sure"), (2, None, "")]
     assert [(a.query, a.passage) for a in answers.answers] == [item.fingerprints for item in task.items[:3]]
     assert shown.is_quiet()
-
-
-def test_a_key_that_is_held_down_grades_once(window, tmp_path) -> None:
-    shown = window(task_of(World(tmp_path), "agree:12"))
-    for _ in range(5):
-        shown.page.keyboard.down("3")
-    shown.page.keyboard.up("3")
-    assert shown.text("#progress-text").startswith("1 of 13")
-    shown.page.uncheck("#keys")
-    shown.press("3")
-    assert shown.text("#progress-text").startswith("1 of 13")
 
 
 def test_it_goes_on_after_closing_and_elsewhere(window, tmp_path) -> None:
@@ -166,13 +136,6 @@ def test_two_windows_of_one_task_do_not_lose_answers(window, tmp_path) -> None:
     assert [a.grade for a in read_answers(shown.saved("#save", tmp_path)).answers] == [4, 2, 1]
 
 
-def test_a_browser_that_keeps_nothing_says_so(window, tmp_path) -> None:
-    shown = window(task_of(World(tmp_path), "agree:12"))
-    shown.page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full') } }")
-    shown.press("4")
-    assert "Save them as a file" in shown.text("#problem")
-
-
 def test_hostile_passages_are_text(window, tmp_path) -> None:
     world = World(tmp_path, hostile=True)
     world.write_pairs([(f"question-{i}", f"passage-{i}-0") for i in range(len(HOSTILE))])
@@ -189,45 +152,6 @@ def test_hostile_passages_are_text(window, tmp_path) -> None:
     assert shown.is_quiet()
     with Store(world.store) as store:
         assert import_answers(store, shown.saved("#save-done", tmp_path)).new == len(HOSTILE)
-
-
-def test_words_of_the_question_are_marked(window, tmp_path) -> None:
-    world = World(tmp_path)
-    world.write_pairs([("question-7", "passage-7-3")])
-    shown = window(task_of(world, f"file:{tmp_path / 'pairs.csv'}"))
-    # "When was the tower of town 7 built?" in "The towers of 7 and of 3 were built in 1803. …"
-    assert shown.page.locator("#passage mark").all_inner_texts() == ["towers", "7", "built"]
-
-
-@pytest.mark.slow
-def test_two_hundred_passages_to_the_store_and_back(window, tmp_path) -> None:
-    world = World(tmp_path)
-    runs = {"bm25": {q: row[:10] for q, row in world.run.items()}}
-    task = task_of(world, "calibrate:200", runs=runs)
-    shown = window(task)
-    truth = {number: None if number % 50 == 9 else 1 + (number * 7) % 5 for number in range(len(task.items))}
-    for number in truth:
-        shown.press("s" if truth[number] is None else str(truth[number]))
-    assert shown.text("#done-title") == "Every passage is done"
-    assert shown.text("#done-text") == f"{210 - 5} graded, 5 skipped."
-    shown.page.click("#again")
-    assert shown.text("#position") == "Passage 10 of 210"
-    shown.press("3")
-    truth[9] = 3
-    assert shown.text("#position") == "Passage 60 of 210"
-    shown.press("s", "s", "s", "s")
-    assert shown.page.evaluate("document.activeElement.id") == "done-title"
-    file = shown.saved("#save-done", tmp_path)
-    assert file.name == f"answers-person-{task.id[:8]}.json"
-    with Store(world.store) as store:
-        imported = import_answers(store, file)
-        assert (imported.new, imported.skipped, imported.left) == (210, 4, 0)
-        assert import_answers(store, file).taken == 0
-        labels = {(x.query, x.passage, x.sample): x.grade for x in store.human_labels()}
-    assert labels == {(i.query, i.passage, i.sample): truth[n] for n, i in enumerate(task.items)}
-    agreement = rs.agree(world.store, world.store)
-    assert agreement.to_dict()["n"] == sum(grade is not None for (_, _, s), grade in labels.items() if s == 0)
-    assert shown.is_quiet()
 
 
 @pytest.mark.parametrize("options", [{}, PHONE, {"color_scheme": "dark"}], ids=["desktop", "phone", "dark"])

@@ -17,14 +17,11 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 import rag_selectivity as rs
-from rag_selectivity.answers.given import _ids
-from rag_selectivity.answers.references import read_references
 from rag_selectivity.answers.sets import Judged, Sets
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.measures.answers import exact_match, normalised, token_f1
-from rag_selectivity.results.answers import Shown, ids_in_cell
+from rag_selectivity.results.answers import Shown
 from tests.answer_world import ScriptedModel, World, world
 from tests.judge_server import JudgeServer, texts
 
@@ -92,17 +89,6 @@ def options(small: World, store: Path, **more: Any) -> dict[str, Any]:
         "bootstrap": rs.Bootstrap(200),
         **more,
     }
-
-
-def test_what_is_asked_for_may_be_an_iterator(small: World, tmp_path: Path) -> None:
-    asked = {"depths": [2, 5], "orders": ["shuffled"], "junk": [0, 3], "controls": ["random"]}
-    model = OpenAIJudge("scripted", base_url="http://127.0.0.1:9")
-    one, other = (
-        rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, dry_run=True, **given))
-        for given in (asked, {name: iter(values) for name, values in asked.items()})
-    )
-    assert one.spent.prompts == other.spent.prompts > 0
-    assert one.to_dict()["settings"] == other.to_dict()["settings"]
 
 
 def test_every_prompt_holds_exactly_its_set_in_its_order(small: World, tmp_path: Path) -> None:
@@ -423,85 +409,6 @@ def test_an_injection_in_a_passage_stays_between_the_markers(tmp_path: Path) -> 
 
 
 # -- bad input ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("references", "match"),
-    [
-        ({"q0": ""}, r"references\['q0'\]: query 'q0': the reference is empty"),
-        ({"q0": []}, "empty list"),
-        ({}, "there are none"),
-        (
-            [{"query_id": "q0", "reference": "a"}, {"query_id": "q0", "reference": "b"}],
-            "row 2: query 'q0' has a reference",
-        ),
-        ([{"query_id": "q0", "reference": "a", "choices": ["b", "c"]}], "'a' is none of the options"),
-        ([{"query_id": "q0", "reference": "b", "choices": ["b", "b"]}], "has the option 'b' twice"),
-        ([{"query_id": "q0", "reference": "b", "choices": ["b"]}], "has 1 option; 2 to 26"),
-        (
-            [{"query_id": "q0", "reference": "b", "choices": ["b", "c"]}, {"query_id": "q1", "reference": "x"}],
-            "1 query has options and 1 has none",
-        ),
-        ([{"query_id": "", "reference": "a"}], "the query id is empty"),
-        ([("q0", "a")], "expected a dict"),
-    ],
-)
-def test_bad_references(references: Any, match: str) -> None:
-    with pytest.raises(InputError, match=match):
-        read_references(references)
-
-
-def test_references_name_their_file_and_line(tmp_path: Path) -> None:
-    (tmp_path / "r.jsonl").write_text('{"query_id": "q0", "reference": "a"}\n{"query_id": "q1", "reference": " "}\n')
-    with pytest.raises(InputError, match=r"r\.jsonl:2: query 'q1': the reference is empty"):
-        read_references(tmp_path / "r.jsonl")
-    (tmp_path / "r.csv").write_text('query_id,reference,choices\nq0,B,"[""x"", ""y""]"\n')
-    assert read_references(tmp_path / "r.csv")["q0"].texts == ("y",)
-
-
-@pytest.mark.parametrize(
-    ("more", "match"),
-    [
-        ({"run": {"random": {"q0": ["d0"]}}}, "a run cannot be called 'random'"),
-        ({"baseline": "fist"}, 'none of the runs first; did you mean "first"'),
-        ({"depths": [0]}, "depth 0 is not a whole number ≥ 1"),
-        ({"depths": []}, "no depth was given"),
-        ({"orders": ["best"]}, "orders are best-first, worst-first"),
-        ({"controls": ["closed"]}, "got 'closed'; did you mean \"closed-book\""),
-        ({"junk": [3]}, "two different numbers"),
-        ({"junk": [0, 5], "qrels": None}, "give labels"),
-        ({"scores": ["em"]}, "scores are choice"),
-        ({"scores": ["f1"]}, "the score f1 needs a free answer"),
-        ({"scores": ["judge"]}, "the score judge needs a judge"),
-        ({"scores": []}, "no score was asked for"),
-        ({"qrels": {"x": {"d0": 5}}}, "none of the 12 queries with a reference has a label"),
-        ({"run": {"first": {"x": ["d0"]}}}, "has no list of any query with a reference"),
-        ({"run": {"first": {"q0": ["unknown"]}}}, "corpus: 1 id without a text"),
-        ({"queries": {"q0": "?"}}, "queries: 11 ids without a text"),
-        ({"depths": [9999]}, "9999 random passages cannot be drawn"),
-    ],
-)
-def test_mistakes_are_named_before_anything_is_sent(more: Any, match: str, small: World, tmp_path: Path) -> None:
-    async def model(messages: Any, schema: Any) -> Any:
-        raise AssertionError("nothing may be sent")
-
-    given = {"run": small.runs, **options(small, tmp_path / "a.db", model=model, depths=[2]), **more}
-    with pytest.raises(InputError, match=re.escape(match) if "\\" not in match else match):
-        rs.measure_answers(given.pop("run"), **given)
-
-
-def test_a_reply_may_name_no_model(small: World, tmp_path: Path) -> None:
-    async def model(messages: Any, schema: Any) -> Any:
-        return Reply({"choice": "A", "passages": [], "abstain": False})
-
-    report = rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, depths=[2]))
-    assert {row.served_model for row in report.answers} == {None}
-    assert report.score_rows()[0]["model"] == "model"
-
-
-@pytest.mark.parametrize("ids", [["d1", "d2"], ["a b", "d2"], ["[1]", "d2"], ["d 1"], [], ["d\u00a01"], ["ü\n"]])
-def test_ids_in_a_cell_are_read_again(ids: list[str]) -> None:
-    assert _ids(ids_in_cell(ids), "scores.csv:2") == ids
 
 
 def test_score_rows_are_what_validate_reads(small: World, tmp_path: Path) -> None:

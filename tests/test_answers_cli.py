@@ -5,17 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import math
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scipy.stats import binom
 
 from rag_selectivity.answers.given import answers_given
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store import Store
-from rag_selectivity.sample import write_sample
 from tests.answer_world import ScriptedModel, world
 from tests.endpoint_runs import cli
 from tests.judge_server import JudgeServer
@@ -91,78 +87,6 @@ def test_the_command_asks_writes_scores_and_goes_on(tmp_path: Path) -> None:
     assert lifts[0] == lifts[1]
 
 
-def test_mistakes_of_the_command(tmp_path: Path) -> None:
-    write_world(tmp_path)
-    for words, message in (
-        (["--run", "first.trec"], "say what to ask"),
-        (["--given", "scores.csv", "--model", "m"], "leave --model out"),
-        (["--given", "references.jsonl", "--score-range", "5"], "--score-range '5' is not LOW:HIGH"),
-        ([*FILES, "--model", "m", "--order", "best", "--base-url", "http://127.0.0.1:9/v1"], "orders are"),
-    ):
-        done = cli(tmp_path, "answers", *words)
-        assert (done.code, message in done.err) == (2, True), done.said
-        assert "Traceback" not in done.err
-    assert not (tmp_path / "scores.csv").exists()
-
-
-# -- a real inference server -------------------------------------------------------------------------------
-
-
-def multiple_choice(folder: Path, count: int) -> list[dict[str, Any]]:
-    """Questions of the packaged sample: which function of Python's standard library does it?"""
-    passages = [json.loads(line)["_id"] for line in (folder / "corpus.jsonl").read_text().splitlines()]
-    questions = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
-    drawn, rows = random.Random(7), []
-    for question in questions[:count]:
-        options = [question["expected"], *drawn.sample([p for p in passages if p != question["expected"]], 3)]
-        drawn.shuffle(options)
-        rows.append({"query_id": question["_id"], "reference": question["expected"], "choices": options})
-    return rows
-
-
-@pytest.mark.slow
-def test_a_model_of_random_weights_has_about_no_bits(tmp_path: Path) -> None:
-    pytest.importorskip("xllamacpp")
-    pytest.importorskip("gguf")
-    from tests.tiny_llama import KEY, NAME, TinyLlama
-
-    folder = tmp_path / "sample"
-    write_sample(folder)
-    rows = multiple_choice(folder, 20)
-    (folder / "choices.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with TinyLlama(tmp_path, key=KEY) as server:
-        done = cli(
-            folder,
-            *("answers", "--run", "bm25.trec", "--corpus", "corpus.jsonl", "--queries", "queries.jsonl"),
-            *("--references", "choices.jsonl", "--qrels", "grades.trec", "--scale", "utility", "-k", "3"),
-            *("--store", "answers.db", "--model", NAME, "--base-url", server.url, "--format", "json"),
-            *("--no-citations", "--no-abstention"),
-            env={"OPENAI_API_KEY": KEY},
-            timeout=300,
-        )
-    assert done.code == 0, done.said
-    data = done.data
-    assert data["spent"]["failed"] == 0
-    assert data["settings"]["served"] == [NAME]
-    (bits,) = [each for each in data["contrasts"] if each["kind"] == "bits"]
-    assert bits["n"] == 20
-    # Whoever guesses among four choices has so many right answers of twenty with a probability below 4e-7.
-    too_many = 16
-    assert binom.sf(too_many - 1, 20, 1 / 4) < 4e-7
-    for mean in (bits["first"], bits["second"]):
-        assert round(20 * mean) < too_many
-        assert 20 * mean == pytest.approx(round(20 * mean))
-    if bits["first"] > 0 and bits["second"] > 0:
-        assert bits["value"] == pytest.approx(math.log2(bits["first"] / bits["second"]), rel=1e-12, abs=1e-14)
-        assert bits["low"] is None or bits["low"] <= bits["value"]
-        assert bits["high"] is None or bits["value"] <= bits["high"]
-    else:
-        assert bits["value"] is None
-        assert "no answer is right" in bits["reason"]
-    with Store(folder / "answers.db", read_only=True) as store:
-        assert store.failures() == []
-
-
 # -- scores that exist -------------------------------------------------------------------------------------
 
 
@@ -209,9 +133,3 @@ def test_bad_scores_are_named(change: dict[str, Any], options: dict[str, Any], m
     rows[0] |= change
     with pytest.raises(InputError, match=match):
         answers_given(rows, **options)
-
-
-def test_a_score_that_comes_twice_is_refused() -> None:
-    rows = rows_of({("a", 2): 10})
-    with pytest.raises(InputError, match="query 'q0' of run 'a' has a score for K = 2 already"):
-        answers_given([*rows, rows[0]])

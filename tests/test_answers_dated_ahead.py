@@ -44,33 +44,6 @@ def test_a_later_correction_counts(world) -> None:
     assert grade_of(world) == 4
 
 
-def test_the_wrong_file_again_brings_nothing_back(world) -> None:
-    task, ahead = task_of(world), time.time() + YEAR
-    imports(world, task, 2, ahead)
-    assert "1 there already" in imports(world, task, 2, ahead)
-    imports(world, task, 4, time.time())
-    assert "1 older" in imports(world, task, 2, ahead)
-    assert grade_of(world) == 4
-
-
-def test_a_clock_that_stays_ahead_can_correct_itself(world) -> None:
-    task, ahead = task_of(world), time.time() + YEAR
-    imports(world, task, 2, ahead)
-    assert "1 changed" in imports(world, task, 5, ahead + 60)
-    assert "1 older" in imports(world, task, 2, ahead)
-    assert grade_of(world) == 5
-
-
-def test_replace_wins(world) -> None:
-    task, now = task_of(world), time.time()
-    imports(world, task, 5, now)
-    assert "--replace" in imports(world, task, 3, now - YEAR)
-    assert grade_of(world) == 5
-    assert "1 changed" in imports(world, task, 3, now - YEAR, "--replace")
-    assert grade_of(world) == 3
-    assert "1 changed" in imports(world, task, 4, now)
-
-
 def test_a_date_ahead_that_a_store_holds_already_freezes_nothing(world) -> None:
     task = task_of(world)
     imports(world, task, 2, time.time())

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import rag_selectivity as rs
-from rag_selectivity import Bootstrap, InputError
+from rag_selectivity import Bootstrap
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.statistics import bounded, draws
@@ -78,41 +78,6 @@ def test_the_same_seed_gives_the_same_digits_for_every_chunk_size(monkeypatch) -
                 assert cell[bound] == (expected if expected is None else pytest.approx(expected, rel=1e-12))
 
 
-def test_draws_that_are_kept_are_the_same_draws(monkeypatch) -> None:
-    drawn = []
-    monkeypatch.setattr(draws, "_drawn", lambda *given, real=draws._drawn: drawn.append(given) or real(*given))
-    alone, other = evaluated().to_dict(), evaluated(bootstrap=Bootstrap(seed=8)).to_dict()
-    assert len(drawn) == 2
-    with draws.kept_draws():
-        for _ in range(3):
-            with draws.kept_draws():
-                assert evaluated().to_dict() == alone
-            assert evaluated(bootstrap=Bootstrap(seed=8)).to_dict() == other
-        assert len(drawn) == 4
-        monkeypatch.setattr(draws, "_MOST_KEPT", 0)
-        assert evaluated(bootstrap=Bootstrap(seed=9)).to_dict() == evaluated(bootstrap=Bootstrap(seed=9)).to_dict()
-        assert len(drawn) == 6
-    assert evaluated().to_dict() == alone
-    assert len(drawn) == 7
-
-
-def test_counts_that_a_byte_cannot_hold_are_not_kept(monkeypatch) -> None:
-    alone = [chunk.copy() for chunk in draws.resample_counts(7, 30, 400)]
-    monkeypatch.setattr(draws, "_LARGEST_KEPT", int(max(chunk.max() for chunk in alone)) - 1)
-    drawn = []
-    monkeypatch.setattr(draws, "_drawn", lambda *given, real=draws._drawn: drawn.append(given) or real(*given))
-    with draws.kept_draws():
-        for _ in range(2):
-            assert all(map(np.array_equal, draws.resample_counts(7, 30, 400), alone))
-    assert len(drawn) == 2
-
-
-def test_another_seed_gives_other_intervals_and_the_same_values() -> None:
-    one, other = evaluated()["one", "BoR@4"], evaluated(bootstrap=Bootstrap(seed=8))["one", "BoR@4"]
-    assert one.value == other.value
-    assert one.low != other.low
-
-
 def test_resamples_without_a_success_leave_a_bound_of_minus_infinity_and_no_nan() -> None:
     qrels = {f"q{i}": {"d": 1} for i in range(5)}
     run = {f"q{i}": ["d" if i == 0 else "x"] for i in range(5)}
@@ -169,37 +134,6 @@ def test_the_ceilings_interval_holds_its_value_next_to_certainty() -> None:
     assert bor.low < 0 < bor.value <= bor.high < 1e-10
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"level": 2}, r"bootstrap `level` must be in the open interval \(0, 1\), got 2"),
-        ({"resamples": 0}, "bootstrap `resamples` must be a whole number ≥ 1, got 0"),
-        ({"seed": -1}, "bootstrap `seed` must be a whole number ≥ 0, got -1"),
-        ({"method": "t"}, "bootstrap `method` must be one of bca, percentile, got 't'"),
-    ],
-)
-def test_mistaken_settings_are_named(options, message) -> None:
-    with pytest.raises(InputError, match=message):
-        Bootstrap(**options)
-
-
-def test_what_all_queries_share_has_no_interval_and_a_reason() -> None:
-    qrels, run = {f"q{i}": {"d": 1} for i in range(30)}, {f"q{i}": ["d"] for i in range(30)}
-    for bootstrap in (Bootstrap(), "percentile"):
-        report = rs.evaluate(
-            qrels,
-            {"r": run},
-            corpus_size=100,
-            measures=["RandomSuccess", "BoR_max", "lambda", "BoR"],
-            depths=[1],
-            bootstrap=bootstrap,
-        )
-        for name in ("RandomSuccess@1", "BoR_max@1", "lambda@1"):
-            assert isnan(report[name].low)
-            assert report[name].reason == "all queries have the same figure: there is no interval"
-        assert report["BoR@1"].low < report["BoR@1"].value
-
-
 def test_few_queries_that_carry_the_baseline_are_a_caveat_on_every_path() -> None:
     qrels = {f"q{i}": {f"d{j}": 1 for j in range(3000 if i == 0 else 2)} for i in range(40)}
     run = {query: ["d0"] for query in qrels}
@@ -230,13 +164,3 @@ def test_where_a_baseline_begins_to_be_rough(low, high, rough) -> None:
         bootstrap=None,
     )
     assert bool(report["BoR@1"].caveats) == rough
-
-
-def test_many_resamples_are_those_of_one_stream_of_numbers() -> None:
-    rows = 1 << 18
-    figures = np.random.default_rng(0).integers(0, 9, rows).astype(np.float64)
-    outcome = Outcome((figures[:, None],), "-", bounds=(0.0, 8.0))
-    low, high = Bootstrap(resamples=18, method="percentile").intervals([outcome])[0]
-    stream = np.random.default_rng(7)
-    means = [figures[stream.integers(0, rows, rows)].mean() for _ in range(18)]
-    assert [low[0], high[0]] == pytest.approx(np.quantile(means, [0.025, 0.975]).tolist(), rel=1e-14)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
-
 import numpy as np
 import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.estimates import with_caveats
-from rag_selectivity.gates import distrusted, failures, parse_fail_if
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.results.estimate import LEVELS, Estimate
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
 
 pytestmark = pytest.mark.inside
@@ -217,58 +211,6 @@ def test_a_tail_makes_it_a_figure_down_to_its_rank(cranfield):
 # -- wherever a figure stands --------------------------------------------------------------------------------
 
 
-def test_json_names_each_caveat_of_a_run_once_with_its_measures(cranfield):
-    _, runs = cranfield
-    report = measured(dice(top(runs["bm25"], 10)), {"bm25": runs["bm25"]}, depths=[5, 10])
-    data = json.loads(report.to_json())["runs"]["bm25"]
-    found = {(caveat["code"], caveat["level"]): caveat for caveat in data["caveats"]}
-    closed = found[CLOSED, "strong"]
-    assert {"BoR@10", "RA-nWG@10"} <= set(closed["measures"])
-    assert "BoR@5" not in closed["measures"]
-    assert closed["figures"]["labels"] == 2250
-    assert closed["text"]
-    assert closed["level"] in LEVELS
-    assert data["measures"]["RA-nWG@10"]["placebo"] == pytest.approx(1)
-    assert [c.code for c in report.runs["bm25"].caveats] == [c["code"] for c in data["caveats"]]
-
-
-def test_figures_that_equal_their_placebos_have_no_winner(cranfield):
-    _, runs = cranfield
-    # One run is the other one's list, half of it in place of the top: both are shuffles of the same labels.
-    lists = {q: runs["bm25"][q][:40] for q in runs["bm25"]}
-    labels = dice(lists)
-    a = {q: sorted(row[:20], key=lambda p: -labels[q][p] + 0.1 * hash_of(q, p)) for q, row in lists.items()}
-    options = {"baseline": "b", "scale": "utility", "measures": ["RA-nWG"], "depths": [10]}
-    good = rs.compare(labels, {"a": a, "b": lists}, **options)
-    assert good["a", "RA-nWG@10"].verdict == "better"  # a follows the labels, b does not
-    rng = np.random.default_rng(2)
-    some = {q: rng.permutation(row).tolist() for q, row in lists.items()}
-    others = {q: rng.permutation(row).tolist() for q, row in lists.items()}
-    equal = rs.compare(
-        labels, {"a": some, "b": others}, baseline="b", scale="utility", measures=["RA-nWG"], depths=[10]
-    )
-    assert equal["a", "RA-nWG@10"].equal_to_placebos
-    assert equal["a", "RA-nWG@10"].verdict in ("no difference shown", "undecided: no more than placebos")
-
-
-def hash_of(*texts):
-    return (sum(map(ord, "".join(texts))) * 2654435761 % 1000) / 1000
-
-
-def test_trust_can_be_required_of_gated_figures(cranfield):
-    _, runs = cranfield
-    report = measured(dice(top(runs["bm25"], 10)), {"bm25": runs["bm25"]})
-    harm, evidence = parse_fail_if("Harm@10 > 0.9"), parse_fail_if("RA-nWG@10 < 0.5")
-    assert not failures(report, [harm, evidence])
-    assert not failures(report, [harm], require_trust="soft")
-    lines = failures(report, [harm, evidence], require_trust="strong")
-    assert any("RA-nWG@10" in line and "closed-labels (strong)" in line for line in lines)
-    assert not any("Harm" in line for line in lines)
-    assert len(distrusted(report, "note")) >= len(distrusted(report, "soft")) > len(distrusted(report, "strong")) > 0
-    with pytest.raises(rs.InputError, match=r"require_trust .* got 'storng'; did you mean"):
-        failures(report, [], require_trust="storng")
-
-
 def test_a_monitor_says_so_too():
     labels = dice({f"q{i}": [f"d{i}-{j}" for j in range(10)] for i in range(60)})
     monitor = Monitor(labels, corpus_size=5000, scale="utility", measures=["BoR", "RA-nWG", "Harm"])
@@ -277,16 +219,6 @@ def test_a_monitor_says_so_too():
     report = monitor.report()
     assert {c.code for c in report["BoR"].caveats} >= {CLOSED, EQUALS_PLACEBO}
     assert not report["Harm"].caveats
-
-
-def test_without_a_corpus_size_positives_have_no_placebo():
-    labels = {f"q{i}": {f"d{i}": 1} if i % 3 else {} for i in range(30)}
-    run = {f"q{i}": [f"x{i}", f"d{i}", f"y{i}"] for i in range(30)}
-    for key in ("R@2", "AP", "RR", "nDCG@2"):
-        report = rs.evaluate(labels, {"r": run}, measures=["R", "AP", "RR", "nDCG"], depths=[2])
-        assert report[key].placebo is None
-        report = rs.evaluate(labels, {"r": run}, measures=["R", "AP", "RR", "nDCG"], depths=[2], corpus_size=500)
-        assert 0 < report[key].placebo < 0.02
 
 
 def test_the_share_of_all_queries_counts_failures_too():
@@ -317,47 +249,3 @@ def test_few_queries_are_not_said_to_equal_their_placebo():
     report = rs.evaluate(labels, {"r": {"a": ["d1"], "b": ["d2"]}}, scale="utility", depths=[1], measures=["RA-nWG"])
     (caveat,) = [each for each in report["RA-nWG@1"].caveats if each.code == EQUALS_PLACEBO]
     assert caveat.text.startswith("It is not shown that the figure differs from its placebo")
-
-
-# -- in tables and texts ------------------------------------------------------------------------------------
-
-
-def of_junk(run: dict, **options) -> rs.Report:
-    qrels = {"q1": {"a": 5, "j": 1, "k": 1}, "q2": {"a": 5, "j": 2, "k": 1}}
-    return rs.evaluate(qrels, {"r": run}, scale="utility", measures=["Harm"], depths=[10], **options)
-
-
-def test_caveats_of_different_measures_keep_their_own_words() -> None:
-    qrels = {"q1": {"a": 5, "j": 1}, "q2": {"a": 5, "j": 1}}
-    runs = {"one": {"q1": ["a", "x"], "q2": ["a", "y"]}, "other": {"q1": ["a", "j"], "q2": ["a", "y"]}}
-    text = rs.compare(qrels, runs, scale="utility", measures=["P", "Harm"], depths=[1, 2]).details().replace("\n", " ")
-    p, harm = text.index("P@2: other:"), text.index("Harm@2: other:")
-    assert "counts the rest as not relevant" in text[p:harm]
-    assert "counts the rest as harmless" in text[harm:]
-    assert "one: Only 50.0%" in text[harm:]
-
-
-def test_tables_of_rows_carry_the_range_and_the_caveat_codes() -> None:
-    report = of_junk({"q1": ["a", "j", "x"], "q2": ["a", "j", "y"]})
-    rows = {row["measure"]: row for row in report.to_rows()}
-    harm = rows["Harm@10"]
-    assert (harm["possible_low"], harm["possible_high"], harm["caveats"]) == (0.1, 0.2, "partly-judged")
-    assert rows["Judged@10"]["caveats"] == ""
-    assert rows["Judged@10"]["possible_low"] != rows["Judged@10"]["possible_low"]
-
-
-def test_a_share_that_is_not_all_is_never_told_as_100_percent() -> None:
-    estimates = {
-        "Harm@10": Estimate(0.5, 0.4, 0.6, 100, 100),
-        "Harm(unjudged=harmful)@10": Estimate(0.5004, 0.4, 0.6, 100, 100),
-        "Judged@10": Estimate(0.9996, math.nan, math.nan, 100, 100),
-    }
-    (caveat,) = with_caveats(estimates, [rs.parse_measure("Harm@10")])["Harm@10"].caveats
-    assert caveat.text.startswith("Only 99.96% of the top 10 are judged.")
-
-
-def test_a_level_is_written_with_the_digits_it_has() -> None:
-    bootstrap = rs.Bootstrap(resamples=200, level=0.999)
-    lists = {"q1": ["d"], "q2": ["x"], "q3": ["d"]}
-    report = rs.evaluate({query: ["d"] for query in lists}, {"r": lists}, depths=[1], bootstrap=bootstrap)
-    assert "Success [99.9%]" in report.details()

@@ -9,7 +9,6 @@ import math
 import re
 from html.parser import HTMLParser
 from itertools import combinations, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,18 +21,16 @@ from rag_selectivity.data.samples import Sample
 from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
 from rag_selectivity.grading.claim_verdicts import verdict_sheet
 from rag_selectivity.grading.claims import check_claims
-from rag_selectivity.measures.claims import DEFINITIONS, WHOLE, ClaimMeasure
+from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import ClaimCheck, ClaimReport
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.statistics.covers import smallest_cover
-from tests.browser import Window, axe, overflow
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import FAST, respond
 
 pytestmark = pytest.mark.inside
 
-PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "claims.md"
 #: A text holds the claims that it names: c1, c2, …
 CORPUS = {"a": "c1 useful", "b": "c2 c3", "c": "c1 c2", "d": "nothing", "e": "c4", "f": "c1 c2 c3 c4"}
 QUERIES = {f"q{i}": f"question {i}?" for i in range(12)}
@@ -201,11 +198,6 @@ def test_what_was_not_checked_is_not_missed(tmp_path) -> None:
     assert report.runs["run"].samples[0].to_dict(report.checks, report.depths)["missed"] == []
 
 
-def test_the_page_of_the_documentation_defines_every_measure() -> None:
-    rows = dict(re.findall(r"^\| `(\S+)@K` \| (.+?) \|", PAGE.read_text(encoding="utf-8"), flags=re.M))
-    assert rows == {name: definition for name, definition in DEFINITIONS.items() if name != WHOLE}
-
-
 def test_beyond_twenty_supporting_passages_the_cover_is_greedy_within_its_bound() -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
@@ -294,45 +286,6 @@ def test_gates_on_figures_and_against_stored_claims(tmp_path) -> None:
         gated(named, drops=["ContextRecall@3:0"], against=against)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda d: d | {"schema": "rag-selectivity/claims/9"}, "made by a newer rag-selectivity"),
-        (lambda d: d | {"schema": "rag-selectivity/claims/1"}, "this version reads only rag-selectivity/claims/2"),
-        (lambda d: d | {"schema": "rag-selectivity/report/2"}, "not claim checks of rag-selectivity"),
-        (lambda d: d | {"judge": "else"}, "the judge is .* here and else there"),
-        (
-            lambda d: d["runs"]["mine"]["per_sample"][1].update(fingerprint="x") or d,
-            r"per_sample\[1\].fingerprint must",
-        ),
-        (lambda d: d["runs"]["mine"]["per_sample"][1].update(id="q0") or d, "samples with different ids"),
-        (lambda d: d["runs"]["mine"]["measures"]["ContextRecall@3"].pop("n") and d, r"ContextRecall@3.n is missing"),
-        (lambda d: [], "not claim checks"),
-    ],
-)
-def test_stored_claims_are_checked_when_they_are_read(tmp_path, change, message) -> None:
-    report = checked(tmp_path, run={"mine": ONE})
-    data = change(json.loads(report.to_json()))
-    (tmp_path / "stored.json").write_text(json.dumps(data))
-    with pytest.raises(rs.InputError, match=message):
-        gated(report, drops=["ContextRecall@3:0"], against=tmp_path / "stored.json")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("ContextRecal@3 < 1", "unknown measure of claims 'ContextRecal'; did you mean"),
-        ("ContextRecall < 1", "name the depth, as in ContextRecall@5"),
-        ("ContextRecall@0 < 1", "name the depth"),
-    ],
-)
-def test_mistaken_gates_are_named(text, message) -> None:
-    with pytest.raises(rs.InputError, match=message):
-        parse_fail_if(text, of_claims=True)
-    with pytest.raises(rs.InputError, match="neither more nor less of it is better"):
-        parse_max_drop("SmallestSet@3:1", of_claims=True)
-
-
 # -- responses --------------------------------------------------------------------------------------------
 
 RESPONSES = dict.fromkeys(QUERIES, "c1. c9.")
@@ -415,24 +368,6 @@ def filled(report, wrong=(), pairs=200, **more) -> list[dict[str, str]]:
     return rows
 
 
-def test_a_sheet_draws_each_claim_with_a_passage_once_and_hides_the_verdict(tmp_path) -> None:
-    report = checked(tmp_path, run=RUNS)
-    every = verdict_sheet(report, 10_000)
-    pairs = {(row["query_id"], row["claim"], row["passage_id"]) for row in every}
-    expected = {
-        (query, claim, passage)
-        for run in RUNS.values()
-        for query in QUERIES
-        for claim in re.findall(r"c\d", REFERENCES[query])
-        for passage in run[query]
-    }
-    assert len(every) == len(pairs)
-    assert pairs == expected
-    assert {row["verdict"] for row in every} == {""}
-    assert verdict_sheet(report, 20) == verdict_sheet(report, 20)
-    assert verdict_sheet(report, 20, seed=8) != verdict_sheet(report, 20)
-
-
 def test_agreement_with_people_by_the_formula_of_kappa(tmp_path) -> None:
     report = checked(tmp_path)
     rows = filled(report, wrong={1, 5, 9, 20, 33})
@@ -467,24 +402,6 @@ def test_verdicts_of_changed_texts_or_not_drawn_are_told(tmp_path) -> None:
     assert "people-not-drawn" in {caveat.code for caveat in by_hand.runs["run"].caveats}
     skipped = [{**row, "verdict": "skip" if i else row["verdict"]} for i, row in enumerate(rows)]
     assert checked(tmp_path, human=skipped).agreement.n == 1
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([{"query_id": "q0", "claim": "c1", "passage_id": "a", "verdict": "maybe"}], "row 1: the verdict must be yes"),
-        ([{"query_id": "q0", "claim": "c1", "passage_id": "a", "verdict": ""}], "no verdict is filled in"),
-        ([{"query_id": "q0", "passage_id": "a", "verdict": "no"}], "no column for the claim"),
-        ([{"query_id": "q0", "claim": "c7", "passage_id": "a", "verdict": "no"}], "none of 1 verdict is about a claim"),
-        (
-            [{"query_id": "q0", "claim": "c1", "passage_id": "a", "verdict": each} for each in ("no", "yes")],
-            "row 2: query 'q0', passage 'a': another verdict on the same claim is in human: row 1",
-        ),
-    ],
-)
-def test_mistaken_verdicts_are_named(tmp_path, rows, message) -> None:
-    with pytest.raises(rs.InputError, match=message):
-        checked(tmp_path, human=rows)
 
 
 def write_csv(path, rows) -> None:
@@ -555,21 +472,6 @@ def test_the_page_has_a_matrix_of_claims_and_passages_and_obeys_no_text(tmp_path
     text = str(report)
     assert f"other compared with {hostile}: 12 queries" in text
     assert "In no passage of the top 3:" in text
-
-
-@pytest.mark.slow
-def test_the_page_fits_a_phone_and_can_be_used_by_everyone(chromium, tmp_path) -> None:
-    texts = {**CORPUS, "a": "c1 useful " + "long" * 100}
-    report = checked(tmp_path, run={"x" * 90: ONE, "other": OTHER}, corpus=texts)
-    path = tmp_path / "claims.html"
-    path.write_text(report.to_html(), encoding="utf-8")
-    window = Window(chromium, path)
-    try:
-        window.resize(360)
-        assert [*overflow(window.page), *axe(window.page)] == []
-        assert window.is_quiet()
-    finally:
-        window.context.close()
 
 
 @pytest.mark.slow

@@ -55,23 +55,6 @@ def test_json_equals_the_librarys(folder) -> None:
     assert json.loads(done.stdout) == expected.with_decision(decide(expected)).to_dict()
 
 
-def test_a_measure_with_a_depth_and_one_at_every_depth(folder) -> None:
-    done = evaluate(
-        folder,
-        "--corpus-size",
-        100,
-        "--measure",
-        "BoR",
-        "--measure",
-        "bor(rel=5)@2",
-        "--depths",
-        "1",
-        "--format",
-        "json",
-    )
-    assert list(json.loads(done.stdout)["runs"]["bm25"]["measures"]) == ["BoR@1", "BoR(rel=5)@2"]
-
-
 @pytest.mark.slow
 def test_csv_markdown_table_and_files(folder) -> None:
     rows = list(csv.DictReader(io.StringIO(evaluate(folder, "--format", "csv").stdout)))
@@ -103,15 +86,6 @@ def test_per_query_files(folder, suffix) -> None:
     assert [(row["query"], float(row["Success@1"])) for row in rows] == [("q1", 1.0), ("q2", 0.0)]
 
 
-def test_names_of_runs(folder) -> None:
-    (folder / "bm25.tuned.trec").write_text(RUN)
-    done = command(
-        "evaluate", "--qrels", "qrels.trec", "--run", "base=bm25.trec", "--run", "bm25.tuned.trec",
-        "--scale", "utility", "--format", "json", cwd=folder,
-    )  # fmt: skip
-    assert list(json.loads(done.stdout)["runs"]) == ["base", "bm25"]
-
-
 def test_a_corpus_gives_n_and_a_table_gives_n_for_each_query(folder) -> None:
     (folder / "corpus.jsonl").write_text("".join(json.dumps({"_id": i}) + "\n" for i in "abcxyz"))
     assert json.loads(evaluate(folder, "--corpus", "corpus.jsonl", "--format", "json").stdout)["corpus_size"] == 6
@@ -131,43 +105,6 @@ def test_plan_and_audit(folder) -> None:
     (folder / "log.csv").write_text("corpus,shown,rel,ok\n10,2,1,1\n10,2,1,0\n")
     done = command("audit", "log.csv", "--map", "N=corpus,K=shown,hit=ok,R=rel", "--format", "json", cwd=folder)
     assert json.loads(done.stdout)["P_rand"] == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--qrels", "nowhere.trec"], "error: nowhere.trec: there is no such file"),
-        (["--qrels", "bm25.trec"], "error: bm25.trec:1: expected 4 fields"),
-        (["--run", "qrels.trec"], "error: qrels.trec:1: expected 6 fields"),
-        (["--measure", "Bro"], "error: unknown measure 'Bro'; did you mean \"BoR\"?"),
-        (["--measure", "BoR"], "error: BoR compares with a random draw and needs the corpus size N"),
-        (["--depths", "1;5"], "error: --depths '1;5' is not a list of whole numbers"),
-        (["--scale", "stars"], "error: unknown scale 'stars'"),
-        (["--run", "bm25.trec"], "error: two runs are called 'bm25'"),
-        (["--per-query", "rows.xls"], "error: rows.xls: cannot write .xls"),
-        (["--level", "1.5"], "error: bootstrap `level` must be in the open interval (0, 1), got 1.5"),
-        (["--corpus-size", "1"], "error: query 'q1' has 2 judged passages, more than the corpus size N = 1"),
-    ],
-)
-def test_a_mistake_is_one_line_and_exit_status_2(folder, arguments, message) -> None:
-    base = {"--qrels": "qrels.trec", "--scale": "utility"}
-    words = [word for name, value in base.items() if name != arguments[0] for word in (name, value)]
-    done = command("evaluate", "--run", "bm25.trec", *words, *arguments, cwd=folder)
-    assert done.returncode == 2
-    assert done.stderr.startswith(message)
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
-
-
-def test_warnings_go_to_stderr_in_one_line(folder) -> None:
-    (folder / "other.trec").write_text("q1 Q0 zzz 1 1.0 t\n")
-    done = command(
-        "evaluate", "--qrels", "qrels.trec", "--run", "other.trec", "--scale", "utility", "--ids", "exact",
-        "--format", "json", cwd=folder,
-    )  # fmt: skip
-    assert done.returncode == 0
-    assert done.stderr.startswith("warning: no passage that other retrieved is judged")
-    json.loads(done.stdout)
 
 
 @pytest.mark.slow
@@ -195,17 +132,6 @@ def test_a_pool_tells_the_retrievers_losses_from_the_rerankers(folder) -> None:
     wrong = evaluate(folder, *base, "--pool", "bm52=pool.trec")
     assert wrong.returncode == 2
     assert "there is no run 'bm52'" in wrong.stderr
-
-
-def test_measures_lists_them_and_explains_one(tmp_path) -> None:
-    listed = command("measures", cwd=tmp_path).stdout.splitlines()
-    assert [line.split()[0] for line in listed] == list(rs.measures.REGISTRY)
-    assert json.loads(command("measures", "--format", "json", cwd=tmp_path).stdout)[0]["measure"] == "Success"
-    assert command("measures", "--format", "markdown", cwd=tmp_path).stdout.startswith("| measure | definition |")
-    explained = command("measures", "bor", cwd=tmp_path).stdout
-    assert explained.startswith("BoR: Bits over Random")
-    assert "Example: success .60 at K = 20" in explained
-    assert 'did you mean "Harm"' in command("measures", "Harn", cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize("name", list(rs.measures.REGISTRY))

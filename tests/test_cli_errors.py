@@ -20,8 +20,7 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
 from tests.forked_cli import run_command
-from tests.judge_server import KEY, JudgeServer, Reply
-from tests.test_claims import respond
+from tests.judge_server import KEY
 from tests.test_cli_help import COMMANDS
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -52,44 +51,6 @@ GRADE = ("grade", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl", "--p
 CLAIMS = ("claims", "--samples", "samples.jsonl", "--store", "claims.db", "--model", "m")
 
 # -- one line ---------------------------------------------------------------------------------------------
-
-MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
-    "no such command": (("evaluat",), "No such command 'evaluat'"),
-    "no such subcommand": (("store", "inf"), "No such command 'inf'"),
-    "no such option": ((*EVALUATE, "--depth", "5"), "No such option: --depth"),
-    "an option is missing": (("evaluate", "--run", "run.trec"), "Missing option '--qrels'"),
-    "an argument is missing": (("audit",), "Missing argument 'FILE'"),
-    "an argument too many": (("audit", "a", "b"), "unexpected extra argument"),
-    "no number": ((*EVALUATE, "--resamples", "many"), "Invalid value for '--resamples'"),
-    "no format": ((*EVALUATE, "--format", "xml"), "Invalid value for '--format'"),
-    "a folder for a file": ((*EVALUATE[:-1], "folder"), "folder"),
-    "a folder for a report": ((*EVALUATE, "--against", "folder", "--max-drop", "P@1:1"), "folder: cannot be read"),
-    "a folder for an output": ((*EVALUATE, "--output", "folder"), "folder: cannot be written"),
-    "a name too long": ((*EVALUATE, "--pool", "x" * 300), "File name too long"),
-    "bytes that are no text": (("evaluate", "--qrels", "latin.trec", "--run", "run.trec"), "latin.trec:1: this line"),
-    "broken JSON": ((*EVALUATE, "--against", "broken.json", "--max-drop", "P@1:1"), "broken.json: not JSON"),
-    "a folder that is not there": (("store", "import", "no/labels.db", "qrels.trec"), "no/labels.db: the folder"),
-    "a view that is not there": (("audit", "run.trec", "--format", "latex"), "there is no LaTeX view of this; choose"),
-    "a view of grades that is not there": (
-        (*GRADE, "--store", "s.db", "--dry-run", "--format", "csv"),
-        "there is no csv view of this; choose table or json",
-    ),
-    "labels given as a number": (
-        ("plan", "--corpus-size", "9", "--relevant", "qrels.trec"),
-        "'qrels.trec' is not a list of whole numbers; labels are given with --qrels",
-    ),
-    "neither labels nor a number": (("plan", "--corpus-size", "9"), "as a number (--relevant) or as labels (--qrels)"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_line(mistake) -> None:
-    words, expected = MISTAKES[mistake]
-    done = process(*words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert expected in done.stderr
 
 
 def test_an_environment_variable_shows_the_traceback(monkeypatch) -> None:
@@ -168,77 +129,12 @@ def test_an_option_that_takes_one_value_is_given_once(name) -> None:
 # -- exit codes -------------------------------------------------------------------------------------------
 
 
-def graded(n: int) -> Reply:
-    return Reply(json.dumps({"reason": "r", "grade": n}))
-
-
-def judged(words: tuple[str, ...], server: JudgeServer, *more: str) -> subprocess.CompletedProcess[str]:
-    return process(*words, *more, "--base-url", server.url, "--attempts", "1", OPENAI_API_KEY=KEY)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", [(*GRADE, "--store", "labels.db"), CLAIMS], ids=["grade", "claims"])
-def test_exit_codes_of_commands_that_ask_a_judge(words) -> None:
-    answers = (lambda request, n: graded(4)) if words[0] == "grade" else respond
-    refused = json.dumps({"choices": [{"message": {"refusal": "no"}, "finish_reason": "stop"}]}).encode()
-    with JudgeServer(lambda request, n: Reply("no such key", status=401)) as server:
-        fatal = judged(words, server)
-    assert (fatal.returncode, fatal.stdout) == (2, "")
-    assert fatal.stderr.startswith("error: 401: no such key (the key is wrong or missing")
-    assert re.fullmatch(
-        "error: .*; nothing more was sent \\(how-to: stopped-grading\\)\ngo on with: rag-selectivity .*\n", fatal.stderr
-    )
-    with JudgeServer(lambda request, n: Reply("no such model", status=404)) as server:
-        assert judged(words, server).returncode == 2
-    with JudgeServer(answers) as server:
-        stopped = judged(words, server, "--max-calls", "1")
-    assert stopped.returncode == 1
-    assert "the budget of 1 request is used up" in stopped.stdout
-    assert stopped.stderr == ""
-    with JudgeServer(lambda request, n: Reply(body=refused)) as server:
-        failed = judged(words, server)
-    assert (failed.returncode, failed.stderr) == (1, "")
-    assert "failed" in failed.stdout
-    with JudgeServer(answers) as server:
-        more = ("--retry-failed",) if words[0] == "grade" else ()
-        done = judged(words, server, *more)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.slow
-def test_pairs_that_failed_in_an_earlier_run_are_work_left_over() -> None:
-    words = (*GRADE, "--store", "labels.db")
-    refused = json.dumps({"choices": [{"message": {"refusal": "no"}, "finish_reason": "stop"}]}).encode()
-    with JudgeServer(lambda request, n: Reply(body=refused)) as server:
-        assert judged(words, server).returncode == 1
-    with JudgeServer(lambda request, n: graded(4)) as server:
-        again = judged(words, server)
-        assert not server.requests
-        assert again.returncode == 1
-        assert "4 failed in an earlier run; --retry-failed tries them again" in again.stdout
-        assert judged(words, server, "--dry-run").returncode == 0
-        assert judged(words, server, "--retry-failed").returncode == 0
-        assert judged(words, server).returncode == 0
-
-
-def test_a_gate_that_fails_exits_with_1_and_a_mistake_with_2() -> None:
-    assert process(*EVALUATE, "--fail-if", "Success@1 < .1").returncode == 0
-    assert process(*EVALUATE, "--fail-if", "Success@1 < .9").returncode == 1
-    assert process(*EVALUATE, "--fail-if", "Success < .9").returncode == 2
-
-
 #: Every command that reads a file, so that it can be interrupted while it waits for standard input.
 WAITING = {
     "evaluate": ("evaluate", "--qrels", "-", "--run", "run.trec"),
-    "compare": ("compare", "--qrels", "-", "--run", "run.trec", "--run", "b=run.trec"),
-    "sweep": ("sweep", "--qrels", "-", "--run", "run.trec", "--corpus-size", "9"),
-    "report": ("report", "--qrels", "-", "--run", "run.trec", "--output", "r.html"),
     "grade": (*GRADE[:2], "-", *GRADE[3:], "--store", "s.db", "--dry-run"),
     "claims": ("claims", "--samples", "-", *CLAIMS[3:]),
-    "agree": ("agree", "--human", "-", "--labels", "qrels.trec"),
     "store import": ("store", "import", "s.db", "-"),
-    "plan": ("plan", "--corpus-size", "9", "--qrels", "-"),
-    "audit": ("audit", "-"),
 }
 
 
@@ -309,22 +205,6 @@ def test_ctrl_c_while_the_command_line_is_imported_is_no_traceback(tmp_path) -> 
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
-
-
-@needs_proc
-@pytest.mark.slow
-def test_a_second_ctrl_c_leaves_the_calls_on_their_way() -> None:
-    with (
-        JudgeServer(lambda request, n: Reply(delay=60)) as server,
-        started(*GRADE, "--store", "s.db", "--base-url", server.url) as running,
-    ):
-        wait_for(lambda: len(server.requests) == 1 and sleeps(running), running)
-        running.send_signal(signal.SIGINT)
-        wait_for(lambda: sleeps(running), running)
-        running.send_signal(signal.SIGINT)
-        printed, told = running.communicate(timeout=30)
-    assert (running.returncode, printed) == (130, "")
-    assert re.fullmatch("interrupted\ngo on with: rag-selectivity grade .*\n", told)
 
 
 def test_a_reader_that_stops_early_is_no_traceback() -> None:

@@ -16,12 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 import rag_selectivity as rs
-from rag_selectivity import advice
-from rag_selectivity.cli import inputs, options
 from rag_selectivity.cli.app import all_commands, app
 from rag_selectivity.cli.options import PANELS
-from rag_selectivity.cli.output import EXIT_CODES
-from rag_selectivity.io import opening
 
 pytestmark = pytest.mark.inside
 
@@ -68,71 +64,11 @@ def test_every_option_has_a_meaning_and_a_panel(name) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_same_word_means_the_same(name) -> None:
-    options = {option for each in visible(COMMANDS[name]) for option in each.opts}
-    assert "--depth" not in options
-    assert "--labels" not in options or name == "agree"
-
-
-def test_no_help_lists_the_measures(helps) -> None:
-    for text in helps.values():
-        assert "BoR_opt" not in text
-        assert "N-Recall" not in text
-    assert "`rag-selectivity measures` lists all" in re.sub(r"\s+", " ", helps["evaluate"])
-
-
-def test_panels_stand_in_their_order(helps) -> None:
-    titles = re.findall(r"^(\S.*):$", helps["evaluate"], re.M)
-    assert titles == ["Input", "Measures", "Edges", "Intervals", "Gates", "Output", "Every command", "Examples"]
-    for name in COMMANDS:
-        titles = [title for title in re.findall(r"^(\S.*):$", helps[name], re.M) if title != "Arguments"]
-        assert titles.pop() == "Examples"
-        assert titles == sorted(titles, key=PANELS.index)
-
-
-def test_helps_name_what_is_registered(helps) -> None:
-    text = re.sub(r"\s+", " ", helps["evaluate"])
-    assert (
-        "neither its content nor its suffix shows it: trec, beir, tsv, jsonl, csv, parquet, store, exported or golden."
-        in text
-    )
-    assert "Set of rules: default or trec_eval. Each option below" in text
-    assert "Interval method: bca or percentile." in text
-
-
-@pytest.mark.parametrize("name", COMMANDS)
 def test_a_help_opens_with_its_purpose_in_one_line(helps, name) -> None:
     purpose = COMMANDS[name].help.split("\n")[0]
     assert re.fullmatch(r"[A-Z].{10,70}[.]", purpose)
     lines = [line.strip() for line in helps[name].splitlines() if line.strip()]
     assert lines[1] == purpose
-
-
-def test_the_programs_help_has_the_exit_codes(helps) -> None:
-    for code, meaning in EXIT_CODES.items():
-        assert f"{code:>3}  {meaning}" in helps[""].splitlines()
-
-
-def test_the_programs_help_lists_each_command_with_its_purpose(helps) -> None:
-    for words, command in COMMANDS.items():
-        group, _, name = words.rpartition(" ")
-        assert f" {name} {command.help.splitlines()[0]} " in " ".join(helps[group].split()) + " "
-
-
-def test_a_terminal_has_colours(helps) -> None:
-    pty = pytest.importorskip("pty")
-    parent, child = pty.openpty()
-    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm"}
-    environment.pop("NO_COLOR", None)
-    command = [sys.executable, "-m", "rag_selectivity", "sample", "--help"]
-    done = subprocess.run(command, stdout=child, check=True, env=environment)
-    os.close(child)
-    text = os.read(parent, 65536).decode().replace("\r\n", "\n")
-    os.close(parent)
-    assert done.returncode == 0
-    assert "\x1b[1mEvery command" in text
-    plain = re.sub(r"\x1b\[\d*m", "", text)
-    assert plain.split("\n", 1)[1] == helps["sample"].split("\n", 1)[1]
 
 
 # -- what a start imports ---------------------------------------------------------------------------------
@@ -176,26 +112,6 @@ def imported_by_the_parser() -> str:
 @pytest.mark.parametrize("words", [(), ("--help",), ("store",), ("sample", "--help"), ("grade", "--help")])
 def test_a_help_needs_no_numpy(words, imported_by_the_parser) -> None:
     assert printed_by(*words)[-1] == imported_by_the_parser
-
-
-def test_a_completion_needs_no_numpy(imported_by_the_parser) -> None:
-    for line, completed in (
-        ("rag-selectivity ev", "evaluate"),
-        ("rag-selectivity evaluate --qrels x --po", "--policy"),
-    ):
-        variables = {
-            "_RAG_SELECTIVITY_COMPLETE": "complete_bash",
-            "COMP_WORDS": line,
-            "COMP_CWORD": str(len(line.split()) - 1),
-        }
-        *completions, imported = printed_by(**variables)
-        assert completed in completions
-        assert imported == imported_by_the_parser
-
-
-def test_what_is_written_twice_is_the_same() -> None:
-    assert (options.DEFAULT_MAX_K, options.DEFAULT_MAX_LOSS) == (advice.DEFAULT_MAX_K, advice.DEFAULT_MAX_LOSS)
-    assert inputs.STANDARD_INPUT == opening.STANDARD_INPUT
 
 
 # -- examples ---------------------------------------------------------------------------------------------

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import ast
-import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import rag_selectivity as rs
 from rag_selectivity.caveats import CAVEATS
 from rag_selectivity.explain.codes import all_codes
 from tests.forked_cli import run_command
@@ -87,16 +83,6 @@ def test_every_section_of_the_page_is_a_code() -> None:
         assert all(f"**{part}.**" in code.text for part in ("What it means", "When it appears", "What to do")), (
             code.name
         )
-
-
-def test_the_texts_of_codes_are_loaded_only_when_asked_for() -> None:
-    code = "import rag_selectivity, sys; print([name for name in sys.modules if 'explain' in name])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-def test_a_warning_keeps_its_code_on_its_way_to_another_process() -> None:
-    warning = pickle.loads(pickle.dumps(rs.SelectivityWarning("few ids match", "ids-partly-match")))
-    assert (str(warning), warning.code) == ("few ids match [ids-partly-match]", "ids-partly-match")
 
 
 def test_the_command_lists_and_explains() -> None:

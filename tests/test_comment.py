@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -18,7 +16,6 @@ import rag_selectivity as rs
 from rag_selectivity.against import Against
 from rag_selectivity.decision import decide
 from rag_selectivity.decision.changes import UNCHANGED, changes_since
-from rag_selectivity.errors import InputError
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table, markdown_of
 from rag_selectivity.render.comment import MOST_LINES, comment_of
 from rag_selectivity.render.github import escaped
@@ -91,37 +88,6 @@ def of_main() -> rs.Report:
 # -- what it says --------------------------------------------------------------------------------------
 
 
-def test_the_answers_have_the_decisions_words_in_its_order() -> None:
-    decision = decided()
-    lines = comment_of(of_six(), decision=decision).splitlines()
-    assert lines[0] == f"## Retrieval at K = {K}"
-    answers = decision.to_dict()["answers"].values()
-    mark = {True: " *(shown)*", False: " *(not shown)*", None: ""}
-    assert [line for line in lines if line.startswith("- ")] == [
-        f"- **{each['question']}** {each['text']}{mark[each['shown']]}" for each in answers
-    ]
-
-
-def test_the_decision_is_made_where_none_is_given() -> None:
-    report = of_six()
-    assert comment_of(report) == comment_of(report, decision=decide(report))
-    assert comment_of(report.with_decision(decided())) == comment_of(report, decision=decided())
-
-
-def test_the_table_has_the_figures_of_the_decision_best_first() -> None:
-    decision = decided()
-    lines = comment_of(of_six(), decision=decision).splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| run")]
-    # The columns of the first screen: at most five.
-    assert rows[0] == ["run", "RA-nWG", "BoR of its ceiling", "Harm", "Success"]
-    assert [row[0] for row in rows[1:]] == [line.run for line in decision.lines]
-    for row, line in zip(rows[1:], decision.lines, strict=True):
-        figures = [line.figures[name] for name in ("RA-nWG", "BoR", "Harm", "Success")]
-        assert [cell.split()[0].rstrip("†‡") for cell in row[1:]] == [f"{each.estimate.value:.3f}" for each in figures]
-    last = max(i for i, line in enumerate(lines) if line.startswith("|"))
-    assert f"Best first under {decision.measure}." in lines[last + 2]
-
-
 @pytest.mark.filterwarnings("ignore:few of the passages")
 @pytest.mark.parametrize("runs", [1, 6, 60])
 @pytest.mark.parametrize("main", [None, "worse", "other queries"])
@@ -148,26 +114,6 @@ def test_it_has_at_most_forty_lines(runs, main, tmp_path) -> None:
         assert shown[0].startswith(f"| {decision.lines[0].run} |")
         assert len(shown) == (20 if main == "worse" else 10)
         assert text.count("| … and 50 more |") == (2 if main == "worse" else 1)
-
-
-def test_a_table_that_fits_is_whole() -> None:
-    report = report_of({f"run{i}": 0.2 + 0.03 * i for i in range(20)}, bootstrap=None)
-    text = comment_of(report, decision=decision_of(report, K))
-    assert sum(line.startswith("| run1") for line in text.splitlines()) == 11
-    assert len(text.splitlines()) <= MOST_LINES
-
-
-def test_long_answers_stay_whole() -> None:
-    report = report_of({"run0": 0.5}, bootstrap=None)
-    long = "A long answer " * 200 + "ends."
-    assert long in comment_of(report, decision=decision_of(report, K, texts={"next": long}))
-
-
-def test_sums_alone_give_no_comment() -> None:
-    of_live = rs.Monitor(GRADES, scale="utility", corpus_size=SIZE)
-    of_live.record(rs.Retrieval("q0", ["q0-0"], query_id="q0"))
-    with pytest.raises(InputError, match="only sums"):
-        comment_of(of_live.report())
 
 
 # -- what changed --------------------------------------------------------------------------------------
@@ -200,13 +146,6 @@ def test_new_gone_and_unchanged_runs_are_named(tmp_path) -> None:
     assert "New, without a figure in main.json: run5." in text
     assert "Gone, only in main.json: old." in text
     assert re.search(r"Unchanged at every query: run\d, run\d, .*run\d\.", text)
-
-
-def test_nothing_changed_is_said(tmp_path) -> None:
-    report = of_six()
-    text = comment_of(report, decision=decided(), against=stored(report, tmp_path))
-    assert "Nothing changed: every query has the same figures as before." in text
-    assert "→" not in text.partition("### What changed")[2]
 
 
 def one_swap(lists: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -243,15 +182,6 @@ def test_holm_counts_the_tests_of_all_runs(tmp_path) -> None:
     )
 
 
-def test_ranges_of_lists_judged_in_part_get_no_verdict(tmp_path) -> None:
-    before = report_of({"run": 0.9}, unjudged="ignore")
-    report = report_of({"run": 0.3}, unjudged="ignore")
-    changes = changes_since(report, decide(report, k=K), stored(before, tmp_path))
-    assert changes.runs[0].figures["Harm"].change.p < 0.05
-    row = changed_rows(comment_of(report, decision=decide(report, k=K), against=stored(before, tmp_path)))["run"]
-    assert row[f"Harm@{K}"].endswith("undecided: judged in part")
-
-
 def test_other_queries_and_other_sizes_are_a_reason_not_an_error(tmp_path) -> None:
     report = of_six()
     other = stored(report_of({"run0": 0.3, "run1": 0.4}, corpus_size=999), tmp_path)
@@ -283,18 +213,6 @@ def test_a_single_run_may_be_renamed(tmp_path) -> None:
     assert list(changed_rows(text)) == ["after (was before)"]
     assert "New" not in text
     assert "Gone" not in text
-
-
-def test_binary_labels_share_the_test_of_success_and_bor(tmp_path) -> None:
-    qrels = {query: [f"{query}-0", f"{query}-1"] for query in QUERIES}
-    options: dict[str, Any] = {"corpus_size": SIZE, "measures": ["BoR", "Success"], "depths": [K]}
-    before = rs.evaluate(qrels, {"run": lists_of(0.9, 1), "b": lists_of(0.9, 5)}, **options)
-    report = rs.evaluate(qrels, {"run": lists_of(0.3, 2), "b": lists_of(0.9, 5)}, **options)
-    changes = changes_since(report, decide(report, k=K), stored(before, tmp_path))
-    assert changes.tests == {f"Success@{K}": 1, "": 0}
-    figures = changes.runs[[run.run for run in changes.runs].index("run")].figures
-    assert figures["BoR"].p_adjusted == figures["Success"].p_adjusted
-    assert figures["BoR"].verdict == figures["Success"].verdict == WORSE
 
 
 # -- hostile names -------------------------------------------------------------------------------------
@@ -334,12 +252,6 @@ def plain(name: str) -> str:
     return re.sub(r"[\r\n]", " ", name).replace("\u202e", "")
 
 
-#: Tags that the texts around a name make by themselves.
-OWN_TAG = re.compile(
-    r"</?(ul|li|p|table|thead|tbody|tr|t[hd]( style=\"text-align: ?right;?\")?|span|strong|blockquote|br|h2)>"
-)
-
-
 def placed(text: str) -> list[str]:
     """A name at each kind of place: in a list, a table, a heading, and where lines and quotes begin."""
     table = Table(["run", text], [[text, "1"], ["x", text]])
@@ -356,40 +268,9 @@ def test_escaped_text_is_shown_as_it_is_and_becomes_no_link(text) -> None:
             assert not LATE.search(unescape(between_tags)), html
 
 
-PIECES = (
-    *("<", ">", "&", "`", "``", "*", "**", "_", "~~~", "|", "[", "]", "(", ")", ":", "//", "#", "@", "!", "!!! ", "\\"),
-    *("$", "{", "}", "=", "-", "+", "1.", " ", "    ", "\n", "a", "b1", "<script>alert(1)</script>", "&lt;", "&#60;"),
-    *("<!--", "-->", "http://x.y", "[^1]", "<img src=x onerror=alert(1)>", "<a@b.c>", "[x]: y", "{: onclick=alert(1)}"),
-    *("'", '"', "%", "^", "\x02", "?>", "<?", "]]>", "<![CDATA["),
-)
-
-
-@pytest.mark.parametrize("render", RENDERERS)
-def test_no_renderer_makes_a_tag_of_a_name_or_changes_it(render) -> None:
-    draws = np.random.default_rng(11)
-    drawn = ["".join(draws.choice(PIECES, size=draws.integers(1, 8))) for _ in range(200)]
-    for text in [*HOSTILE, *drawn]:
-        for line in placed(text):
-            html = render(line)
-            foreign = re.findall(r"<[^>]*>", re.sub("<!-- -->", "", OWN_TAG.sub("", html)))
-            assert foreign == [], (text, line, html)
-            assert on_one_line(plain(text)) in on_one_line(shown(html)), (text, line, html)
-
-
 def on_one_line(text: str) -> str:
     """With single spaces, as a browser shows it."""
     return " ".join(re.sub("[\x00-\x1f]", " ", text).split())
-
-
-def test_what_links_is_found_without_escapes() -> None:
-    """The check above can fail."""
-    late = [text for text in HOSTILE if LATE.search(text)]
-    assert len(late) == 5
-
-
-def test_names_of_measures_stay_as_they_are() -> None:
-    text = "RA-nWG@10 0.658, %PROC@10; BoR@10. K = 10 [−0.02, 0.03] p < .001, dense_large, bm25+rerank"
-    assert escaped(text) == text
 
 
 @pytest.mark.filterwarnings("ignore:few of the passages")
@@ -452,32 +333,3 @@ def test_the_command_writes_the_decision_of_evaluate(folder) -> None:
     ]
     assert list(changed_rows(text)) == ["bm25"]
     assert "Unchanged at every query: dense." in text
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--against", "main.json", "-o", "page.html"), "--against is for Markdown alone"),
-        (("--on", "shared", "-o", "page.html"), "--on is for Markdown alone"),
-        (("--on", "shared", "-o", "comment.md"), "--on needs a stored report"),
-        (("--title", "x", "-o", "comment.md"), "--title is about the HTML page"),
-        (("--open", "-o", "comment.md"), "--open is about the HTML page"),
-        (("--against", "none.json", "-o", "comment.md"), "none.json"),
-        (("--format", "latex", "-o", "comment.md"), "latex"),
-    ],
-)
-def test_options_without_an_effect_are_refused(folder, options, said) -> None:
-    done = run_command("report", *BOTH, *options, cwd=folder)
-    assert done.returncode == 2
-    assert said in done.stderr
-
-
-def test_neither_jinja_nor_matplotlib_is_needed(folder) -> None:
-    blocked = (
-        "import sys; sys.modules.update({name: None for name in ('jinja2', 'matplotlib')}); "
-        "from rag_selectivity.__main__ import main; main()"
-    )
-    command = [sys.executable, "-c", blocked, "report", *BOTH]
-    done = subprocess.run([*command, "-o", "plain.md"], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (folder / "plain.md").read_text(encoding="utf-8").startswith(f"## Retrieval at K = {K}\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,15 +13,13 @@ from scipy import optimize
 import rag_selectivity as rs
 from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
 from rag_selectivity.calibrated.ground import Ground, Places, Strata, tops
-from rag_selectivity.calibrated.people import PeoplesLabels, calibration_ground
+from rag_selectivity.calibrated.people import calibration_ground
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.grading.designs import calibrate_draw, tail_weights
-from rag_selectivity.grading.store import Store
-from rag_selectivity.join.reach import has_open_tails
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.statistics.completion import Completion, steps_of, stratified_prior
+from rag_selectivity.statistics.completion import Completion
 
 pytestmark = pytest.mark.inside
 
@@ -117,35 +114,6 @@ def test_the_effect_of_a_query_is_the_mode_of_what_its_labels_say(spread) -> Non
         assert deviations[each] == pytest.approx(curvature**-0.5, rel=1e-3)
 
 
-def test_pseudo_labels_elsewhere_are_spread_as_all_labels_elsewhere() -> None:
-    counts = np.array([[5.0, 5.0], [3.0, 1.0], [0.0, 2.0], [0.0, 0.0]])
-    listed = np.array([True, False, False, False])
-    prior = stratified_prior(counts, np.array([20.0, 80.0, 10.0, 7.0]), listed)
-    # Four labels stand for 80 passages and two for 10: 60 of these 90 are of the first grade.
-    pooled = np.array([60.0, 30.0]) / 90
-    assert prior[0] == pytest.approx([0.1, 0.1])
-    for row in prior[1:]:
-        assert row == pytest.approx(2 * (6 * pooled + 1) / (6 + 2))
-    none = stratified_prior(np.zeros((2, 2)), np.array([3.0, 4.0]), np.array([False, True]))
-    assert none == pytest.approx(np.array([[1.0, 1.0], [0.1, 0.1]]))
-
-
-def test_extra_passages_are_as_the_unlabelled_ones_of_their_stratum() -> None:
-    label = np.array([0] * 90 + [1] * 10)
-    completion = Completion(
-        np.arange(100) % 5, np.zeros(100, np.int64), label, np.full((1, 2), 0.1), np.array([0.0, 1.0]), 5
-    )
-    random = np.random.default_rng(1)
-    counts = [completion.draw(random, np.full((5, 1), 200))[1].sum(axis=(0, 1)) for _ in range(100)]
-    assert {int(each.sum()) for each in counts} == {1000}
-    assert np.mean([each[1] for each in counts]) / 1000 == pytest.approx(0.1, abs=0.02)
-
-
-def test_steps_of_the_scales() -> None:
-    assert steps_of(np.array([1, 3, 4, 5]), 1, 4).tolist() == [0, 1, 2, 3]
-    assert steps_of(np.array([0, 1, 2, 3]), 0, 1).tolist() == [0, 1, 2, 3]
-
-
 # -- evaluate -----------------------------------------------------------------------------------------
 
 
@@ -202,12 +170,6 @@ def test_the_order_of_the_queries_changes_the_random_draws_alone() -> None:
             assert one.value == pytest.approx(other.value, abs=0.25 * (one.high - one.low))
 
 
-def test_equal_seeds_give_equal_figures() -> None:
-    human, judge, runs = world(queries=12, judge_error=0.3)
-    some = drawn(human, judge, runs, 120)
-    assert evaluated(judge, runs, human=some).to_dict() == evaluated(judge, runs, human=some).to_dict()
-
-
 def test_every_measure_is_calibrated_or_says_why_not() -> None:
     human, judge, runs = world(queries=15, judge_error=0.3)
     names = [name for name in REGISTRY if name not in ("Judged", "Redundancy")]
@@ -237,68 +199,6 @@ def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
     text = {"a stratum": "graded 4 in the top 10", "all but one query": "of one query"}.get(lacks, "outside the top 10")
     assert text in figure.reason
     assert any("no calibrated figure" in note for note in report.runs["one"].notes)
-
-
-def test_one_relevant_passage_a_query_is_rough() -> None:
-    human, judge, runs = world(queries=40, judge_error=0.1)
-    one = {q: {p: min(g, 2) for p, g in row.items()} for q, row in human.items()}
-    for query in one:
-        one[query][runs["one"][query][3]] = 5
-    judge = {q: dict(row) for q, row in one.items()}
-    some = drawn(one, judge, runs, 200)
-    found = evaluated(judge, runs, human=some)
-    assert found["one", "BoR@10"].rough
-    assert not found["one", "Harm@10"].rough
-    assert "rough" in found.details()
-    settling = {q: {runs["one"][q][3]: 5} for q in list(one)[:20] if runs["one"][q][3] not in some.get(q, {})}
-    settled = evaluated(judge, runs, human=PeoplesLabels(some, settling))
-    assert settled["one", "Success@10"].value == pytest.approx(1, abs=0.02)
-
-
-# -- what is given ------------------------------------------------------------------------------------
-
-
-def test_people_and_a_judge_in_one_store_are_told_apart(tmp_path) -> None:
-    from rag_selectivity.grading.store import Label, Settings, digest
-
-    human, judge, runs = world(queries=15, judge_error=0.4)
-    some = drawn(human, judge, runs, 150)
-    path = tmp_path / "labels.db"
-    pairs = [(q, p) for q, row in judge.items() for p in row]
-    with Store(path) as store:
-        number = store.settings_id(Settings("grade", "m", {}, "utility", "r", "1"))
-        store.add_texts((q, p, digest(q), digest(q + p)) for q, p in pairs)
-        store.put([Label((number, digest(q), digest(q + p), 0), judge[q][p]) for q, p in pairs]).result()
-        store.put_human([(q, p, g, None) for q, row in some.items() for p, g in row.items()], "ada")
-    from_store = evaluated(str(path), runs, human=str(path))
-    # A store lists its queries in the order of their ids.
-    in_order = evaluated(dict(sorted(judge.items())), runs, human=some)
-    figure, other = from_store["one", "Harm@10"], in_order["one", "Harm@10"]
-    assert figure.as_judged == other.as_judged
-    assert figure.value == pytest.approx(other.value, abs=0.05)
-
-
-@pytest.mark.parametrize(
-    ("human", "message"),
-    [
-        ({"q0": {"d0": 9}}, "labels by people: .*off the utility scale"),
-        ({"other": {"d0": 3}}, "no pair was graded by both"),
-        ({}, "there are no labels by people"),
-        ([("q0", "d0", 3), ("q0", "d0", 4)], "one pair cannot have two grades"),
-    ],
-)
-def test_labels_by_people_that_cannot_be_used_are_refused(human, message) -> None:
-    _, judge, runs = world(queries=3)
-    with pytest.raises(rs.InputError, match=message):
-        evaluated(judge, runs, human=human)
-
-
-def test_pairs_that_no_judge_graded_are_counted_and_named() -> None:
-    human, judge, runs = world(queries=12)
-    some = drawn(human, judge, runs, 120)
-    some["q0"] = {**some.get("q0", {}), "nowhere": 5}
-    notes = evaluated(judge, runs, human=some).runs["one"].notes
-    assert any("1 label by people not used" in note and "'nowhere'" in note for note in notes)
 
 
 # -- compare and sweep --------------------------------------------------------------------------------
@@ -486,31 +386,11 @@ def test_a_tail_shrinks_as_its_drawn_passages_are_pooled_later() -> None:
     assert tail_weights(labels)[ground.in_tail] == pytest.approx(1 + ground.open_of_a_label[ground.in_tail])
 
 
-def test_a_tail_that_was_drawn_whole_stays_closed_when_a_part_is_pooled() -> None:
-    labels = rs.Qrels.from_records([("q", f"d{i}", 1) for i in range(10)], scale="utility")
-    flags = np.array([Chosen.TAIL | (Chosen.POOL if i < 4 else 0) for i in range(10)], np.uint8)
-    labels.origins = LabelOrigins(flags, np.zeros(10, bool), labels.grade, np.full(10, 10), tail_ranks=(1, 10))
-    assert not has_open_tails(labels)
-    labels.origins = replace(labels.origins, tail_size=np.full(10, 11))
-    assert has_open_tails(labels)
-
-
 def test_a_tail_without_labels_follows_the_rest_of_the_pool() -> None:
     human, labels, runs = with_tail()
     people = {q: {p: human[q][p] for p in row[:20:2]} for q, row in {q: runs["one"][q] for q in human}.items()}
     # All 100 passages are then as relevant as the pool's 20, by the labels and not by the prior.
     assert completed_relevant(labels, runs, people) == pytest.approx(30, rel=0.15)
-
-
-def test_a_sweep_completes_tails_as_an_evaluation_does() -> None:
-    _, labels, runs = with_tail()
-    options = {"corpus_size": 1000, "scale": "utility"}
-    swept = rs.sweep(labels, runs, **options, max_depth=3)["one"]
-    report = rs.evaluate(labels, runs, **options, depths=[1, 2, 3], bootstrap=None)
-    assert report["RA-nWG@3"].basis == "with a tail"
-    for name, column in (("Success", "success"), ("BoR", "BoR"), ("RA-nWG", "RA-nWG"), ("Harm", "Harm")):
-        figures = [report[f"{name}@{depth}"].value for depth in (1, 2, 3)]
-        assert [row[column] for row in swept.rows] == figures
 
 
 # -- real judges: a short form of benchmarks/trust_tables/calibrated.py --------------------------------------

@@ -14,8 +14,6 @@ import rag_selectivity as rs
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.decision.decide import decide
-from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.gates import failures, parse_fail_if
 from rag_selectivity.statistics import controls as formulas
 from rag_selectivity.statistics.controls import Counts, Draw, RateDraws, _dispersion, _resampled_dispersion
 from tests.conftest import DATA
@@ -230,13 +228,6 @@ def test_clusters_of_queries_widen_the_interval() -> None:
     assert together.high - together.low >= 0.95 * (alone.high - alone.low)
 
 
-def test_the_figures_do_not_depend_on_what_else_is_measured() -> None:
-    some, more = report(), report(depths=[1, 5, K, 20], measures=["EF", "BoR"])
-    assert some["BoR@10"] == more["BoR@10"]
-    assert report(bootstrap=None)["BoR@10"].value == pytest.approx(some["BoR@10"].value, abs=0.02)
-    assert np.isnan(report(bootstrap=None)["BoR@10"].low)
-
-
 # -- no relevant control -----------------------------------------------------------------------------------
 
 
@@ -253,20 +244,6 @@ def test_without_a_relevant_control_the_figure_is_between_two_ends() -> None:
     assert np.isnan(decided.value)
     assert f"≥ {decided.low:.3f}" in decide(result).to_text()
     assert json.loads(result.to_json())["runs"]["own"]["measures"]["BoR@10"]["value"] is None
-
-
-def test_gates_name_what_was_shown_and_do_not_pass_an_undefined_figure() -> None:
-    result = report(judged_by(0.0, number=3))
-
-    def failed(text: str) -> list[str]:
-        return failures(result, [parse_fail_if(text)])
-
-    assert "use low(BoR@10) or shown(BoR@10)" in failed("BoR@10 < 1")[0]
-    assert failed("shown(BoR@10) < 2") == []
-    assert "shown(BoR@10) = " in failed("shown(BoR@10) < 9")[0]
-    assert "as_judged(BoR@10) = " in failed("as_judged(BoR@10) > 7")[0]
-    assert failed("as_judged(Success@10) < .5") == []
-    assert "needs random controls" in failed("shown(Success@10) < 1")[0]
 
 
 # -- where controls come from -------------------------------------------------------------------------------
@@ -451,73 +428,7 @@ def test_tails_of_which_few_queries_have_labels_bound_what_a_draw_finds() -> Non
     assert shown == pytest.approx(np.log2(low / (outside + upper / QUERIES * 10 / SIZE + np.mean(known))), abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("controls", "options", "message"),
-    [
-        ({"q": {}}, {}, "there are no controls"),
-        ({"p": {"d": 1}}, {}, r"1 query of the controls is not in the qrels \('p'\)"),
-        ({"q": {"d": 1}}, {}, "all 1 controls are in the qrels too"),
-        ({"q": {"x": 1}}, {"passages_of": {"d": 3}}, "cannot be combined with passages_of"),
-        ({"q": {"x": 7}}, {"scale": "utility"}, "off the utility scale"),
-    ],
-)
-def test_mistakes_are_named(controls, options, message) -> None:
-    with pytest.raises(InputError, match=message):
-        rs.evaluate({"q": {"d": 1}}, {"r": {"q": ["d"]}}, corpus_size=50, controls=controls, depths=[1], **options)
-
-
-def test_what_cannot_estimate_them_says_so() -> None:
-    labels, _, drawn = judged_by(0.05, number=2)
-    stored = with_origins(labels, drawn)
-    with pytest.warns(SelectivityWarning, match="240 judgments are random controls; they are left out"):
-        monitor = rs.Monitor(stored, corpus_size=SIZE)
-    assert set(monitor.labels.of_query("q0")) == set(labels["q0"])
-
-
 # -- what is printed, compared and advised -------------------------------------------------------------------
-
-
-def test_the_text_says_what_was_shown_and_could_be() -> None:
-    result = report(judged_by(0.01, number=20))
-    bits, text = result["BoR@10"], " ".join(result.details().split())
-    assert (
-        f"BoR@10 {bits.value:.2f} [{bits.low:.2f}, {bits.high:.2f}], 2,400 controls (shown: {bits.shown:.1f} bits"
-        in text
-    )
-    assert f"as judged {bits.as_judged:.2f}" in text
-    assert "under the notion of relevance of these labels" in text
-    (row,) = [row for row in result.to_rows() if row["measure"] == "BoR@10"]
-    assert (row["basis"], row["as_judged"], row["shown"]) == ("with controls", bits.as_judged, bits.shown)
-    assert "(shown: none;" in " ".join(report().details().split())
-
-
-@pytest.mark.parametrize(
-    ("people", "notion"),
-    [
-        ((), "this judge's notion of relevance"),
-        (("ada",), "the notion of relevance of ada"),
-        (("ada", "ben"), "the notion of relevance of ada and ben"),
-    ],
-)
-def test_the_text_names_whose_notion_of_relevance_it_is(people, notion, tmp_path) -> None:
-    from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store
-    from tests.test_store import put
-
-    labels = {f"q{i}": {"d0": 5, "d1": 1} for i in range(6)}
-    drawn = {query: {f"c{i}": 1 for i in range(4)} for query in labels}
-    with Store(tmp_path / "labels.db") as store:
-        every = {(q, p): grade for of in (labels, drawn) for q, grades in of.items() for p, grade in grades.items()}
-        if people:
-            store.put_human_labels(
-                HumanLabel(q, p, people[i % len(people)], grade) for i, ((q, p), grade) in enumerate(every.items())
-            )
-        else:
-            put(store, "m", every)
-        store.put_origins((q, p, Origin(Draw("control"))) for q, grades in drawn.items() for p in grades)
-    run = {query: ["d0", "d1"] for query in labels}
-    report = rs.evaluate(tmp_path / "labels.db", run, corpus_size=50, measures=["BoR"], depths=[2])
-    text = " ".join(report.details().split())
-    assert f"With random controls, under {notion}:" in text
 
 
 def test_a_paired_difference_in_bits_needs_no_baseline() -> None:
@@ -534,38 +445,6 @@ def test_a_paired_difference_in_bits_needs_no_baseline() -> None:
     assert row.value == pytest.approx(level + row.difference)
     ratio = rs.compare(labels, both, controls=drawn, **shared)["new", "EF@10"]
     assert "as-judged-baseline" in [caveat.code for caveat in ratio.caveats]
-
-
-def test_hits_in_few_queries_carry_a_caveat() -> None:
-    labels, runs, drawn = judged_by(0.0, number=5)
-    drawn["q7"] = dict.fromkeys(drawn["q7"], 1)
-    assert "concentrated-controls" in [each.code for each in report((labels, runs, drawn))["BoR@10"].caveats]
-    assert report(judged_by(0.05, number=5))["BoR@10"].caveats == ()
-
-
-def test_advice_and_sweep_use_the_judges_own_random_draw() -> None:
-    labels, runs, drawn = judged_by(0.4, number=20)
-    shared = {"corpus_size": SIZE, "scale": "trec", "m": 1}
-    plain, controlled = (rs.sweep(labels, runs, controls=controls, **shared)["own"] for controls in (None, drawn))
-    assert not any("the regime at" in warning for warning in plain.recommendation.warnings)
-    assert any("collapse" in warning for warning in controlled.recommendation.warnings)
-    assert controlled.rows[9]["random_success"] == pytest.approx(1 - 0.6**10, abs=0.01)
-    assert controlled.rows[9]["regime"] == "collapse"
-    measured = rs.evaluate(
-        labels,
-        runs,
-        controls=drawn,
-        corpus_size=SIZE,
-        scale="trec",
-        measures=["Success", "RandomSuccess", "BoR", "BoR_max", "lambda"],
-        depths=[1, 2, 10],
-        bootstrap=None,
-    )
-    for depth in (1, 2, 10):
-        row = controlled.rows[depth - 1]
-        named = ("success", "random_success", "BoR", "BoR_max", "lambda")
-        figures = [measured[f"{name}@{depth}"].value for name in ("Success", "RandomSuccess", *named[2:])]
-        assert [row[name] for name in named] == figures
 
 
 def test_bits_without_a_success_are_minus_infinity() -> None:

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.cli.inputs import costs_of as files_of_costs
 from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths, pareto, read_costs
-from rag_selectivity.join.list_tokens import ListTokens
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Success
 from rag_selectivity.results.decision import CostPoint
@@ -104,27 +102,6 @@ def test_lengths_from_the_run_itself_and_a_table_before_it(tmp_path) -> None:
         assert given.mean_at("short", [1, 2, 3]).tolist() == (2 * expected).tolist()
 
 
-def test_lengths_from_texts_are_estimates() -> None:
-    qrels, runs, lengths = world()
-    texts = {p: "x" * (4 * n) for p, n in lengths.items()}
-    estimated = costs_of(qrels, runs, corpus=texts)
-    exact = costs_of(qrels, runs, tokens=lengths)
-    for name in runs:
-        assert estimated.at(name, 3) == exact.at(name, 3)
-    assert estimated.notes == (
-        "the tokens of short and long are estimated from the texts of the corpus, at 4 characters a token",
-    )
-    only_in_long = next(p for q in qrels if q in runs["long"] for p in runs["long"][q] if p not in runs["short"][q])
-    partly = costs_of(qrels, runs, corpus={p: text for p, text in texts.items() if p != only_in_long})
-    assert list(partly.lists) == ["short"]
-    passages = len({p for q in qrels if q in runs["long"] for p in runs["long"][q]})
-    assert partly.notes[0] == (
-        f"long: no tokens are estimated, since 1 of its {passages} passages have no text in the corpus "
-        f"({only_in_long!r})"
-    )
-    assert partly.at("long", 3) == {}
-
-
 def test_the_cost_of_chunks_is_not_that_of_their_documents() -> None:
     qrels, run = {"q": {"d": 1}, "r": {"e": 1}}, {"q": ["d", "d", "f"], "r": ["e", "e"]}
     judged = join_runs(qrels, {"run": run}, passages_of={"d": 9, "e": 9, "f": 9}).judged
@@ -210,68 +187,6 @@ def test_known_lengths_are_before_measured_tokens_and_these_before_estimates() -
     assert estimated.mean_at("short", [2]).tolist() == [np.mean(ten_each)]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("query_id,tokens\nq0,5\nq1,-2\n", r"costs.csv:3: tokens is '-2'; give a number ≥ 0"),
-        ("query_id,ms\nq0,fast\n", r"costs.csv:2: milliseconds is 'fast'"),
-        ("query_id,price\nq0,inf\n", r"costs.csv:2: price is 'inf'"),
-        ("query_id,price\nq0,nan\n", r"costs.csv:2: price is 'nan'"),
-        ("query_id,price\nq0,1\nq1,1\nq0,1\n", r"costs.csv:4: query 'q0' has costs already \(.*costs.csv:2\)"),
-        ("query_id,run,price\nq0,shart,1\n", r"costs.csv:2: there is no run 'shart'; did you mean \"short\"\?"),
-        ("query_id,seconds\nq0,1\n", r"costs.csv:2: no column with costs; it has query_id, seconds"),
-        ("passage,price\nq0,1\n", r"costs.csv:2: no column for the query"),
-        ("query_id,price\n,1\n", r"costs.csv:2: the query id is empty"),
-        ("query_id,price\nother,1\n", r"short: none of the 1 query with costs \('other'\) is one of the 12"),
-        ("query_id,price\n", r"costs.csv: the file has no rows"),
-    ],
-)
-def test_mistakes_in_a_file_are_named_with_their_line(text, message, tmp_path) -> None:
-    qrels, runs, _ = world()
-    (tmp_path / "costs.csv").write_text(text)
-    with pytest.raises(rs.InputError, match=message):
-        costs_of(qrels, {"short": runs["short"]}, costs=tmp_path / "costs.csv")
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (
-            {"costs": [{"query_id": "q0", "price": 1}]},
-            r"do not say of which of the 2 runs they are: .* \(--costs NAME=FILE",
-        ),
-        ({"costs": {"other": [{"query_id": "q0", "price": 1}]}}, "there is no run 'other'"),
-        ({"costs": {"short": []}}, "there are no rows"),
-        ({"costs": 5}, "expected a path"),
-        ({"costs": {"short": [5]}}, "row 1: expected {column: value}"),
-        ({"costs": [{"query_id": "q0", "run": "long", "tokens": True}]}, "tokens is True"),
-        ({"tokens": {"q0p0": 3}}, r"short: \d+ passages have no length in tokens \('q"),
-        ({"tokens": {"q0p0": "many"}}, "tokens of passage 'q0p0': 'many' is not a number of tokens"),
-        ({"tokens": 3}, "tokens: expected {passage: tokens}"),
-        (
-            {"tokens": pandas.DataFrame({"passage_id": ["a", "a"], "tokens": [1, 2]})},
-            "passage 'a' has 2 tokens here and 1 before",
-        ),
-    ],
-)
-def test_mistakes_are_named(given, message) -> None:
-    qrels, runs, _ = world()
-    with pytest.raises(rs.InputError, match=message):
-        costs_of(qrels, runs, **given)
-
-
-def test_files_of_the_command_line(tmp_path) -> None:
-    table = tmp_path / "costs.csv"
-    table.write_text("query_id,ms\nq0,5\n")
-    assert files_of_costs([str(table)], ["a.trec", "b.trec"]) == table
-    named = [f"a={table}", f"b={table}"]
-    assert files_of_costs(named, ["a.trec", "b=other.trec"]) == {"a": table, "b": table}
-    assert files_of_costs(named[:1], ["a.trec"]) == {"a": table}
-    assert files_of_costs(None, ["a.trec"]) is None
-    with pytest.raises(rs.InputError, match=r"--costs b=.*: there is no run 'b'"):
-        files_of_costs(named, ["a.trec"])
-
-
 # -- cost against quality --------------------------------------------------------------------------------
 
 NUMBERS = st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0, 3.0, math.nan])
@@ -323,18 +238,3 @@ def test_points_of_all_runs_at_all_k() -> None:
     assert cost_points(Costs(), curves, depths, K=2) == {}
     with pytest.raises(rs.InputError, match="not among the depths"):
         cost_points(costs, curves, depths, K=9)
-
-
-def test_a_long_list_is_drawn_at_few_k() -> None:
-    depths = drawn_depths(1000, 73).tolist()
-    assert depths[:50] == list(range(1, 51))
-    assert 73 in depths
-    assert depths[-1] == 1000
-    assert len(depths) <= 72
-
-
-def test_lists_without_a_passage_cost_nothing() -> None:
-    empty = ListTokens(total=3, position=np.array([0, 2]), lengths=np.array([0, 0]), tokens=np.empty(0))
-    assert empty.means().tolist() == [0.0]
-    some = ListTokens(total=3, position=np.array([0, 2]), lengths=np.array([2, 1]), tokens=np.array([3.0, 4.0, 5.0]))
-    assert some.means().tolist() == [4.0, 6.0]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -15,7 +13,7 @@ from hypothesis import strategies as st
 import rag_selectivity as rs
 from rag_selectivity.decision import decide
 from rag_selectivity.decision.costs import read_costs
-from rag_selectivity.decision.losses import ceilings, figures, losses_of
+from rag_selectivity.decision.losses import losses_of
 from rag_selectivity.decision.systems import all_pairs, letters, pair_of
 from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.joined import join_runs
@@ -24,11 +22,9 @@ from rag_selectivity.render.blocks import text_of
 from rag_selectivity.render.cost_blocks import cost_blocks
 from rag_selectivity.results.decision import QUESTIONS
 from rag_selectivity.wording import number
-from tests.forked_cli import run_command
 from tests.test_completion import drawn, evaluated, world
 from tests.test_controls import judged_by
 from tests.test_controls import report as controlled
-from tests.test_people_labels import write_qrels, write_run
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
@@ -72,13 +68,6 @@ def test_two_runs_share_a_letter_if_and_only_if_they_cannot_be_told_apart(count,
         shared = set(given_letters[one]) & set(given_letters[other])
         assert bool(shared) == ((one, other) not in apart)
     assert given_letters[runs[0]].startswith("a")
-
-
-def test_more_runs_than_letters() -> None:
-    runs = [f"run{i}" for i in range(30)]
-    named = letters(runs, list(combinations(runs, 2)))
-    assert len(set(named.values())) == 30
-    assert named["run27"] == "ab"
 
 
 def test_the_pairs_are_those_of_comparisons_with_each_run_as_baseline(report) -> None:
@@ -259,15 +248,6 @@ def test_losses_by_hand() -> None:
     assert (found.by_selection, found.by_retriever, found.more) == (1, 1, "")
 
 
-def test_two_hits_need_two_places() -> None:
-    grades = {f"q{i}": {"a": 1, "b": 1} for i in range(3)}
-    report = rs.evaluate(grades, {q: ["x", "a", "b"] for q in grades}, scale="trec", depths=[1])
-    judged = report.runs["run"].judged
-    assert ceilings(judged, Success(at=1, m=2)).tolist() == [0, 0, 0]
-    assert ceilings(judged, Success(at=2, m=2)).tolist() == [1, 1, 1]
-    assert figures(judged, Success(at=2, m=2)).tolist() == [0, 0, 0]
-
-
 def test_losses_are_those_of_proc_and_percent_proc() -> None:
     grades, runs = synthetic(weak=0.1, good=0.5, better=0.55)
     report = rs.evaluate(grades, runs, scale="utility", measures=["RA-nWG", "PROC", "%PROC"], depths=[5])
@@ -300,16 +280,6 @@ def test_what_another_pool_adds_by_brute_force() -> None:
     # left holds half of the evidence and selects all of it: with right's pool it would hold the other half too.
     assert merge.gain == pytest.approx(0.5)
     assert merge.text == "add the first 5 of right to the pool: at most +0.500"
-
-
-def test_lists_that_end_at_k_cannot_be_split() -> None:
-    grades = {f"q{i}": {"a": 1} for i in range(12)}
-    decision = decide(rs.evaluate(grades, {q: ["x", "a"] for q in grades}, scale="trec"), k=2)
-    assert (
-        decision["loss"].text
-        == "Not known for run: no list or pool is longer than K = 2; give the candidates (--pool)."
-    )
-    assert [action.code for action in decision.actions] == ["candidates"]
 
 
 # -- what to believe ------------------------------------------------------------------------------------------
@@ -409,73 +379,6 @@ def test_costs_of_the_decision_are_those_of_its_k() -> None:
 
 
 # -- every view -----------------------------------------------------------------------------------------------
-
-
-def test_all_views_have_the_same_words_in_the_same_order(report) -> None:
-    decision = decide(report, k=5)
-    texts = [answer.text for answer in decision.answers]
-    assert [answer.code for answer in decision.answers] == list(QUESTIONS)
-    data = json.loads(decision.to_json())
-    assert [answer["text"] for answer in data["answers"].values()] == texts
-    assert {next(iter(line.figures)) for line in decision.lines} == {decision.measure.name}
-    assert data == json.loads(report.with_decision(decision).to_json())["decision"]
-    shown = " ".join(report.with_decision(decision).to_text().split())
-    places = [shown.index(" ".join(text.split())) for text in texts]
-    assert places == sorted(places)
-    assert shown.startswith(f"System: {' '.join(texts[0].split())} K: ")
-
-
-@pytest.mark.parametrize("command", ["evaluate", "compare"])
-def test_commands_begin_with_the_decision(tmp_path, command) -> None:
-    grades, runs = synthetic(weak=0.2, better=1.1)
-    qrels = write_qrels(tmp_path / "grades.qrels", grades)
-    arguments = ["--qrels", qrels, "--scale", "utility", "--corpus-size", 5000, "--k", 7]
-    for name, lists in runs.items():
-        arguments += ["--run", write_run(tmp_path / f"{name}.trec", lists)]
-    text, data = (run_command(command, *arguments, "--format", format) for format in ("table", "json"))
-    assert (text.returncode, data.returncode) == (0, 0), text.stderr + data.stderr
-    decision = json.loads(data.stdout)["decision"]
-    assert decision["K"] == 7
-    first = text.stdout.splitlines()[:5]
-    for line, answer in zip(first, decision["answers"].values(), strict=True):
-        assert line.endswith(" ".join(answer["text"].split()))
-
-
-def test_what_stands_against_a_decision_does_not_stand_against_figures(tmp_path) -> None:
-    """Under `--unjudged error` the advised K may be deeper than the labels."""
-    qrels = write_qrels(tmp_path / "qrels", {f"q{i}": {"a": 1, "b": 0, "c": 0} for i in range(12)})
-    run = write_run(tmp_path / "run", {f"q{i}": ["b", "c", "x", "a"] for i in range(12)})
-    arguments = ["--qrels", qrels, "--run", run, "--scale", "trec", "--unjudged", "error", "--depths", "1,2"]
-    done = run_command("evaluate", *arguments)
-    assert done.returncode == 0
-    assert "note: no decision: query 'q0': only 3 of the first 4 passages are judged" in done.stderr
-    assert done.stdout.startswith("System: Not decided: query 'q0': only 3 of the first 4 passages are judged")
-    assert "\nAt K = 2, 12 queries\n" in done.stdout
-    refused = run_command("evaluate", *arguments, "--k", 4)
-    assert refused.returncode == 2
-    assert "only 3 of the first 4 passages are judged" in refused.stderr
-
-
-def test_a_report_of_sums_has_no_lists_to_decide_from() -> None:
-    grades, runs = synthetic(queries=12, good=1.0)
-    summed = rs.evaluate(grades, runs, scale="utility")
-    part = replace(summed.runs["good"], judged=None)
-    with pytest.raises(rs.InputError, match="holds only sums over queries: make it by evaluate"):
-        decide(replace(summed, runs={"good": part}))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"k": 0}, "k must be a whole number ≥ 1, got 0"),
-        ({"k": 2.5}, "k must be a whole number ≥ 1, got 2.5"),
-        ({"k": 6000}, "depth K = 6000 is more than the corpus size N = 5000"),
-        ({"baseline": "god"}, "no run 'god'; did you mean \"good\""),
-    ],
-)
-def test_what_cannot_be_asked(report, options, message) -> None:
-    with pytest.raises(rs.InputError, match=message):
-        decide(report, **options)
 
 
 def test_without_intervals_nothing_is_tested() -> None:

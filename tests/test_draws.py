@@ -11,11 +11,10 @@ import pytest
 from scipy import stats
 
 import rag_selectivity as rs
-from rag_selectivity.grading.drawing import Tail
 from rag_selectivity.grading.judge import JudgeFailure
-from rag_selectivity.grading.store import Draw, Origin, Store
+from rag_selectivity.grading.store import Store
 from tests.forked_cli import run_command
-from tests.judge_server import JudgeServer, texts
+from tests.judge_server import JudgeServer
 
 pytestmark = pytest.mark.inside
 
@@ -124,27 +123,6 @@ def test_a_tail_of_several_pools_goes_down_to_a_rank_of_their_fused_order(tmp_pa
     assert done.to_dict()["tail"]["fused"] is True
 
 
-def test_a_tail_of_a_store_from_before_there_was_an_order_is_read(tmp_path) -> None:
-    graded(tmp_path)
-    before = Draw("tail", "pool 1+pool 2", 12, {"first": 4, "last": 12, "drawn": 1, "seed": 7})
-    graded(tmp_path, pool_depth=6)
-    with Store(tmp_path / "l.db") as store:
-        store.put_origins([("q0", "d03", Origin(before, 4, {"of": 9, "drawn": 1}))])
-    labels = rs.read_qrels(tmp_path / "l.db")
-    assert labels.origins.tail_ranks == (4, 12)
-    assert labels.origins.tail_size.max() == 9
-    graded(tmp_path, tail="15:4")
-    assert rs.read_qrels(tmp_path / "l.db").origins.tail_ranks == (4, 15)
-    assert origins_of_draw(tmp_path / "l.db", before) == {("q0", "d03"): 4}
-
-
-def origins_of_draw(path, draw):
-    with Store(path, read_only=True) as store:
-        return {
-            (query, passage): o.rank for query, passage, o in store.origins() if o.draw.fingerprint == draw.fingerprint
-        }
-
-
 def test_the_same_command_draws_the_same_pairs_and_grades_nothing_anew(tmp_path) -> None:
     graded(tmp_path, tail="15:4", controls=3)
     first = origins(tmp_path / "l.db", "tail"), origins(tmp_path / "l.db", "control")
@@ -187,86 +165,6 @@ def test_pairs_of_passages_are_drawn_together_as_often_as_by_chance(tmp_path) ->
     assert 0.001 < stats.chisquare(list(drawn.values())).pvalue < 0.999
 
 
-def test_drawn_pairs_are_asked_for_among_the_others(tmp_path) -> None:
-    asked = []
-
-    async def note(messages, schema):
-        asked.append(messages[1]["content"])
-        return {"reason": "as it is", "grade": 3}
-
-    graded(tmp_path, 40, tail="15:3", controls=3, judge=note, limits=rs.Limits(concurrency=1))
-    drawn = {
-        (f"question {query[1:]}", CORPUS[passage])
-        for kind in ("tail", "control")
-        for query, passages in origins(tmp_path / "l.db", kind).items()
-        for passage in passages
-    }
-    assert len(asked) == 40 * 12
-    places = {True: [], False: []}
-    for place, content in enumerate(asked):
-        found = texts({"messages": [{"content": _code_line(content)}, {"content": content}]})
-        places[(found["question"], found["passage"]) in drawn].append(place)
-    assert len(places[True]) == len(places[False]) == 240
-    # By rank, a query's pool goes from 1 to 3; drawn pairs come before, between and after its pairs.
-    mean = sum(places[True]) / 240, sum(places[False]) / 240
-    assert abs(mean[0] - mean[1]) < 60
-    assert min(places[True]) < 40
-    assert max(places[False]) > 400
-
-
-def _code_line(content):
-    marker = content.split(" begin ")[0].rsplit("[", 1)[1]
-    return f"carry the code {marker}."
-
-
-def test_batches_mix_drawn_pairs_with_the_others(tmp_path) -> None:
-    batches = []
-
-    async def note(messages, schema):
-        content = messages[1]["content"]
-        found = texts({"messages": [{"content": _code_line(content)}, {"content": content}]})
-        batches.append((found.pop("question"), found))
-        return {"grades": [{"passage": title.split()[-1], "reason": "as it is", "grade": 3} for title in found]}
-
-    done = graded(tmp_path, 30, tail="15:3", controls=3, judge=note, batch=4)
-    assert (done.graded, len(batches)) == (30 * 12, 30 * 3)
-    tails, controls = (origins(tmp_path / "l.db", kind) for kind in ("tail", "control"))
-    drawn = {(f"question {q[1:]}", CORPUS[p]) for found in (tails, controls) for q in found for p in found[q]}
-    mixed = [len({(question, text) in drawn for text in found.values()}) == 2 for question, found in batches]
-    # Six of twelve pairs are drawn: four at random are of both kinds in 94 % of batches.
-    assert sum(mixed) > 0.8 * len(mixed)
-
-
-def test_a_tail_takes_the_ranks_that_exist_and_says_so(tmp_path) -> None:
-    lists = {"long": RUN_A, "short": RUN_A[:5], "none": RUN_A[:3]}
-    questions = {query: query for query in lists}
-    done = rs.grade(questions, CORPUS, lists, store=tmp_path / "s.db", judge=judge, pool_depth=3, tail="200:4")
-    assert (done.tail.pairs, done.tail.short, done.tail.without) == (4 + 2, 1, 1)
-    assert origins(tmp_path / "s.db", "tail")["short"].keys() == {"d03", "d04"}
-    assert (
-        "tail: 6 pairs drawn from ranks 4 to 200, 4 for each query; 1 query has no such rank and 1 query has fewer "
-        "than 4 such passages" in str(done)
-    )
-
-
-def test_a_deeper_pool_keeps_the_origins_of_before(tmp_path) -> None:
-    graded(tmp_path, tail="15:4", controls=3)
-    tails = origins(tmp_path / "l.db", "tail")
-    graded(tmp_path, pool_depth=12, controls=3)
-    assert origins(tmp_path / "l.db", "tail") == tails
-    pooled = origins_of_pools(tmp_path / "l.db")
-    assert any(passage in pooled[query] for query, passages in tails.items() for passage in passages)
-
-
-def origins_of_pools(path):
-    with Store(path, read_only=True) as store:
-        found: dict[str, set] = {}
-        for query, passage, origin in store.origins():
-            if origin.draw.kind == "pool":
-                found.setdefault(query, set()).add(passage)
-    return found
-
-
 def test_a_failed_control_has_no_grade(tmp_path) -> None:
     async def refuses(messages, schema):
         if "text 5" in messages[1]["content"]:
@@ -303,33 +201,6 @@ def test_a_failed_control_has_no_grade(tmp_path) -> None:
 def test_impossible_draws_are_named(tmp_path, options, message) -> None:
     with pytest.raises(rs.InputError, match=message):
         graded(tmp_path, **options)
-
-
-def test_as_many_controls_as_there_are_other_passages(tmp_path) -> None:
-    graded(tmp_path, controls=54)
-    for drawn in origins(tmp_path / "l.db", "control").values():
-        assert drawn.keys() == outside(3)
-
-
-def test_the_parts_of_a_tail() -> None:
-    assert Tail.parse("200:10", 20) == Tail(21, 200, 10)
-
-
-def test_a_dry_run_names_the_cost_of_each_part_and_what_controls_can_show(tmp_path) -> None:
-    prices = rs.Budget(price_in=1.0, price_out=2.0)
-    options = {"tail": "15:4", "controls": 3, "dry_run": True, "budget": prices, "show_bits": 0.5, "show_k": 3}
-    tried = graded(tmp_path, 200, **options)
-    parts = tried.part_costs
-    assert {name: part.left for name, part in parts.items()} == {"pool": 1200, "tail": 800, "controls": 600}
-    assert sum(part.cost for part in parts.values()) == pytest.approx(tried.cost)
-    assert sum(part.usage.total for part in parts.values()) == tried.usage.total
-    assert tried.to_dict()["part_costs"]["tail"]["left"] == 800
-    assert tried.control_power.controls == 3
-    lines = str(tried).splitlines()
-    assert [line.split(":")[0].strip() for line in lines[2:5]] == ["pool", "tail", "controls"]
-    assert "3 controls for each of 200 queries can show at most 5.7 bits at K = 3" in lines
-    graded(tmp_path, 200, tail="15:4")
-    assert graded(tmp_path, 200, **options).part_costs["pool"].left == 0
 
 
 @pytest.mark.slow

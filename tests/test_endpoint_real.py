@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.endpoint_runs import Run, cli, grades, rows, run, write_pairs
+from tests.endpoint_runs import cli, grades, rows, run, write_pairs
 from tests.hostile_server import HostileServer, Mode, Reply, Request
 from tests.tiny_llama import KEY, NAME, TinyLlama
 
@@ -126,44 +125,6 @@ def test_a_wrong_key_ends_the_run(llama: TinyLlama, tmp_path: Path) -> None:
     assert "key" in done.said.lower()
     assert "sk-wrong-0123456789" not in done.said
     assert rows(tmp_path) == {}
-
-
-def test_a_server_killed_midway_is_resumed_with_another(tmp_path: Path) -> None:
-    write_pairs(tmp_path, 60)
-    with TinyLlama(tmp_path, key=KEY) as server:
-        process = Run(tmp_path, server.url, "--max-wait", "1", model=NAME, env=WITH_KEY)
-        end = time.monotonic() + 20
-        while len(kept := _stored(tmp_path)) < 10 and time.monotonic() < end:
-            time.sleep(0.02)
-        server.kill()
-    done = process.finish(30)
-    assert (done.code, len(kept) >= 10) == (2, True), done.said
-    before = grades(tmp_path)
-    assert len(before) == len(rows(tmp_path)) == done.data["graded"] < 60
-    assert "labels.db" in done.data["resume"]
-    with TinyLlama(tmp_path, key=KEY) as server:
-        rest = run(tmp_path, server.url, model=NAME, env=WITH_KEY)
-    assert (rest.code, rest.data["cached"], rest.data["graded"]) == (0, len(before), 60 - len(before))
-    after = grades(tmp_path)
-    assert {number: after[number] for number in before} == before
-
-
-def _stored(folder: Path) -> dict[int, int]:
-    return grades(folder) if (folder / "labels.db").exists() else {}
-
-
-def test_a_server_that_answers_500_to_a_third(tmp_path: Path) -> None:
-    write_pairs(tmp_path, 24)
-    with TinyLlama(tmp_path, broken=True) as server, HostileServer(through(server)) as proxy:
-        done = run(tmp_path, proxy.url, "--attempts", "4", model=NAME)
-        errors = sum(reply.status == 500 for _, reply in proxy.answered)
-        assert max(proxy.asked.values()) <= 4
-    assert done.code in (0, 1)
-    assert errors >= 2
-    assert done.data["requests"] == len(proxy.requests) == errors + done.data["graded"]
-    assert set(done.data["errors"]) <= {"server_error"}
-    assert done.data["graded"] + done.data["failed"] == 24
-    assert done.data["graded"] >= 20
 
 
 def test_agree_says_that_the_dice_agree_with_nobody(graded: tuple[Path, dict[str, Any]]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -25,10 +24,8 @@ from tests.explorer_world import (
     rows,
     shown_figure,
     text,
-    until,
     written,
 )
-from tests.report_worlds import HOSTILE
 from tests.test_store import put_texts
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
@@ -134,30 +131,6 @@ def test_search_and_filters_and_the_means_of_what_is_listed(at, world, by) -> No
     assert page.locator("#x-queries").get_by_text("No query is listed.").is_visible()
 
 
-def test_the_keyboard_alone_moves_through_the_rows_and_opens_one(at) -> None:
-    page = at()
-    focused = "(document.activeElement.closest('tr') || {}).ariaRowIndex"
-    page.locator("#x-queries thead button").last.focus()
-    page.keyboard.press("Tab")
-    assert page.evaluate(focused) == "2"
-    for key, index in (("ArrowDown", 3), ("End", 41), ("ArrowDown", 41), ("ArrowUp", 40), ("Home", 2), ("ArrowUp", 2)):
-        page.keyboard.press(key)
-        assert page.evaluate(focused) == str(index), key
-        box = page.evaluate("document.activeElement.getBoundingClientRect().toJSON()")
-        view = page.locator("#x-queries .x-scroll").bounding_box()
-        head = page.locator("#x-queries thead").bounding_box()
-        assert head["y"] + head["height"] - 1 <= box["top"] <= box["bottom"] <= view["y"] + view["height"] + 1
-    page.keyboard.press("PageDown")
-    assert int(page.evaluate(focused)) > 4
-    query = page.evaluate("document.activeElement.textContent")
-    page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.textContent") == f"Query {query}"
-    assert page.locator("#x-queries [aria-current=true]").inner_text() == query
-    # Tab from the heading leads on into what was found.
-    page.keyboard.press("Tab")
-    assert page.evaluate("!!document.activeElement.closest('#x-reading')")
-
-
 # -- two runs ------------------------------------------------------------------------------------------------
 
 
@@ -239,26 +212,6 @@ def test_passages_side_by_side(at, world) -> None:
     assert page.locator("li.x-same").count() == 2
 
 
-def test_the_words_of_the_query_are_marked_and_long_texts_open(at, world) -> None:
-    page = at(f"#k={K}&a=run+1&b=run+2&q=q7")
-    item = page.locator(".x-columns li").first
-    # "Where is the tower of town q7?" in "The Tower of d1 is in town. …"; "is", "of" and "the" are stop words.
-    assert {mark.lower() for mark in item.locator("mark").all_inner_texts()} == {"tower", "town"}
-    whole = world.corpus[world.runs["run 1"]["q7"][0]]
-    assert len(item.locator(".x-text").inner_text()) < 310
-    toggle = item.get_by_role("button", name="Show whole")
-    assert toggle.get_attribute("aria-expanded") == "false"
-    toggle.click()
-    assert item.locator(".x-text").evaluate("(e) => e.textContent") == whole
-    item.get_by_role("button", name="Show less").click()
-    assert len(item.locator(".x-text").inner_text()) < 310
-
-
-def test_an_empty_list_is_said(at) -> None:
-    page = at(f"#k={K}&a=run+0&b=run+2&q=q3")
-    assert page.get_by_text("The run retrieved nothing for this query.").count() == 1
-
-
 # -- links ---------------------------------------------------------------------------------------------------
 
 
@@ -280,49 +233,6 @@ def test_the_address_holds_the_state(at, world) -> None:
     assert other.get_by_label("First run").input_value() == "2"
     assert other.locator("#x-queries [aria-sort=ascending]").inner_text().startswith("size")
     assert text(other, "#x-note") == ""
-
-
-def test_back_and_forward(at) -> None:
-    page = at(f"#k={K}&a=run+0&b=run+1&q=q1")
-    buttons = page.locator("#x-queries button.x-open")
-    first, second = buttons.nth(0).inner_text(), buttons.nth(1).inner_text()
-    buttons.nth(0).click()
-    buttons.nth(1).click()
-    page.go_back()
-    until(page, "(id) => document.querySelector('#x-query').textContent === 'Query ' + id", first)
-    page.go_back()
-    until(page, "document.querySelector('#x-query').textContent === 'Query q1'")
-    page.go_forward()
-    page.go_forward()
-    until(page, "(id) => document.querySelector('#x-query').textContent === 'Query ' + id", second)
-    # A link in the page, as the plots could have, and a place on the page, which changes nothing.
-    page.evaluate(f"location.hash = '#k={K}&a=run+2&b=run+1&q=q9'")
-    until(page, "document.querySelector('#x-query').textContent === 'Query q9'")
-    assert page.get_by_label("First run").input_value() == "2"
-    page.evaluate("location.hash = '#explorer-title'")
-    page.wait_for_timeout(50)
-    assert text(page, "#x-query") == "Query q9"
-
-
-def test_what_a_link_names_wrongly_is_said_and_ignored(at) -> None:
-    page = at("#" + urlencode({"k": "20", "a": "run 1", "b": "gone", "q": "q999", "sort": "-id", "by type": "why"}))
-    note = text(page, "#x-note")
-    assert f"The link is to K = “20”, and this page is at K = {K}." in note
-    assert "names the run “gone”, which this page does not have" in note
-    assert "names the query “q999”" in note
-    assert "names the value “why”" in note
-    assert page.get_by_label("First run").input_value() == "1"
-    assert rows(page)[0][0] == "q39"
-    for hostile in (*HOSTILE[:8], "__proto__", "constructor", "%", "%E0%A4%A"):
-        keys = ("k", "a", "q", "preset", "search", "sort", "by type", "by " + hostile, hostile)
-        page.evaluate(
-            "(hashes) => { for (const hash of hashes) { location.hash = hash; dispatchEvent(new Event('popstate')) } }",
-            ["#k=5&" + urlencode({key: hostile}) for key in keys],
-        )
-    assert page.locator("#x-note *").count() == 0
-    page.evaluate("location.hash = '#k=5&a=run+1&b=run+1'")
-    until(page, "document.querySelector('#x-note').textContent.includes('one run twice')")
-    assert page.get_by_label("First run").input_value() != page.get_by_label("Second run").input_value()
 
 
 # -- labelling -----------------------------------------------------------------------------------------------
@@ -358,17 +268,6 @@ def test_saved_pairs_are_what_the_commands_read(at, world, window, tmp_path) -> 
             done = CliRunner().invoke(app, arguments)
             assert done.exit_code == 0, (command, done.output)
         assert f"{len(pairs)} pairs for person" in done.output
-
-
-def test_a_magnet_names_its_queries(at, world) -> None:
-    page = at()
-    magnet = page.locator("#x-magnets button.x-open").first
-    name = magnet.inner_text()
-    magnet.click()
-    retrieving = [q for q in world.ids if any(name in world.top(run, q) for run in world.runs)]
-    assert page.locator("#x-magnets-queries button").all_inner_texts() == retrieving
-    page.locator("#x-magnets-queries button").first.click()
-    assert text(page, "#x-query") == f"Query {retrieving[0]}"
 
 
 def test_no_fault_and_no_overflow_at_any_width(window, at, world) -> None:

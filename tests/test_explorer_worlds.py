@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.render.explorer import Explorer, explorer
+from rag_selectivity.render.explorer import explorer
 from tests.browser import Window, overflow
-from tests.explorer_world import ExplorerWorld, figures, page_of, rows, shown_figure, text, unpacked, until
+from tests.explorer_world import ExplorerWorld, figures, page_of, rows, shown_figure, text, until
 from tests.report_worlds import HOSTILE, HOSTILE_IDS
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
@@ -62,85 +61,6 @@ def test_hostile_ids_names_and_texts_are_text(chromium, tmp_path) -> None:
     assert overflow(page) == []
     assert window.is_quiet()
     window.context.close()
-
-
-@pytest.fixture(scope="module")
-def of_thousands() -> Explorer:
-    """An explorer of 7,000 queries that has no room for the texts of all."""
-    draws = np.random.default_rng(2)
-    ids = draws.integers(0, 8_841_823, (7000, 6)).astype(str).tolist()
-    grades = {f"{1000000 + 7 * i}": {row[0]: 1} for i, row in enumerate(ids)}
-    orders = {name: draws.permuted(np.tile(np.arange(6), (7000, 1)), axis=1).tolist() for name in ("a", "b")}
-    runs = {
-        name: {q: [row[i] for i in order] for q, row, order in zip(grades, ids, of_run, strict=True)}
-        for name, of_run in orders.items()
-    }
-    report = rs.evaluate(grades, runs, measures=["Success"], depths=[3], bootstrap=None)
-    corpus = {id_: f"Town {int(id_) ** 9} has a tower." for row in ids for id_ in row}
-    return explorer(report, 3, runs=runs, corpus=corpus, candidates=6, budget=1_200_000)
-
-
-@pytest.fixture(scope="module")
-def thousands(chromium, of_thousands, tmp_path_factory) -> Iterator[Window]:
-    window = page_of(chromium, of_thousands, tmp_path_factory.mktemp("thousands"))
-    yield window
-    window.context.close()
-
-
-def test_of_seven_thousand_rows_only_those_in_view_are_drawn(thousands) -> None:
-    page = thousands.page
-    most = 60
-    assert page.locator("#x-queries table").get_attribute("aria-rowcount") == "7001"
-    page.locator("#x-queries th", has_text="query").get_by_role("button").click()
-    page.locator("#x-queries button.x-open").first.focus()
-    page.keyboard.press("End")
-    assert page.evaluate("document.activeElement.textContent") == f"{1000000 + 7 * 6999}"
-    assert len(rows(page)) < most
-    page.locator("#x-queries").scroll_into_view_if_needed()
-    for place in (0.2, 0.5, 0.9):
-        page.locator("#x-queries .x-scroll").evaluate(f"(e) => {{ e.scrollTop = {place} * e.scrollHeight }}")
-        until(
-            page,
-            """(place) => {
-              const view = document.querySelector("#x-queries .x-scroll").getBoundingClientRect();
-              const found = document.elementFromPoint(view.x + 30, view.y + view.height / 2).closest("tr");
-              return found && Math.abs(found.ariaRowIndex / 7001 - place) < 0.01;
-            }""",
-            place,
-        )
-        drawn = page.locator("#x-queries tbody tr:not(.x-gap)").evaluate_all("(all) => all.map((e) => +e.ariaRowIndex)")
-        assert drawn == list(range(drawn[0], drawn[0] + len(drawn)))
-        assert len(drawn) < most
-    # What is in focus and scrolls out of view leaves the focus in the table.
-    assert page.evaluate("!!document.activeElement.closest('#x-queries')")
-    page.get_by_label("Search").fill("1000007")
-    assert [row[0] for row in rows(page)] == ["1000007"]
-    assert thousands.is_quiet()
-
-
-def test_a_query_whose_texts_were_left_out_says_so(thousands, of_thousands) -> None:
-    data, page = unpacked(of_thousands), thousands.page
-    texted = set(data["texted"])
-    assert 100 < len(texted) < 500
-    note = text(page, ".explorer > .x-muted")
-    assert note.startswith(f"Passages have texts for {len(texted)} of 7,000 queries, so that the page stays small;")
-    left_out = [i for i in range(7000) if i not in texted]
-    for place, is_left_out in ((left_out[5], True), (min(texted), False), (left_out[-5], True), (max(texted), False)):
-        query = data["queries"][place]
-        page.evaluate("(hash) => { location.hash = hash }", f"#k=3&q={query}")
-        until(page, "(id) => document.querySelector('#x-query')?.textContent === 'Query ' + id", query)
-        of_texts = page.locator(".x-columns .x-text").all_inner_texts()
-        if is_left_out:
-            assert text(page, ".x-left-out") == (
-                f"The texts of this query's passages are not on this page. It has those of {len(texted)} of 7,000 "
-                f"queries, so that it stays small; --all-texts keeps them all."
-            )
-            assert len(of_texts) < 6
-        else:
-            assert page.locator(".x-left-out").count() == 0
-            ids = [data["passages"][p] for of_run in data["lists"] for p in of_run[place][:3]]
-            assert of_texts == [f"Town {int(id_) ** 9} has a tower." for id_ in ids]
-    assert thousands.is_quiet()
 
 
 def test_one_run(chromium, tmp_path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,23 +14,17 @@ from scipy.stats import binomtest
 import rag_selectivity as rs
 from rag_selectivity.join.reach import LabelReach
 from rag_selectivity.joined import join_runs
-from rag_selectivity.measures import EF, BoR, Outcome
+from rag_selectivity.measures import EF, Outcome
 from rag_selectivity.measures.base import MEAN
-from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.measures.hypergeometric import random_success
-from rag_selectivity.measures.rarity import rarity_weights
-from rag_selectivity.statistics import controls, correlation, rank_correlation, score, sign_share, two_arms
+from rag_selectivity.statistics import controls, correlation, rank_correlation, score
 from rag_selectivity.statistics.agreement import agreement, alpha_of_annotators
-from rag_selectivity.statistics.always_valid import BetEvidence, Blocks, log_gamma_mixture
+from rag_selectivity.statistics.always_valid import log_gamma_mixture
 from rag_selectivity.statistics.behind_best import behind_best
-from rag_selectivity.statistics.bootstrap import _of_few_successes, estimand_of
-from rag_selectivity.statistics.choosing import out_of_fold
-from rag_selectivity.statistics.completion import Completion, _with_mean
+from rag_selectivity.statistics.completion import _with_mean
 from rag_selectivity.statistics.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
 from rag_selectivity.statistics.exact import weighted_rate
-from rag_selectivity.statistics.interval_methods import BCa, Percentile, _mid_quantile
-from rag_selectivity.statistics.log_histogram import LogHistogram
-from rag_selectivity.statistics.paired import Pair
+from rag_selectivity.statistics.interval_methods import _mid_quantile
 from rag_selectivity.statistics.placebos import _weighted
 from rag_selectivity.statistics.share_of_lift import share_of_lift
 from rag_selectivity.statistics.two_arms import ArmMoments
@@ -55,25 +47,6 @@ def test_taus_of_many_pairs_have_the_variance_of_fieller_hartley_and_pearson() -
     tau, low, high = rank_correlation.kendall(x, y, 0.9)
     reach = stats.norm.ppf(0.95) * math.sqrt(0.437 / 76)
     assert (low, high) == pytest.approx((math.tanh(math.atanh(tau) - reach), math.tanh(math.atanh(tau) + reach)))
-
-
-def test_so_many_queries_tell_something_of_a_correlation() -> None:
-    units = np.arange(60)
-    right, hit, many = units % 5 > 0, units % 4 > 0, units * 1.0
-    two = correlation.Series.of(right.astype(float), hit.astype(float), units)
-    assert two.effective == pytest.approx(60 * (2 / 5) * (2 / 4))
-    three = correlation.Series.of(many, hit.astype(float), units, right.astype(float))
-    assert three.effective == pytest.approx(60 * (2 / 5) * (2 / 4))
-    assert correlation.Series.of(many, -many, units).effective == 60
-
-
-@pytest.mark.parametrize("n", [8, 40])
-def test_the_correlation_that_is_shown_allows_for_an_unseen_query(n) -> None:
-    reach = stats.t.isf(0.025, n - 1) * math.sqrt(n / (n - 1)) + stats.norm.ppf(0.8)
-    spread = math.atanh(correlation.detectable(10_000, 0.05, 0.8) - 2 / 10_001) * math.sqrt(10_000 - 3)
-    spread /= stats.t.isf(0.025, 9_999) * math.sqrt(10_000 / 9_999) + stats.norm.ppf(0.8)
-    expected = min(1.0, math.tanh(spread * reach / math.sqrt(n - 3)) + 2 / (n + 1))
-    assert correlation.detectable(n, 0.05, 0.8) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_interval_of_a_weighted_placebo_is_that_of_the_jackknife() -> None:
@@ -103,34 +76,6 @@ def test_draws_of_found_shares_have_the_variance_of_their_queries() -> None:
     assert found.std() == pytest.approx(spread, rel=0.2)
 
 
-@pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (3, 2)])
-def test_values_that_wait_for_their_block_are_kept(sizes) -> None:
-    rng = np.random.default_rng(8)
-    first, second = rng.normal(size=120), rng.normal(size=120)
-    blocks, found, at = Blocks(sizes), [], [0, 0]
-    while at[0] < 120:
-        steps = [int(rng.integers(0, 5 * size)) for size in sizes]
-        parts = [values[a : a + step] for values, a, step in zip((first, second), at, steps, strict=True)]
-        found.append(blocks.add(*parts))
-        at = [a + step for a, step in zip(at, steps, strict=True)]
-    count = min(min(a, 120) // size for a, size in zip(at, sizes, strict=True))
-    means = [
-        [values[i * size : (i + 1) * size].mean() for i in range(count)]
-        for values, size in zip((first, second), sizes, strict=True)
-    ]
-    assert np.concatenate(found) == pytest.approx(np.array(means[1]) - np.array(means[0]))
-
-
-def test_the_ties_of_lists_without_labels_are_not_counted() -> None:
-    tied, apart = {"a": 1.0, "b": 1.0, "c": 1.0}, {"a": 3.0, "b": 2.0, "c": 1.0}
-    for labelled, other in ((tied, apart), (apart, tied)):
-        run = {"q1": other, "q2": labelled, "q3": other}
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            rs.evaluate({"q2": {"a": 1}}, run, measures=["Success"], depths=[1], bootstrap=None)
-        assert ("all-scores-tied" in {getattr(each.message, "code", "") for each in caught}) == (labelled is tied)
-
-
 def test_a_run_behind_the_best_on_other_queries_has_the_ends_of_an_unpaired_difference() -> None:
     rng = np.random.default_rng(4)
     one, other = (Outcome((rng.uniform(0, 1, (n, 1)),), "", MEAN, bounds=(0.0, 1.0)) for n in (60, 45))
@@ -139,36 +84,12 @@ def test_a_run_behind_the_best_on_other_queries_has_the_ends_of_an_unpaired_diff
     assert found.tolist() == [max(0.0, -gap.low[0]), max(0.0, gap.high[0])]
 
 
-def test_two_values_have_a_variance() -> None:
-    arm = two_arms.ArmMoments()
-    arm.add(np.array([1.0]))
-    assert math.isnan(arm.variance())
-    arm.add(np.array([4.0]))
-    assert arm.variance() == pytest.approx(4.5)
-
-
 def test_corpora_that_differ_by_one_passage_have_chances_of_their_own() -> None:
     """Sums over many factors are shared by queries of one corpus size, and by no others."""
     sizes, relevant, drawn = np.array([5000, 5001, 5002, 5001]), np.array([700, 700, 700, 700]), 600
     _, missed = random_success(sizes, relevant, drawn)
     for size, value in zip(sizes.tolist(), missed.tolist(), strict=True):
         assert value == pytest.approx(float(Fraction(math.comb(size - 700, drawn), math.comb(size, drawn))), rel=1e-12)
-
-
-def test_an_interval_that_the_p_value_contradicts_reaches_one_half() -> None:
-    found = sign_share._agreeing(0.7, 0.2, 0.5 + 1e-12, 0.9, 0.95)
-    assert (found.low, found.high) == (0.5, 0.9)
-    found = sign_share._agreeing(0.3, 0.2, 0.1, 0.5 - 1e-12, 0.95)
-    assert (found.low, found.high) == (0.1, 0.5)
-
-
-def test_a_histogram_counts_a_value_as_often_as_it_is_told() -> None:
-    once, often = LogHistogram(), LogHistogram()
-    for value, times in ((0.5, 3), (4.0, 5), (9.0, 1)):
-        often.add(value, times)
-        for _ in range(times):
-            once.add(value)
-    assert [often.quantile(share) for share in (0.1, 0.5, 0.9)] == [once.quantile(share) for share in (0.1, 0.5, 0.9)]
 
 
 def test_documents_without_a_number_of_passages_are_named_with_their_query() -> None:
@@ -191,13 +112,6 @@ def test_weights_that_go_with_success_make_a_rate_less_certain_than_kish_says() 
         stats.beta.ppf(0.975, trials * rate + 1, trials * (1 - rate)),
     )
     assert (low, high) == pytest.approx(ends, rel=1e-9)
-
-
-def test_an_unseen_unit_weighs_what_the_average_of_what_is_weighed_does() -> None:
-    zeros = np.zeros(2)
-    pair = Pair("mean", zeros, zeros, zeros, zeros, np.array([1.0, 3.0]), (0.0, 1.0), weighted=True)
-    assert pair.unseen == (1 * 1 + 3 * 3) / (1 + 3)
-    assert replace(pair, weighted=False).unseen == 2.0
 
 
 def test_values_seen_in_parts_have_the_moments_of_all() -> None:
@@ -240,24 +154,6 @@ def test_shares_that_a_query_effect_tilts_have_the_given_mean(spread) -> None:
     np.testing.assert_allclose(mean, shares, atol=0.004)
 
 
-@pytest.mark.parametrize("method", [BCa, Percentile])
-def test_resamples_without_a_defined_query_are_passed_over(method) -> None:
-    rng = np.random.default_rng(6)
-    values = rng.exponential(size=40)
-    estimand = estimand_of(Outcome((values[:, None],), "", MEAN), None)
-    resampled = rng.choice(values, (500, 40)).mean(axis=1)
-    holes = np.insert(resampled, [3, 77, 400], math.nan)
-    whole, some = (method().ends(estimand, each[None, :], 0.025) for each in (resampled, holes))
-    np.testing.assert_allclose(some, whole, rtol=1e-12)
-    assert whole[0, 0] < values.mean() < whole[1, 0]
-
-
-def test_no_evidence_leaves_everything_open() -> None:
-    evidence = BetEvidence()
-    assert (evidence.n, evidence.p(), evidence.interval(0.95)) == (0, 1.0, (-1.0, 1.0))
-    assert math.isnan(evidence.mean)
-
-
 @pytest.mark.parametrize("chance", [0.6, 0.9])
 def test_the_ends_of_kappa_are_as_far_as_its_jackknife_says(chance) -> None:
     rng = np.random.default_rng(9)
@@ -288,12 +184,6 @@ def test_quantiles_with_ties_interpolate_between_the_middles_of_equal_figures(se
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_weights_count_from_zero_to_one() -> None:
-    values = np.array([[0.5, 0.5], [math.nan, 1.0], [0.2, 0.3]])
-    counts = Outcome((values,), "", MEAN, weights=np.array([2.0, 8.0, 4.0])).counting()
-    assert counts.tolist() == [[0.5, 0.25], [0.0, 1.0], [1.0, 0.5]]
-
-
 def test_bits_of_few_weighted_successes_have_the_ends_of_their_rate() -> None:
     queries = [f"q{i}" for i in range(60)]
     labels = {q: {f"a{q}": 1, **({f"b{q}": 1} if i % 2 else {})} for i, q in enumerate(queries)}
@@ -307,30 +197,6 @@ def test_bits_of_few_weighted_successes_have_the_ends_of_their_rate() -> None:
     low, high = np.log2(rates / chance)
     assert found.high == pytest.approx(high, rel=1e-9)
     assert low - 0.1 < found.low <= low + 1e-9  # an unseen query may lower it
-
-
-def test_evidence_beyond_the_data_is_that_of_as_many_bets() -> None:
-    """A mean of .2 with a variance of .5 is that of 37 wins, 17 losses and 46 ties in 100."""
-    evidence = BetEvidence({1.0: 37, 0.0: 46, -1.0: 17})
-    assert evidence.excess(0.2, 0.5, 100) == pytest.approx(evidence.log_e(0.0, 1), rel=1e-12)
-
-
-def test_controls_of_clusters_hold_as_many_draws_as_there_are_clusters() -> None:
-    """Where all queries agree, the draws have the spread of as many answers as the controls hold separate draws."""
-    n = 200
-    draw = Draw(np.zeros(n), np.ones(n), np.full(n, 2.0), np.zeros(n))
-    for units, answers in ((None, 500), (np.arange(n) // 2, 250)):
-        counts = Counts(np.full(n, 5), np.ones(n, np.int64), units)
-        found = _shares_found(draw, counts, np.ones(n, bool), 40_000, np.random.default_rng(3))
-        expected = stats.beta(0.4 * answers + 0.5, 0.6 * answers + 1.0)
-        assert (found.mean(), found.std()) == pytest.approx((expected.mean(), expected.std()), rel=0.02)
-
-
-def test_arms_without_any_spread_do_not_differ() -> None:
-    one, other = (Outcome((np.full((size, 1), 0.3),), "", MEAN, bounds=(0.0, 1.0)) for size in (30, 50))
-    found = unpaired_difference(one, other)
-    assert (found.value[0], found.p[0]) == (0.0, 1.0)
-    assert found.low[0] < 0 < found.high[0]
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
@@ -352,24 +218,6 @@ def test_rates_of_arms_of_other_sizes_have_the_ends_of_miettinen_and_nurminen() 
     assert (found.low[0], found.high[0]) == pytest.approx((float(low), float(high)), rel=1e-9)
 
 
-def test_a_run_without_queries_is_no_run_of_a_correlation_of_means() -> None:
-    rng = np.random.default_rng(12)
-    runs = [correlation.Series(rng.random(20) + i, rng.random(20) + i, np.arange(20)) for i in range(5)]
-    none = correlation.Series(np.empty(0), np.empty(0), np.empty(0, np.int64))
-    alone, beside = (correlation.correlated_means(some, draws=50, seed=1) for some in (runs, [*runs, none]))
-    assert beside["pearson"].value == alone["pearson"].value
-    assert not math.isnan(alone["pearson"].value)
-
-
-def test_bits_of_many_weighted_successes_and_failures_keep_their_ends() -> None:
-    success = np.arange(80) % 2.0
-    chance = np.full((80, 1), 0.01)
-    outcome = Outcome(
-        (success[:, None], chance, 1 - chance), "", BoR.aggregate, (0.0, 7.0), weights=1 + np.arange(80.0) % 3
-    )
-    assert np.isnan(_of_few_successes(outcome, 0.025)).all()
-
-
 @pytest.mark.parametrize(("surplus", "spread"), [(-4.5, 3.0), (-4.2, 3.0), (2.0, 3.0)])
 def test_the_mixture_of_bets_is_its_integral(surplus, spread) -> None:
     rho = 2.0
@@ -382,19 +230,6 @@ def test_the_mixture_of_bets_is_its_integral(surplus, spread) -> None:
 
     expected = math.log(integrate.quad(bet, 0, 1)[0])
     assert log_gamma_mixture(surplus, spread, rho) == pytest.approx(expected, abs=1e-7)
-
-
-def test_two_folds_are_enough_to_choose_a_column_on_the_other() -> None:
-    rng = np.random.default_rng(13)
-    scores = rng.random(40)
-    values = np.stack([rng.random(40), scores + rng.normal(0, 0.1, 40)], axis=1)
-    units = np.arange(40)
-    (predicted,) = out_of_fold([(values, scores, units)], [units[:20], units[20:]])
-    assert predicted.tolist() == stats.rankdata(values[:, 1]).tolist()
-
-
-def test_where_no_passage_has_the_highest_grade_the_weights_are_the_fallback() -> None:
-    assert rarity_weights(np.array([[3, 1, 2, 4, 0]])).tolist() == [[0.0, 0.0, 0.2, 1.0, 1.0]]
 
 
 def test_the_average_precision_of_a_random_draw_is_that_of_all_orders() -> None:
@@ -432,15 +267,6 @@ def test_enrichment_on_other_queries_has_ends_as_far_as_its_variance_says() -> N
     assert (found.high[0] - found.low[0]) / 2 == pytest.approx(reach, rel=0.1)
 
 
-def test_known_labels_of_some_queries_stand_for_what_they_stood_for() -> None:
-    weights = np.array([1.0, 9.0, 2.0, 5.0])
-    parts = {"query": [0, 0, 1, 1], "stratum": [0, 0, 0, 0], "label": [1, 0, 1, -1]}
-    whole = Completion(*map(np.array, parts.values()), np.full((1, 2), 0.25), np.array([0.0, 1.0]), 2, weights)
-    some = whole.over(np.array([True, False]))
-    equal_labels = 10**2 / (1 + 81)
-    np.testing.assert_allclose(some.counts, [[0.9 * equal_labels, 0.1 * equal_labels]])
-
-
 def test_draws_of_many_sizes_are_nearly_those_of_each_size(monkeypatch) -> None:
     rng = np.random.default_rng(15)
     n = 200
@@ -467,11 +293,6 @@ def test_lambda_that_rests_on_controls_has_the_ends_of_their_rate() -> None:
     assert (found.low, found.high) == pytest.approx((10 * rate.low, 10 * rate.high), rel=0.1)
 
 
-def test_the_figures_of_claims_lie_where_their_definitions_say() -> None:
-    expected = {"SmallestSet": (1.0, 5.0), "SupportingPassages": (1.0, 5.0), "RepeatedClaims": (0.0, 1.0)}
-    assert {name: ClaimMeasure.parse(f"{name}@5").bounds for name in expected} == expected
-
-
 def test_labels_outside_the_lists_and_the_top_are_counted_as_by_hand() -> None:
     labels = {"q1": {"a": 1, "b": 1, "c": 0, "d": 0}, "q2": {"a": 1}}
     run = {"q1": ["x", "a", "y"], "q2": ["x"]}
@@ -480,13 +301,6 @@ def test_labels_outside_the_lists_and_the_top_are_counted_as_by_hand() -> None:
     assert reach.outside_top.tolist() == [5, 4, 4]
     assert reach.lowest_outside_top.tolist() == [2, 2, 2]
     np.testing.assert_allclose(reach.judged_shares, [0, 1 / 2, 1 / 3])
-
-
-def test_queries_of_the_run_are_those_of_the_labels_and_the_others() -> None:
-    labels = {f"q{i}": {"a": 1} for i in range(4)}
-    run = {f"q{i}": ["a"] for i in (0, 1, 2, 9)}
-    found = rs.evaluate(labels, {"r": run}, scale="trec", bootstrap=None).runs["r"].input["queries"]
-    assert found == {"in_qrels": 4, "in_run": 4, "both": 3}
 
 
 def test_a_draw_for_a_query_without_a_list_has_no_average_precision() -> None:

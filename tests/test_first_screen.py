@@ -119,8 +119,9 @@ def test_commands_print_the_first_screen_and_more_with_details(command, sample) 
     assert len(in_markdown.splitlines()) <= 40
 
 
-@pytest.mark.parametrize(("command", "holds"), [("evaluate", "RA-nWG [95%]"), ("compare", "p Holm")])
-@pytest.mark.parametrize("name", ["out.txt", "out.md", "out"])
+@pytest.mark.parametrize(
+    ("command", "holds", "name"), [("evaluate", "RA-nWG [95%]", "out.txt"), ("compare", "p Holm", "out.md")]
+)
 def test_a_file_is_complete(command, holds, name, sample, tmp_path) -> None:
     printed([*words(sample, command), "--output", str(tmp_path / name)])
     text = (tmp_path / name).read_text()

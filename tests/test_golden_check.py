@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from hashlib import blake2b
 from itertools import combinations
 from pathlib import Path
@@ -13,12 +12,9 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.errors import InputError
-from rag_selectivity.golden import Check, GoldenSet, build, check, diff
+from rag_selectivity.golden import Check, build, check
 from rag_selectivity.golden.building import Built
-from rag_selectivity.golden.render import manifest_lines
 from rag_selectivity.grading.annotation.making import make_tasks
-from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.io.writing import write_rows
 from tests.forked_cli import run_command
@@ -97,16 +93,6 @@ def test_labels_of_people_whose_text_changed_are_found(tmp_path) -> None:
     assert ("warning", "corpus-changed") in codes(found)
 
 
-def test_labels_without_texts_are_held_against_those_of_the_set(tmp_path) -> None:
-    labels, asked = {"q1": {"d1": 5, "d2": 1}}, {"q1": "What is RAG?"}
-    golden = build(tmp_path / "set", labels=labels, queries=asked, corpus={"d1": "one", "d2": "two"}).golden
-    assert check(golden).findings == ()
-    found = check(golden, corpus={"d1": "one", "d2": "two, and more"})
-    assert [(each.query, each.passage, each.what) for each in found.relabel] == [("q1", "d2", "passage")]
-    both = check(golden, corpus={"d1": "x", "d2": "two"}, queries={"q1": "What?"})
-    assert {each.passage: each.what for each in both.relabel} == {"d1": "both", "d2": "query"}
-
-
 def test_the_list_to_label_again_is_a_draw_and_a_new_grade_mends_the_set(tmp_path) -> None:
     golden_set(tmp_path)
     changed = {**CORPUS, "d0": "passage 0, quite another text"}
@@ -136,118 +122,15 @@ def test_the_list_to_label_again_is_a_draw_and_a_new_grade_mends_the_set(tmp_pat
 
 ASKED = {"q1": "What is RAG?"}
 GRADES = {"q1": {"d1": 5, "d2": 1}}
-OLD, NEW = {"d1": "one", "d2": "two"}, {"d1": "one", "d2": "two, and more"}
-OF_OLD = blake2b(b"two", digest_size=16).hexdigest()
 
 
 def version(place: Path, corpus: Any, labels: Any = GRADES, **options: Any) -> Built:
     return build(place / "set", labels=labels, queries=options.pop("queries", ASKED), corpus=corpus, **options)
 
 
-def to_label_again(golden: Any, **options: Any) -> list[tuple[str, str, str, tuple[str, ...]]]:
-    return [(each.query, each.passage, each.what, each.annotators) for each in check(golden, **options).relabel]
-
-
-@pytest.mark.parametrize("in_store", [False, True])
-def test_a_label_keeps_its_text_in_later_versions(in_store, tmp_path) -> None:
-    labels: Any = GRADES
-    if in_store:
-        labels = tmp_path / "labels.db"
-        with Store(labels) as store:
-            store.put_human_labels(
-                [HumanLabel("q1", passage, "person", grade) for passage, grade in GRADES["q1"].items()]
-            )
-    assert version(tmp_path, OLD, labels).golden.manifest.labels["changed"] == 0
-    second = version(tmp_path, NEW, labels)
-    assert second.golden.manifest.labels["changed"] == 1
-    assert any("1 pair labelled by another text" in line for line in manifest_lines(second.golden.manifest))
-    # Only the label of the other text says which text it belongs to.
-    assert [row["passage_hash"] for row in second.golden.label_rows] == [None, OF_OLD]
-    assert to_label_again(second.golden) == [("q1", "d2", "passage", ("person",))]
-    assert not version(tmp_path, NEW, labels).is_new
-    assert (diff(tmp_path / "set").labels_added, diff(tmp_path / "set").labels_removed) == ({}, {})
-    third = version(tmp_path, {**NEW, "d3": "three"}, labels).golden
-    assert to_label_again(third) == [("q1", "d2", "passage", ("person",))]
-    # The text that was labelled is back.
-    fourth = version(tmp_path, OLD, labels).golden
-    assert (fourth.version, fourth.manifest.labels["changed"], check(fourth).relabel) == (4, 0, ())
-    assert [row["passage_hash"] for row in fourth.label_rows] == [None, None]
-
-
-async def always_3(messages: Any, schema: Any) -> dict[str, Any]:
-    return {"reason": "always", "grade": 3}
-
-
-@pytest.mark.parametrize("again", [False, True])
-def test_qrels_in_a_graded_store_belong_to_the_texts_of_the_first_version(again, tmp_path) -> None:
-    """Whether the judge graded the new texts alone, or both and the same qrels were imported after each."""
-    labels, qrels = tmp_path / "labels.db", tmp_path / "person.qrels"
-    qrels.write_text("q1 0 d1 5\nq1 0 d2 1\n")
-    version(tmp_path, OLD, qrels)
-    for texts in [OLD, NEW] if again else [NEW]:
-        rs.grade(ASKED, texts, [{"q1": ["d1", "d2"]}], store=labels, judge=always_3)
-        with Store(labels) as store:
-            import_labels(store, qrels)
-    second = version(tmp_path, NEW, labels).golden
-    assert to_label_again(second) == [("q1", "d2", "passage", ("person",))]
-    assert second.manifest.labels["changed"] == 1
-
-
-def test_a_question_that_changed_is_found_as_a_passage_is(tmp_path) -> None:
-    version(tmp_path, OLD)
-    second = version(tmp_path, NEW, queries={"q1": "What was RAG?"}).golden
-    assert to_label_again(second) == [("q1", "d1", "query", ("person",)), ("q1", "d2", "both", ("person",))]
-
-
-@pytest.mark.parametrize(
-    "between",
-    [{"corpus": None}, {"corpus": NEW, "labels": {"q1": {"d1": 5}}}, {"corpus": None, "labels": {"q1": {"d1": 5}}}],
-)
-def test_a_version_without_the_text_or_the_label_hides_no_change(between, tmp_path) -> None:
-    version(tmp_path, OLD)
-    version(tmp_path, **between)
-    third = version(tmp_path, NEW).golden
-    assert (third.version, to_label_again(third)) == (3, [("q1", "d2", "passage", ("person",))])
-
-
-def test_a_version_that_took_the_labels_to_the_new_text_is_seen_through(tmp_path, monkeypatch) -> None:
-    version(tmp_path, OLD)
-    with monkeypatch.context() as patched:
-        patched.setattr("rag_selectivity.golden.building.keeping_labelled_texts", lambda rows, *_: list(rows))
-        second = version(tmp_path, NEW).golden
-    assert second.manifest.labels["changed"] == 0
-    assert to_label_again(second) == [("q1", "d2", "passage", ("person",))]
-    assert version(tmp_path, {**NEW, "d3": "three"}).golden.manifest.labels["changed"] == 1
-
-
 def again(text: str | None) -> HumanLabel:
     hashes = [None if each is None else blake2b(each.encode(), digest_size=16).digest() for each in (ASKED["q1"], text)]
     return HumanLabel("q1", "d2", "person", 1, None, *(hashes if text else (None, None)))
-
-
-def test_labels_made_anew_are_not_named(tmp_path) -> None:
-    # By its hash, its date, its grade and its person; ben, who labelled the old text, is named.
-    labels = tmp_path / "labels.db"
-    with Store(labels) as store:
-        store.put_human_labels([again(None), HumanLabel("q1", "d2", "ben", 1)])
-        first = version(tmp_path, OLD, store).golden
-        assert to_label_again(version(tmp_path, NEW, store).golden) == [("q1", "d2", "passage", ("ben", "person"))]
-        store.put_human_labels([again(None)])
-        assert to_label_again(version(tmp_path, NEW, store).golden) == [("q1", "d2", "passage", ("ben",))]
-        store.put_human_labels([again(NEW["d2"])])
-        assert to_label_again(version(tmp_path, NEW, store).golden) == [("q1", "d2", "passage", ("ben",))]
-        store.put_human_labels([HumanLabel("q1", "d2", "ben", 2), HumanLabel("q1", "d2", "cy", 1)])
-        assert to_label_again(version(tmp_path, NEW, store).golden) == []
-    # The former version stays as it is.
-    assert GoldenSet.read(first.folder).label_rows == first.label_rows
-
-
-def test_labels_of_another_set_keep_its_texts(tmp_path) -> None:
-    version(tmp_path, OLD)
-    other = build(tmp_path / "other", labels=tmp_path / "set", queries=ASKED, corpus=NEW).golden
-    assert to_label_again(other) == [("q1", "d2", "passage", ("person",))]
-    same = build(tmp_path / "same", labels=tmp_path / "set", queries=ASKED, corpus=OLD).golden
-    assert same.manifest.fingerprint == GoldenSet.read(tmp_path / "set").manifest.fingerprint
 
 
 # -- runs ----------------------------------------------------------------------------------------------
@@ -310,19 +193,6 @@ def test_reusability_is_that_of_brute_force(with_origins, tmp_path) -> None:
     assert found.largest_shift()[0] == largest
 
 
-def test_labels_that_were_drawn_belong_to_no_run_alone(tmp_path) -> None:
-    from rag_selectivity.grading.store import Draw, Origin
-
-    store = graded_store(tmp_path / "l.db", people=False)
-    before = check(build(tmp_path / "a", labels=store, queries=QUERIES).golden, runs=RUNS).reusability
-    with Store(store) as opened:
-        opened.put_origins([("q0", "d6", Origin(Draw("control")))])
-    after = check(build(tmp_path / "b", labels=store, queries=QUERIES).golden, runs=RUNS).reusability
-    pairs = [{left.run: left.pairs for left in each.runs} for each in (before, after)]
-    assert pairs[0]["left"] - pairs[1]["left"] == 1
-    assert pairs[0]["right"] == pairs[1]["right"]
-
-
 def test_judged_shares_and_limits(tmp_path) -> None:
     golden = golden_set(tmp_path)
     stranger = {q: ["d20", "d0", "d21", "d22"] for q in QUERIES}
@@ -337,76 +207,6 @@ def test_judged_shares_and_limits(tmp_path) -> None:
     assert check(golden, runs=RUNS, depths=[2], min_judged=1.0, threshold=0.95).passed(strict=True)
     assert codes(check(golden, runs=RUNS, measures=["AP"], max_shift=0.0001, threshold=0.95)) == [("problem", "shift")]
     assert check(golden, runs=RUNS, measures=["AP"], max_shift=1.0, min_tau=-1.0).passed()
-
-
-def test_a_shift_without_end_or_value_is_over_every_limit(tmp_path) -> None:
-    asked = {"q1": "one", "q2": "two two"}
-    corpus = {f"d{i}": f"text {i}" for i in range(9)}
-    golden = build(
-        tmp_path / "set", labels={"q1": {"d1": 5, "d2": 1}, "q2": {"d3": 1}}, queries=asked, corpus=corpus
-    ).golden
-    own = {"q1": ["d1", "d4"], "q2": ["d5", "d6"]}
-    other = {"q1": ["d2", "d4"], "q2": ["d5", "d6"]}
-    third = {"q1": ["d7", "d2"], "q2": ["d8", "d6"]}
-
-    def limits(runs: Any, measure: str, **limit: float) -> list[str]:
-        found = check(golden, runs=runs, measures=[measure], pool_depth=1, threshold=1.0, **limit)
-        return [f"{finding.code} {finding.text.split(', and ')[0]}" for finding in found.of_level("problem")]
-
-    # Without d1 nothing is relevant, and no query is left. With it, BoR is log2(9 / 2).
-    for measure, before in (("RA-nWG@2", "1.000"), ("BoR@2", "2.170")):
-        gone = f"shift {measure} of own goes from {before} to undefined without the labels that it alone brought"
-        assert limits({"own": own}, measure, max_shift=100) == [gone]
-        tau = f"tau without the labels that own alone brought, the order of the runs by {measure} cannot be held"
-        (line,) = limits({"own": own, "third": third}, measure, min_tau=-1)
-        assert line.startswith(tau)
-    # With another relevant passage that no run finds, the figure is −∞ without d1.
-    lost = build(tmp_path / "lost", labels={"q1": {"d1": 5, "d8": 5, "d2": 1}}, queries={"q1": "one"}, corpus=corpus)
-    found = check(lost.golden, runs={"own": {"q1": own["q1"]}}, measures=["BoR@2"], pool_depth=1, max_shift=5)
-    (problem,) = found.of_level("problem")
-    assert problem.code == "shift"
-    assert re.match(r"BoR@2 of own goes from [\d.]+ to −∞ without", problem.text)
-    assert found.to_dict()["reusability"]["largest_shift"] == {"run": "own", "measure": "BoR@2", "shift": None}
-    # A figure that is undefined with all labels has no shift that could be held against a limit.
-    none = build(tmp_path / "none", labels={"q1": {"d2": 1}}, queries={"q1": "one"}, corpus=corpus).golden
-    found = check(none, runs={"other": {"q1": other["q1"]}}, measures=["RA-nWG@2"], max_shift=1)
-    assert "RA-nWG@2 of other is undefined with all labels" in found.of_level("problem")[0].text
-
-
-def test_what_does_not_change_keeps_every_limit(tmp_path) -> None:
-    """−∞ before and after, and figures that are all equal, are no shift and the same order."""
-    asked = {"q1": "one", "q2": "two two"}
-    corpus = {f"d{i}": f"text {i}" for i in range(9)}
-    labels = {q: {"d1": 5, "d2": 1, "d3": 1} for q in asked}
-    golden = build(tmp_path / "set", labels=labels, queries=asked, corpus=corpus).golden
-    runs = {name: {q: [passage] for q in asked} for name, passage in (("a", "d2"), ("b", "d3"))}
-    found = check(golden, runs=runs, measures=["BoR@1", "Success@1"], max_shift=0, min_tau=1)
-    assert found.of_level("problem") == ()
-    assert found.reusability is not None
-    assert found.reusability.largest_shift()[2] == 0
-    assert {left.pairs for left in found.reusability.runs} == {2}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"min_tau": 0.5, "runs": {"left": RUNS["left"]}}, "give two runs"),
-        ({"min_judged": 0.5}, "give runs"),
-        ({"max_shift": 0.5}, "give runs"),
-        ({"measures": ["AP"]}, "give runs"),
-        ({"min_judged": 2, "runs": RUNS}, "between 0 and 1, got 2"),
-        ({"max_shift": -1, "runs": RUNS}, "between 0 and 1e.100, got -1"),
-        ({"min_tau": "x", "runs": RUNS}, "between -1 and 1, got 'x'"),
-        ({"threshold": 0}, "must be above 0"),
-        ({"threshold": float("nan")}, "between 0 and 1"),
-        ({"measures": ["Sucess"], "runs": RUNS}, "did you mean"),
-        ({"judges": ["nobody"]}, "no judge 'nobody'"),
-    ],
-)
-def test_mistakes_are_named(options, message, tmp_path) -> None:
-    golden = golden_set(tmp_path)
-    with pytest.raises(InputError, match=message):
-        check(golden, **options)
 
 
 # -- the command -----------------------------------------------------------------------------------------

@@ -11,9 +11,8 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden import GoldenSet, build, export
+from rag_selectivity.golden import GoldenSet, export
 from rag_selectivity.golden.forms import FORMS
-from tests.forked_cli import run_command
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set
 
 pytestmark = pytest.mark.inside
@@ -82,21 +81,6 @@ def test_what_other_tools_take_as_relevant_by_default_is_relevant(form, golden, 
     ours = rs.evaluate(golden.qrels(), {"left": RUNS["left"]}, scale="utility", measures=["P@3", "AP"], bootstrap=None)
     assert sum(of["P_3"] for of in theirs.values()) / 6 == pytest.approx(ours["P@3"].value)
     assert sum(of["map"] for of in theirs.values()) / 6 == pytest.approx(ours["AP"].value)
-
-
-def test_the_command_says_how_grades_were_written(golden, tmp_path) -> None:
-    def told(*words: str) -> str:
-        done = run_command("golden", "export", str(golden.folder), str(tmp_path / words[0]), "--form", *words)
-        assert done.returncode == 0, done.stderr
-        return done.stderr
-
-    assert "1 as 0, 2 as 0, 3 as 0, 4 as 1, 5 as 2" in told("trec")
-    assert "warning" not in told("beir")
-    assert "warning: trec_eval, pytrec_eval and BEIR count every grade from 1 up as relevant" in told(
-        "trec", "--grade-map", "none"
-    )
-    assert "of grade 3 too, which are not relevant" in told("beir", "--grade-map", "1:0,2:0,3:1,4:2,5:3")
-    assert "grades are written" not in told("langsmith")
 
 
 def test_ragas_reads_the_samples(golden, tmp_path) -> None:
@@ -178,24 +162,3 @@ def test_llama_index_evaluates_with_the_dataset(golden, tmp_path) -> None:
     assert own.evaluate_dataset(dataset).report["BoR@3"].value == pytest.approx(
         rs.evaluate(labels, {"left": RUNS["left"]}, scale="utility", corpus_size=24, measures=["BoR@3"])["BoR@3"].value
     )
-
-
-# -- what is wrong is named ----------------------------------------------------------------------------
-
-
-def test_wrong_arguments_are_named(golden, tmp_path) -> None:
-    export(golden, tmp_path / "form", "trec")
-    for call, message in (
-        (lambda: export(golden, tmp_path / "x", "bier"), 'did you mean "beir"'),
-        (lambda: export(golden, tmp_path / "x", "trec", corpus=CORPUS), "holds no corpus"),
-        (lambda: export(golden, tmp_path / "x", "ragas", grade_map="none"), "leave out grade_map"),
-        (lambda: export(golden, tmp_path / "x", "trec", grade_map="4:1,5:2"), "for each of the grades 1 to 5"),
-        (lambda: export(golden, tmp_path / "x", "trec", grade_map="1:-1,2:0,3:0,4:1,5:2"), "0 or above"),
-        (lambda: export(golden, tmp_path / "x", "trec", grade_map="x"), "not of the form OLD:NEW"),
-        (lambda: export(golden, tmp_path / "form" / "qrels.trec", "trec"), "this is a file"),
-    ):
-        with pytest.raises(InputError, match=message):
-            call()
-    textless = build(tmp_path / "none", labels={"q1": {"d1": 5}}, queries=[{"query_id": "q1"}]).golden
-    with pytest.raises(InputError, match="1 of the queries have no text"):
-        export(textless, tmp_path / "x", "beir")

@@ -19,7 +19,7 @@ from rag_selectivity.golden.outside import random_draw, tail_draw
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
 from rag_selectivity.grading.annotation.importing import import_answers
 from rag_selectivity.grading.annotation.task import AnnotationTask
-from rag_selectivity.grading.store import Draw, HumanLabel, Label, Settings, Store, digest, label_rows
+from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows
 from rag_selectivity.statistics.agreement import alpha_of_annotators
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from tests.annotation_world import World
@@ -125,46 +125,6 @@ def test_a_sample_of_the_disagreements_has_the_chances_that_its_weights_say(worl
         assert abs(times[pair] / 600 - expected) < 4.5 * math.sqrt(expected * (1 - expected) / 600) + 1e-9
 
 
-def test_a_sample_of_the_disagreements_keeps_what_its_weights_mean(world) -> None:
-    """The weights stand for the unlabelled disagreements, the store says so, and the export has them."""
-    differ = sum(world.grades[pair] != world.second[pair] for pair in world.grades)
-    (first,) = world.draw("disagree-sampled:40", repeats=0).tasks
-    assert sum(each.weight for each in first.drawn.values()) == pytest.approx(differ)
-    assert first.draw.how["weight"] == (
-        "pairs on which these judges differ, and that no person had labelled when they were drawn"
-    )
-    world.answer(first)
-    (second,) = world.draw("disagree-sampled:40", repeats=0).tasks
-    assert sum(each.weight for each in second.drawn.values()) == pytest.approx(differ - 40)
-    assert run_command("store", "export", str(world.store), "all.jsonl", cwd=world.folder).returncode == 0
-    rows = [json.loads(line) for line in (world.folder / "all.jsonl").read_text().splitlines()]
-    exported = {
-        (row["query_id"], row["passage_id"]): origin["detail"]["weight"]
-        for row in rows
-        if row["source"] == "judge"
-        for origin in json.loads(row["origins"] or "[]")
-        if "weight" in origin.get("detail", ())
-    }
-    assert exported == {pair: each.weight for pair, each in (first.drawn | second.drawn).items()}
-
-
-def test_too_few_pairs_for_all_distances_say_what_they_stand_for(world) -> None:
-    distances = Counter(abs(world.grades[pair] - world.second[pair]) for pair in world.grades)
-    del distances[0]
-    drawn = world.draw("disagree-sampled:1")
-    assert len(drawn.tasks[0].drawn) == 1
-    (only,) = drawn.tasks[0].drawn.values()
-    assert only.weight in distances.values()
-    assert f"they stand for {only.weight:.0f} of the {sum(distances.values())} pairs" in drawn.notes[1]
-    assert len(world.draw("disagree-sampled:40").notes) == 1
-
-
-def test_one_judge_cannot_differ(tmp_path) -> None:
-    alone = World(tmp_path)
-    with Store(alone.store) as store, pytest.raises(rs.InputError, match="two of them graded the same pairs"):
-        draw_tasks(store, "disagree:5", **alone.texts)
-
-
 # -- random passages outside ------------------------------------------------------------------------------
 
 
@@ -228,19 +188,6 @@ def test_the_estimate_of_relevant_passages_in_unequal_tails_holds_the_truth(
     assert found.sentence.endswith("on average over 60 queries, 20 of them without any in the tail")
 
 
-def test_queries_without_a_labelled_passage_are_left_out_of_the_estimate(tmp_path) -> None:
-    run = rs.Run.from_dict({f"q{i}": [f"p{i}-{rank}" for rank in range(20 + 20 * i)] for i in range(3)})
-    with Store(tmp_path / "none.db") as store:
-        drawn = tail_draw(100, 5, [("run", run)], store, depth=10, seed=7)
-    assert drawn.estimate({}).sentence == ("3 queries: on average 30 passages are in the tail, and nobody labelled any")
-    labelled = [pair for pair in drawn.pairs if pair[0] == "q0"] + [pair for pair in drawn.pairs if pair[0] == "q1"][:2]
-    found = drawn.estimate({pair: 5 if pair[0] == "q1" else 1 for pair in labelled})
-    # q0: none of 5 of 10; q1: both of 2 of 30; q2 has no label.
-    assert (found.queries, found.unlabelled, found.size, found.mean) == (2, 1, 20, 15)
-    assert 2 / 2 <= found.low <= found.mean <= found.high <= (5 + 30) / 2
-    assert found.sentence.endswith("on average over 2 queries; 1 query without a labelled passage is left out")
-
-
 def test_a_tail_is_drawn_below_the_lists_with_its_size(world) -> None:
     runs = {"bm25": world.run}
     drawn = world.draw("tail:25:2", runs=runs, list_depth=10, repeats=0)
@@ -254,32 +201,6 @@ def test_a_tail_is_drawn_below_the_lists_with_its_size(world) -> None:
     assert details == [5] * 40
 
 
-def test_a_tail_of_several_lists_has_the_ranks_of_their_fused_order(tmp_path) -> None:
-    bm25, dense = ["a", "b", "c", "d", "e", "f"], ["g", "d", "h", "c", "i"]
-    lists = [("bm25", rs.Run.from_dict({"q": bm25})), ("dense", rs.Run.from_dict({"q": dense}))]
-    with Store(tmp_path / "none.db") as store:
-        drawn = tail_draw(8, 9, lists, store, depth=2, seed=7)
-    # d: 1/64 + 1/62; c: 1/63 + 1/64; g, a: 1/61; b: 1/62; h: 1/63; i, e: 1/65; f: 1/66.
-    order = ["d", "c", "g", "a", "b", "h", "i", "e", "f"]
-    assert rs.Run.fused([run for _, run in lists])["q"] == order
-    found = {passage: (origin.rank, origin.detail["runs"]) for _, passage, origin in drawn.origins}
-    assert found == {
-        "c": (2, {"bm25": 3, "dense": 4}),
-        "h": (6, {"dense": 3}),
-        "i": (7, {"dense": 5}),
-        "e": (8, {"bm25": 5}),
-    }
-    (draw,) = {origin.draw.fingerprint: origin.draw for _, _, origin in drawn.origins}.values()
-    assert (draw.source, draw.how["order"]) == ("bm25+dense", "reciprocal rank fusion")
-    with Store(tmp_path / "none.db") as store:
-        alone = tail_draw(5, 9, lists[:1], store, depth=2, seed=7)
-    assert {(p, o.rank, "runs" in o.detail, o.draw.source) for _, p, o in alone.origins} == {
-        ("c", 3, False, "bm25"),
-        ("d", 4, False, "bm25"),
-        ("e", 5, False, "bm25"),
-    }
-
-
 def test_random_passages_by_people_stay_out_of_a_judges_figures(world) -> None:
     (task,) = world.draw("random:2", repeats=0).tasks
     world.answer(task)
@@ -290,23 +211,6 @@ def test_random_passages_by_people_stay_out_of_a_judges_figures(world) -> None:
         warnings.simplefilter("error")
         own = rs.read_qrels(world.store, judges=["person"])
     assert {(q, p) for q in own for p in own[q]} == pairs_in(task)
-
-
-def test_random_passages_of_people_who_graded_the_lists_too_make_the_baseline(world) -> None:
-    """R is sampled: what people call relevant outside is found by a random draw too."""
-    runs = {"bm25": {q: row[:10] for q, row in world.run.items()}}
-    (listed,) = world.draw("agree:400", repeats=0, judges=["strict-judge"]).tasks
-    world.answer(listed, lambda pair, true: 5 if pair[1] == world.run[pair[0]][0] else 1)
-    (outside,) = world.draw("random:3", runs=runs, repeats=0).tasks
-    chosen = set(sorted(pairs_in(outside))[::6])
-    world.answer(outside, lambda pair, true: 5 if pair in chosen else 1, name="outside.json")
-    labels = rs.read_qrels(world.store, judges=["person"])
-    options = {"measures": ["BoR"], "depths": [10], "scale": "utility", "corpus_size": len(world.passages)}
-    bits = rs.evaluate(labels, runs, **options)["BoR@10"]
-    assert bits.basis == "with controls"
-    # One of six random passages is relevant: a draw of ten nearly always finds one, as the lists do.
-    assert bits.as_judged > 4
-    assert bits.value < 1
 
 
 # -- targeted labels are no sample ------------------------------------------------------------------------
@@ -333,23 +237,6 @@ def test_targeted_labels_do_not_calibrate(world) -> None:
     assert both.value == rs.evaluate(judged, runs, human=by_query, **options)["Harm@10"].value
 
 
-def test_a_random_label_keeps_its_draw_when_a_targeted_one_follows(world) -> None:
-    (random,) = world.draw("agree:200", judges=["strict-judge"], repeats=0).tasks
-    (chosen,) = world.draw("disagree:60", repeats=0).tasks
-    world.answer(random)
-    both = pairs_in(random) & pairs_in(chosen)
-    assert both
-    first = world.answer(chosen, name="chosen.json")
-    assert first.left == 0
-    with Store(world.store, read_only=True) as store:
-        assert store.targeted_pairs().keys() == pairs_in(chosen) - both
-        assert sum(label.grade is not None for label in store.human_labels()) == len(
-            pairs_in(random) | pairs_in(chosen)
-        )
-    again = world.answer(chosen, name="chosen.json")
-    assert (again.new, again.changed, again.unchanged, again.left) == (0, 0, 60, 0)
-
-
 def test_agreement_with_a_judge_leaves_targeted_labels_out(world) -> None:
     (random,) = world.draw("agree:100", judges=["strict-judge"]).tasks
     world.answer(random)
@@ -364,25 +251,6 @@ def test_agreement_with_a_judge_leaves_targeted_labels_out(world) -> None:
         rs.read_qrels(world.store, judges=["strict-judge"]), {"r": world.run}, measures=["Harm"], depths=[5]
     )
     assert evaluated.provenance.compared == 100
-
-
-def test_pairs_of_a_file_are_not_drawn_by_the_tool(world) -> None:
-    world.write_pairs(list(world.grades)[:40])
-    (task,) = world.draw(f"file:{world.folder / 'pairs.csv'}", judges=["strict-judge"]).tasks
-    world.answer(task)
-    report = rs.agree(world.store, world.store, judges=["strict-judge"])
-    assert "people-not-drawn" in [caveat.code for caveat in report.provenance.caveats]
-
-
-def test_pairs_of_a_file_need_no_judge(world) -> None:
-    pairs = list(world.grades)[:6]
-    world.write_pairs(pairs)
-    (task,) = world.draw(f"file:{world.folder / 'pairs.csv'}", annotators=["ada"], repeats=0).tasks
-    assert pairs_in(task) == set(pairs)
-    with Store(world.folder / "people.db") as store:
-        store.put_human_labels([HumanLabel(*pair, "ada", 3) for pair in pairs])
-        (task,) = draw_tasks(store, f"file:{world.folder / 'pairs.csv'}", repeats=0, **world.texts).tasks
-    assert pairs_in(task) == set(pairs)
 
 
 # -- annotators beside each other -------------------------------------------------------------------------
@@ -407,40 +275,6 @@ def annotated(world: TwoJudges, draw: str = "agree:120", error: float = 0.3) -> 
 def labels_by(world: World, annotator: str) -> dict[tuple[str, str], int | None]:
     with Store(world.store, read_only=True) as store:
         return {(x.query, x.passage): x.grade for x in store.human_labels() if x.annotator == annotator}
-
-
-def test_annotators_are_judges_like_others(world) -> None:
-    annotated(world)
-    ada, ben = labels_by(world, "ada"), labels_by(world, "ben")
-    found = rs.agree(labels=world.store, judges=["ada", "ben"])
-    assert found.agreement.n == 120
-    assert found.agreement.exact.value == np.mean([ada[pair] == ben[pair] for pair in ada])
-    assert found.agreement.bias.value == pytest.approx(np.mean([ben[pair] - ada[pair] for pair in ada]))
-    same = rs.agree(world.store, world.store, judges=["ada", "ben"])
-    assert same.agreement.confusion.tolist() == found.agreement.confusion.tolist()
-    judge = rs.agree(labels=world.store, judges=["strict-judge", "ada"])
-    assert judge.agreement.bias.value == pytest.approx(np.mean([world.grades[pair] - ada[pair] for pair in ada]))
-    both = rs.agree(labels=world.store, judges=["strict-judge", "second-judge"])
-    assert both.agreement.n == 400
-    alone = rs.read_qrels(world.store, judges=["ben"])
-    assert {(q, p): grade for q in alone for p, grade in alone[q].items()} == ben
-    with pytest.raises(rs.InputError, match=r"no judge 'cy'; it has strict-judge, second-judge, ada \(a person\), ben"):
-        rs.read_qrels(world.store, judges=["cy"])
-    with pytest.raises(rs.InputError, match="'ada' is named twice"):
-        rs.agree(labels=world.store, judges=["ada", "ada"])
-    with pytest.raises(rs.InputError, match="got 1 judge: name two"):
-        rs.agree(labels=world.store, judges=["ada"])
-
-
-def test_a_judge_and_people_are_combined_by_their_median(world) -> None:
-    annotated(world)
-    ada, ben = labels_by(world, "ada"), labels_by(world, "ben")
-    lowest = rs.read_qrels(world.store, judges=["strict-judge", "ben"])
-    for query, passage in world.grades:
-        given = [world.grades[query, passage], *([ben[query, passage]] if (query, passage) in ben else [])]
-        assert lowest[query][passage] == min(given)
-    middle = rs.read_qrels(world.store, judges=["ada", "ben"])
-    assert {(q, p): g for q in middle for p, g in middle[q].items()} == {p: min(ada[p], ben[p]) for p in ada}
 
 
 def test_kappa_and_alpha_of_annotators_by_brute_force(world) -> None:
@@ -490,20 +324,6 @@ def test_alpha_of_many_annotators_is_krippendorffs(seed) -> None:
     assert found.value == pytest.approx(krippendorff(units))
 
 
-def test_targeted_pairs_are_no_part_of_the_agreement_but_can_be_adjudicated(world) -> None:
-    annotated(world, "agree:60")
-    before = annotator_agreement(world.store, bootstrap=NO_INTERVALS)
-    tasks = world.draw("disagree:40", annotators=["ada", "ben"], overlap=40, repeats=0).tasks
-    for task in tasks:
-        world.answer(task, (lambda _, true: 6 - true) if task.annotator == "ben" else None, name=f"{task.id}.json")
-    after = annotator_agreement(world.store, bootstrap=NO_INTERVALS)
-    assert after.alpha == before.alpha
-    assert after.left_out == 40
-    assert len(after.disagreements) > len(before.disagreements)
-    with pytest.warns(rs.SelectivityWarning, match="40 pairs left out"):
-        assert rs.agree(labels=world.store, judges=["ada", "ben"]).agreement.n == 60
-
-
 def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
     annotated(world)
     ada, ben = labels_by(world, "ada"), labels_by(world, "ben")
@@ -542,40 +362,6 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
         assert {(q, p): grade for q, p, grade in label_rows(store, judges=())} == people
 
 
-def test_who_only_adjudicated_is_told_so(world) -> None:
-    annotated(world)
-    found = annotator_agreement(world.store, bootstrap=NO_INTERVALS)
-    with Store(world.store) as store:
-        task = adjudication_task(store, found, adjudicator="cy", **world.texts)
-    assert task is not None
-    world.answer(task, lambda *_: 3, "final.json")
-    with pytest.raises(rs.InputError, match=r"'cy' only adjudicated: .* leave out --annotator cy, or have"):
-        annotator_agreement(world.store, ["ada", "cy"])
-    with pytest.raises(rs.InputError, match="has no labels of 'cyd'"):
-        annotator_agreement(world.store, ["ada", "cyd"])
-    count = len(found.disagreements)
-    message = rf"{count} pairs were graded by both, and left out, .*\(adjudicate:{count}\); no other pair"
-    with (
-        pytest.warns(rs.SelectivityWarning, match="left out that a person graded"),
-        pytest.raises(rs.InputError, match=message),
-    ):
-        rs.agree(labels=world.store, judges=["ada", "cy"])
-
-
-def test_a_label_of_an_older_text_is_neither_agreement_nor_disagreement(world) -> None:
-    annotated(world)
-    found = annotator_agreement(world.store, bootstrap=NO_INTERVALS)
-    first = found.disagreements[0]
-    with Store(world.store) as store:
-        old = digest("an older text")
-        store.put_human_labels(
-            [HumanLabel(first.query, first.passage, "ada", 5, None, old, old, draw=Draw("person", "ada"))]
-        )
-    after = annotator_agreement(world.store, bootstrap=NO_INTERVALS)
-    assert after.shared == found.shared - 1
-    assert first not in after.disagreements
-
-
 # -- the command line -------------------------------------------------------------------------------------
 
 
@@ -605,28 +391,3 @@ def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
     assert made.returncode == 0, made.stderr
     assert f"wrote a.html: {len(found['disagreements'])} pairs for adjudicator" in made.stderr
     assert (world.folder / "a.html").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--draw", "disagre:5"), "got 'disagre:5'; did you mean \"disagree\"?"),
-        (("--draw", "disagree:0"), "--draw disagree:0: disagree takes a whole number ≥ 1, got '0'"),
-        (("--draw", "tail:5"), "tail takes a last rank and a number, as in tail:200:5, got '5'"),
-        (("--draw", "tail:5:2", "--run", "bm25.trec"), "ends at rank 5, and the lists count down to rank 10"),
-        (
-            ("--draw", "random:99999"),
-            "99,999 controls cannot be drawn for query 'question-0': the corpus has 500 passages, and 480 of them are "
-            "outside the query's pool; lower N of random:N, or give the whole corpus",
-        ),
-        (("--draw", "tail:50:2"), "--draw tail draws from the ranks below K of lists: give --run FILE"),
-        (("--draw", "disagree-sampled:5000"), "there are only"),
-    ],
-)
-def test_mistakes_of_the_draws(world, words, message) -> None:
-    world.write()
-    command = ("golden", "draw", "--store", "labels.db", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
-    done = run_command(*command, *words, "-o", "t.html", cwd=world.folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
-    assert not (world.folder / "t.html").exists()

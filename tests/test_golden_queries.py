@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import random
 from collections import Counter
@@ -13,11 +12,9 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden import grouping, queries
-from rag_selectivity.golden.query_rows import query_rows
 from rag_selectivity.golden.questions import key_of
 from rag_selectivity.golden.sampling import sampled
 from rag_selectivity.io.texts import read_texts
-from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
 
@@ -51,16 +48,6 @@ def groups_by_hand(asked: list[str], threshold: float) -> list[set[str]]:
         groups.append(members)
         free = [key for key in free if key not in members]
     return groups
-
-
-def test_texts_are_compared_without_case_white_space_and_compatibility_forms() -> None:
-    found = queries(ASKED)
-    assert [(q.text, q.frequency, q.weight, q.members) for q in found] == [
-        ("What is RAG?", 3, 3.0, ("What is RAG?",)),
-        ("fine", 2, 2.0, ("fine",)),
-        ("How do I rerank?", 1, 1.0, ("How do I rerank?",)),
-    ]
-    assert (found.asked, found.forms, found.groups, found.empty) == (6, 3, 3, 1)
 
 
 @pytest.mark.parametrize("threshold", [0.2, 0.5, 0.6, 0.9, 1.0])
@@ -128,15 +115,6 @@ def test_weighted_samples_give_the_figures_of_the_traffic() -> None:
     assert drawn_often.min() > 0
 
 
-@pytest.mark.parametrize(
-    ("by", "strata"),
-    [("length", ["1-3", "4-7", "8-15"]), ("frequency", ["1", "2-3", "4-9"])],
-)
-def test_classes_of_length_and_frequency(by, strata) -> None:
-    asked = ["one two three"] * 5 + ["one two three four"] * 2 + ["a b c d e f g h"]
-    assert sorted(query.stratum for query in queries(asked, by=by)) == strata
-
-
 def test_every_form_of_source(tmp_path) -> None:
     texts = {"q1": "What is RAG?", "q2": "How do I rerank?"}
     files = {
@@ -164,21 +142,6 @@ def test_the_file_is_read_as_queries(tmp_path) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in queries(ASKED).to_rows()), encoding="utf-8")
     found = dict(read_texts(file, "queries"))
     assert sorted(found.values()) == ["How do I rerank?", "What is RAG?", "fine"]
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_every_file_of_queries_gives_the_same_set(suffix, tmp_path) -> None:
-    (tmp_path / "asked.txt").write_text('What is "RAG", or so?\nwhat is "rag", or so?\nHow?\n', encoding="utf-8")
-    command = ["golden", "queries", "asked.txt", "--group", "ngrams", "--by", "length", "-o", f"x.{suffix}"]
-    assert run_command(*command, cwd=tmp_path).returncode == 0
-    if suffix == "csv":
-        with (tmp_path / "x.csv").open(encoding="utf-8", newline="") as file:
-            cells = [row["members"] for row in csv.DictReader(file)]
-        assert [json.loads(cell) for cell in cells] == [['What is "RAG", or so?'], ["How?"]]
-    rows = query_rows(tmp_path / f"x.{suffix}")
-    expected = queries(tmp_path / "asked.txt", group="ngrams", by="length").to_rows()
-    assert rows == expected
-    assert [type(row["frequency"]) for row in rows] == [int, int]
 
 
 @pytest.mark.parametrize(

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import pickle
 import re
-import signal
-import sqlite3
 import subprocess
 import sys
-import time
-from contextlib import closing
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.answers import Unreadable, read_answer
 from rag_selectivity.grading.grade import agrade, grade
-from rag_selectivity.grading.judge import CallableJudge, GradingError, JudgeFailure
-from rag_selectivity.grading.judge import Reply as Said
+from rag_selectivity.grading.judge import CallableJudge, GradingError
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
-from rag_selectivity.grading.prompts import GradingPrompt, answer_shape, neutralised
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.results.usage import Usage
@@ -142,48 +134,6 @@ def test_top_ranks_of_all_systems_come_first_and_a_stopped_run_goes_on(tmp_path)
     assert asked == sorted(asked)
 
 
-def test_pool_depth_and_dry_run(tmp_path) -> None:
-    with JudgeServer(by_number) as server:
-        planned = graded(
-            server, tmp_path / "s.db", pool_depth=2, dry_run=True, budget=Budget(price_in=1.0, price_out=2.0)
-        )
-        assert len(server.requests) == 0
-        assert (planned.pairs, planned.left, planned.dry_run) == (8, 8, True)
-        done = graded(server, tmp_path / "s.db", pool_depth=2)
-    assert done.graded == 8
-    prompt = sum(len(m["content"]) for m in server.requests[0]["messages"]) / 4
-    assert planned.usage.prompt_tokens / 8 == pytest.approx(prompt, rel=0.2)
-    assert planned.cost == pytest.approx(planned.usage.prompt_tokens / 1e6 + 2 * planned.usage.completion_tokens / 1e6)
-
-
-def test_budgets_of_tokens_and_money_are_kept(tmp_path) -> None:
-    with JudgeServer(by_number) as server:
-        tokens = graded(server, tmp_path / "t.db", budget=Budget(tokens=2000))
-        # The next request could have taken the limit of an answer, 1,000 tokens, and its prompt.
-        assert 2000 - 1200 < tokens.usage.total <= 2000
-        assert tokens.left > 0
-        money = graded(server, tmp_path / "m.db", budget=Budget(cost=0.012, price_in=1.0, price_out=10.0))
-    assert 0.001 < money.cost <= 0.012
-    assert "the budget of 0.012 (--max-cost) is too small for another request" in money.stopped
-    with (
-        JudgeServer(by_number) as server,
-        pytest.raises(GradingError, match="a budget in money needs prices: give --price-in"),
-    ):
-        graded(server, tmp_path / "n.db", budget=Budget(cost=1))
-    assert len(server.requests) == 1
-
-
-def test_samples_give_a_median_and_keep_their_spread(tmp_path) -> None:
-    grades = iter([5, 1, 4] * 50)
-    with JudgeServer(lambda request, n: Reply(json.dumps({"reason": "r", "grade": [5, 1, 4][n - 1]}))) as server:
-        done = graded(server, tmp_path / "s.db", samples=3, pool={"q0": ["d0", "d1"]})
-    assert done.graded == 6
-    assert rs.read_qrels(tmp_path / "s.db")["q0"] == {"d0": 4, "d1": 4}
-    with Store(tmp_path / "s.db") as store:
-        assert sorted(row["grade"] for row in store.rows() if row["passage_id"] == "d0") == [1, 4, 5]
-    del grades
-
-
 def test_a_batch_holds_passages_of_one_query_in_an_order_of_its_own(tmp_path) -> None:
     def respond(request, n) -> Reply:
         found = texts(request)
@@ -209,158 +159,10 @@ def test_a_batch_holds_passages_of_one_query_in_an_order_of_its_own(tmp_path) ->
     assert [list(texts(r).values()) for r in again.requests] == [list(texts(r).values()) for r in server.requests]
 
 
-def test_what_a_batch_skips_is_asked_for_alone(tmp_path) -> None:
-    def respond(request, n) -> Reply:
-        titles = [title.split()[1] for title in texts(request) if title.startswith("passage ")]
-        if titles:
-            items = [{"passage": title, "reason": "r", "grade": 4} for title in titles[1:]]
-            return Reply(json.dumps({"grades": [*items, items[0]] if len(items) > 3 else items}))
-        return Reply(json.dumps({"reason": "alone", "grade": 2}))
-
-    with JudgeServer(respond) as server:
-        done = graded(server, tmp_path / "s.db", batch=5, pool={"q0": POOL["q0"]})
-    assert (done.graded, done.failed, done.left) == (5, 0, 0)
-    # One was skipped, and one was said twice.
-    assert sorted(rs.read_qrels(tmp_path / "s.db")["q0"].values()) == [2, 2, 4, 4, 4]
-
-
 # -- when the endpoint misbehaves -----------------------------------------------------------------
 
 
 GOOD = Reply()
-
-
-@pytest.mark.parametrize(
-    ("bad", "calls"),
-    [
-        (Reply(status=429, headers={"retry-after": "0"}), 2),
-        (Reply(status=500), 2),
-        (Reply(status=503), 2),
-        (Reply(cut=True), 2),
-        (Reply(body=b"<html>gateway</html>", headers={"content-type": "text/html"}), 2),
-        (Reply(body=b'{"choices": []}'), 2),
-        (Reply(body=b"{broken"), 2),
-        (Reply(content="not json at all"), 2),
-        (Reply(content='{"reason": "r", "grade": 7}'), 2),
-        (Reply(content='{"reason": "r", "grade": 3.5}'), 2),
-        (Reply(content='{"reason": "r"}'), 2),
-        (Reply(content=None), 2),
-        (Reply(content=""), 2),
-    ],
-)
-def test_one_bad_reply_is_asked_again(tmp_path, bad, calls) -> None:
-    with JudgeServer(lambda request, n: bad if len(server.requests) == 1 else GOOD) as server:
-        done = graded(server, tmp_path / "s.db", pool={"q0": ["d0"]})
-    assert (done.graded, done.failed, len(server.requests)) == (1, 0, calls)
-    if (
-        bad.status == 200
-        and isinstance(bad.content, str)
-        and bad.body is None
-        and not bad.cut
-        and bad.content != GOOD.content
-    ):
-        again = server.requests[1]["messages"]
-        assert "That answer is not valid" in again[-1]["content"]
-    assert rs.read_qrels(tmp_path / "s.db")["q0"] == {"d0": 3}
-
-
-@pytest.mark.parametrize(
-    ("bad", "error"),
-    [
-        (Reply(status=500), "server_error: 500: "),
-        (Reply(status=429), "rate_limit: 429: "),
-        (Reply(content='{"reason": "r", "grade": 7}'), "off_schema: grade: "),
-        (Reply(content=None, message={"refusal": "I will not"}), "refusal: the model refused: I will not"),
-        (Reply(status=400, content="not like this"), "rejected: 400: not like this"),
-        (Reply(delay=1.0), "timeout: no answer within 0.5 s"),
-    ],
-)
-def test_what_fails_for_good_is_recorded_and_never_guessed(tmp_path, bad, error) -> None:
-    store = tmp_path / "s.db"
-    limits = Limits(concurrency=2, attempts=2, backoff=0.01, timeout=0.5)
-    with JudgeServer(lambda request, n: bad if "number 0" in texts(request)["passage"] else GOOD) as server:
-        done = graded(server, store, pool={"q0": ["d0", "d1"]}, limits=limits)
-        assert (done.graded, done.failed, done.left) == (1, 1, 0)
-        assert done.errors == {error.split(":")[0]: 1}
-        calls = len(server.requests)
-        again = graded(server, store, pool={"q0": ["d0", "d1"]}, limits=limits)
-        if error.startswith(("server_error", "timeout", "rate_limit")):  # may have passed by now: tried again
-            assert (again.cached, again.failed, again.earlier_failures) == (1, 1, 0)
-            assert len(server.requests) > calls
-        else:
-            assert (again.cached, again.failed, again.earlier_failures, len(server.requests)) == (1, 0, 1, calls)
-            assert "--retry-failed tries" in str(again)
-    assert rs.read_qrels(store)["q0"] == {"d1": 3}
-    with Store(store) as labels:
-        failed = next(row for row in labels.rows() if row["passage_id"] == "d0")
-    assert failed["grade"] is None
-    assert f"{failed['failure']}: {failed['error']}".startswith(error)
-    with JudgeServer() as healthy:
-        mended = graded(healthy, store, pool={"q0": ["d0", "d1"]}, retry_failed=True)
-        assert (mended.cached, mended.graded, len(healthy.requests)) == (1, 1, 1)
-    assert rs.read_qrels(store)["q0"] == {"d0": 3, "d1": 3}
-
-
-def test_an_endpoint_that_is_down_stops_the_run_and_is_tried_again_in_the_next(tmp_path) -> None:
-    corpus = {f"d{i}": f"passage number {i}" for i in range(60)}
-    pool = {"q0": list(corpus)}
-    limits = Limits(concurrency=4, attempts=1, backoff=0.01, max_wait=0.3)
-    with JudgeServer(lambda request, n: Reply(status=503)) as server:
-        done = graded(server, tmp_path / "s.db", corpus=corpus, pool=pool, limits=limits)
-    assert re.search("no answer for .* s, the last failure: 503", done.stopped)
-    assert (done.stopped_by, done.failed, done.left) == ("endpoint", 0, 60)
-    with JudgeServer() as healthy:
-        again = graded(healthy, tmp_path / "s.db", corpus=corpus, pool=pool)
-    assert (again.graded, again.failed, again.left) == (60, 0, 0)
-
-
-def test_an_endpoint_without_structured_output_is_asked_in_words(tmp_path) -> None:
-    def respond(request, n) -> Reply:
-        kind = request.get("response_format", {}).get("type") or ("tools" if "tools" in request else None)
-        if kind is not None:
-            return Reply(status=400, content=f"{kind} is not supported")
-        return Reply('```json\n{"reason": "r", "grade": 4}\n```')
-
-    with JudgeServer(respond) as server:
-        done = graded(server, tmp_path / "s.db", limits=Limits(concurrency=1))
-    assert (done.graded, len(server.requests), done.requests) == (20, 23, 23)
-    assert "Answer with one JSON object of this schema" in server.requests[-1]["messages"][0]["content"]
-
-
-def test_retry_after_holds_everybody_back(tmp_path) -> None:
-    def respond(request, n) -> Reply:
-        return Reply(status=429, headers={"retry-after": "1"}) if len(server.requests) == 1 else GOOD
-
-    with JudgeServer(respond) as server:
-        started = time.monotonic()
-        done = graded(server, tmp_path / "s.db", limits=Limits(concurrency=2, backoff=0.01))
-    assert done.graded == 20
-    # Two calls may be on their way; all the others wait out the second.
-    early = [moment for moment in server.times if moment - started < 0.9]
-    assert len(early) <= 3
-
-
-def test_request_limits_and_concurrency_are_kept(tmp_path) -> None:
-    with JudgeServer(lambda request, n: Reply(delay=0.02)) as server:
-        graded(server, tmp_path / "s.db", limits=Limits(concurrency=3))
-        assert server.most_at_once == 3
-    with JudgeServer() as server:
-        graded(server, tmp_path / "r.db", limits=Limits(concurrency=8, rpm=1200))
-    # 20 a second, evenly spaced. The first may have been taken up late, where the machine is busy.
-    assert server.times[-1] - server.times[0] >= 15 / 20
-
-
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_wrong_key_or_model_stops_everything_and_says_so(tmp_path, status) -> None:
-    expected = pytest.raises(GradingError, match=f"{status}: .*nothing more was sent")
-    with (
-        JudgeServer(lambda request, n: Reply(status=status, content=f"bad key {KEY} or model")) as server,
-        expected as caught,
-    ):
-        graded(server, tmp_path / "s.db", limits=Limits(concurrency=2))
-    assert len(server.requests) <= 2
-    assert KEY not in str(caught.value)
-    assert "THIS-MUST-NEVER" not in str(caught.value)
 
 
 def test_no_key_is_ever_written(tmp_path, caplog, capfd) -> None:
@@ -421,24 +223,6 @@ def test_hostile_passages_do_not_move_their_grade(tmp_path) -> None:
     assert "told" in obedient(plain, 1).content
 
 
-def test_no_passage_can_close_its_marker() -> None:
-    prompt = GradingPrompt(DEFAULT_RUBRIC)
-    seen = set()
-    for passage in [*HOSTILE, "x" * 5000]:
-        messages, _ = prompt.one("who?", passage)
-        marker = re.search(r"carry the code (\w+)\.", messages[0]["content"]).group(1)
-        seen.add(marker)
-        assert len(marker) >= 16
-        assert marker not in passage
-        user = messages[1]["content"]
-        # Exactly one opening and one closing line for each text, and the passage whole between its own.
-        assert user.count(marker) == 4
-        assert user.split(f"[{marker} begin passage]\n")[1].split(f"\n[{marker} end passage]")[0] == neutralised(
-            passage
-        )
-    assert len(seen) == len(HOSTILE) + 1  # never the same twice
-
-
 # -- other judges, other inputs -------------------------------------------------------------------
 
 
@@ -474,22 +258,6 @@ def test_in_a_running_loop_both_ways_work(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ('{"reason": "r", "grade": 6}', "grade: .*a whole number from 1 to 5 is needed, got 6"),
-        ('{"reason": "r", "grade": true}', "grade"),
-        ('{"reason": "r"}', "grade: Field required"),
-        ("[]", "the answer"),
-        ('{"reason": "r", "grade": 1} {"reason": "r", "grade": 5}', "the answer"),
-    ],
-)
-def test_answers_are_read_strictly(content, problem) -> None:
-    with pytest.raises(Unreadable, match=problem):
-        read_answer(Said(content), answer_shape(()))
-    assert read_answer(Said('```\n{"reason": "r", "grade": 5}\n```'), answer_shape(())).grade == 5
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"pool": {"q9": ["d0"]}}, r"queries: 1 id of the pool without a text \('q9'\); add the text"),
@@ -520,11 +288,6 @@ def test_rubric_files(tmp_path) -> None:
     for name, message in (("few.toml", "levels 1 to 5 are needed, got"), ("no.toml", "no such file")):
         with pytest.raises(rs.InputError, match=message):
             Rubric.read(tmp_path / name)
-
-
-def test_judge_failures_carry_their_kind() -> None:
-    failure = pickle.loads(pickle.dumps(JudgeFailure("gone", "server_error", retry_after=2.0)))
-    assert (str(failure), failure.kind, failure.retry_after) == ("gone", "server_error", 2.0)
 
 
 # -- the command line -----------------------------------------------------------------------------
@@ -584,21 +347,6 @@ def test_the_command_line_grades_evaluates_and_exports(files) -> None:
     assert json.loads(evaluated) == json.loads(exported)
 
 
-def test_ctrl_c_finishes_writing_and_says_how_to_go_on(files) -> None:
-    with JudgeServer(lambda request, n: Reply(delay=0.3)) as server:
-        process = start(files, server, "--concurrency", "2")
-        while len(server.requests) < 4:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-        assert process.returncode == 130
-        assert "stopped: interrupted. All grades so far are in labels.db\ngo on with: rag-selectivity grade" in out
-        assert "Traceback" not in err
-        with closing(sqlite3.connect(files / "labels.db")) as connection:
-            stored = connection.execute("SELECT count(*) FROM labels WHERE grade IS NOT NULL").fetchone()[0]
-        assert stored == sum(server.finished.values()) == len(server.requests)
-
-
 def test_a_key_is_asked_for_where_none_is_and_no_server_was_named(files) -> None:
     finished = subprocess.run(
         f"{sys.executable} -m rag_selectivity grade --queries queries.tsv --corpus corpus.jsonl"
@@ -611,13 +359,3 @@ def test_a_key_is_asked_for_where_none_is_and_no_server_was_named(files) -> None
     )
     assert finished.returncode == 2
     assert finished.stderr.startswith("error: no API key: the environment variable OPENAI_API_KEY is not set")
-
-
-def test_two_processes_share_a_store_and_the_work(files) -> None:
-    with JudgeServer(lambda request, n: Reply(delay=0.1)) as server:
-        both = [start(files, server, "--concurrency", "2") for _ in range(2)]
-        outputs = [process.communicate(timeout=60) for process in both]
-    assert [process.returncode for process in both] == [0, 0], outputs
-    assert len(server.started) == 20
-    # What both have on its way at once is paid for twice.
-    assert sum(server.started.values()) <= 20 + 14

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.render import plots
 from tests.test_html import Page
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -56,12 +52,6 @@ def test_there_is_a_page_without_intervals(case) -> None:
     assert {"Bits over random, over K", "Success over K", "Utility over K", "Junk over K"} <= drawn
 
 
-@pytest.mark.parametrize("case", ["nothing but junk", "one query with an empty list"])
-@pytest.mark.parametrize("bootstrap", [rs.Bootstrap(resamples=50), "percentile"], ids=["bca", "percentile"])
-def test_there_is_a_page_with_intervals(case, bootstrap) -> None:
-    page_of(case, bootstrap)
-
-
 def test_labels_without_a_relevant_passage_on_the_trec_scale() -> None:
     report = rs.evaluate({"q": {"a": 0}, "r": {"b": 0}}, {"q": ["a"]}, corpus_size=9)
     Page(report.to_html())
@@ -70,24 +60,3 @@ def test_labels_without_a_relevant_passage_on_the_trec_scale() -> None:
 def test_queries_that_have_nothing_in_common_are_an_error_and_no_page() -> None:
     with pytest.raises(rs.InputError, match="no query id of mine is in the qrels"):
         rs.evaluate(GRADED, {"mine": {"z": ["d1"]}}, scale="utility").to_html()
-
-
-def test_a_curve_over_chance_needs_a_chance() -> None:
-    report = rs.evaluate(JUNK, LISTS, corpus_size=9, scale="utility", bootstrap=None)
-    with pytest.raises(rs.InputError, match="BoR_max of run is undefined or infinite at every depth"):
-        plots.collapse(report)
-
-
-def test_twelve_runs_with_long_names_have_room() -> None:
-    names = [f"an-embedding-model-{'W' * 30}+a-reranker-{i}" for i in range(12)]
-    runs = {name: {q: [*ids[i % 3 :], *ids[: i % 3]] for q, ids in LISTS.items()} for i, name in enumerate(names)}
-    options = {"corpus_size": 500, "scale": "utility", "measures": MEASURES, "bootstrap": rs.Bootstrap(resamples=200)}
-    report = rs.evaluate(GRADED, runs, **options, depths=[1, 2, 3])
-    with warnings.catch_warnings():
-        # matplotlib warns where a layout has no room for what it holds.
-        warnings.simplefilter("error")
-        text = report.to_html()
-    # An axis of less than a decade has plain numbers too.
-    assert "mathdefault" not in text
-    assert "Only pairs with" in text
-    assert len(set(re.findall(r"--shape-\d+: [^;]+", text))) == 12

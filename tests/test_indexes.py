@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.io.indexes import (
-    IndexReader,
-    StoredPassage,
     corpus_size_of_index,
     made_by,
     passages_of_index,
-    register_index,
 )
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
@@ -147,14 +142,6 @@ def test_a_filter_in_the_terms_of_the_store_is_asked_from_it(nodes, tmp_path) ->
             corpus_size_of_index(index.as_retriever(**options))
 
 
-@pytest.mark.slow
-def test_a_where_of_chroma_is_asked_from_it(nodes, tmp_path) -> None:
-    index = llama_index("chroma", nodes, tmp_path)
-    retriever = index.as_retriever(similarity_top_k=1000, vector_store_kwargs={"where": {"lang": "de"}})
-    assert corpus_size_of_index(retriever) == len(retriever.retrieve("d1")) == sum(GERMAN.values())
-    assert passages_of_index(retriever, "ref_doc_id") == GERMAN
-
-
 def test_the_nodes_that_a_retriever_may_return_and_those_deleted_from_the_store(nodes, tmp_path) -> None:
     from llama_index.core.retrievers import VectorIndexRetriever
 
@@ -185,29 +172,6 @@ def test_parents_in_the_docstore_are_not_counted() -> None:
         assert corpus_size_of_index(retriever) == len(leaves)
     assert corpus_size_of_index(context.docstore) is None  # which of them are passages is unknown
     assert sum(passages_of_index(index, "node_id").values()) == len(leaves)
-
-
-def test_several_retrievers_are_counted_together_and_filters_inside_stay(nodes, tmp_path) -> None:
-    from llama_index.core.llms.mock import MockLLM
-    from llama_index.core.retrievers import QueryFusionRetriever, VectorIndexRetriever
-
-    def fused(*retrievers):
-        return QueryFusionRetriever(list(retrievers), llm=MockLLM(), num_queries=1)
-
-    index = llama_index("memory", nodes, tmp_path)
-    other = llama_index("memory", nodes[:10], tmp_path)
-    assert corpus_size_of_index(fused(index.as_retriever(), other.as_retriever())) == CHUNKS
-    assert corpus_size_of_index(fused(index.as_retriever(filters=german()))) == sum(GERMAN.values())
-    both = fused(index.as_retriever(filters=german()), VectorIndexRetriever(index, node_ids=[nodes[0].node_id]))
-    assert corpus_size_of_index(both) == sum(GERMAN.values()) + 1
-    assert sum(passages_of_index(both, "ref_doc_id").values()) == sum(GERMAN.values()) + 1
-
-
-def test_an_index_that_lists_its_nodes_serves_too(nodes) -> None:
-    core = pytest.importorskip("llama_index.core")
-    index = core.SummaryIndex(nodes)
-    assert corpus_size_of_index(index) == corpus_size_of_index(index.as_retriever()) == CHUNKS
-    assert passages_of_index(index, "ref_doc_id") == DOCUMENTS
 
 
 # -- LangChain ---------------------------------------------------------------------------------------------
@@ -359,39 +323,6 @@ def test_what_is_no_index_and_what_fails() -> None:
     ):
         assert corpus_size_of_index(broken) is None
     assert made_by(broken, "chromadb")
-
-
-@pytest.mark.usefixtures("registries_as_before")
-def test_an_index_of_another_package_also_behind_a_retriever() -> None:
-    base = pytest.importorskip("llama_index.core.base.base_retriever")
-
-    @register_index
-    class Shelf(IndexReader):
-        name = "shelf"
-
-        def recognises(self, index):
-            return isinstance(index, SimpleNamespace)
-
-        def size(self, index, filter):
-            return len(index.books)
-
-        def passages(self, index, filter):
-            return [StoredPassage({"id": book}, {"author": book[0]}) for book in index.books]
-
-    class Reading(base.BaseRetriever):
-        def __init__(self, shelf):
-            self.shelf = shelf
-            super().__init__()
-
-        def _retrieve(self, query_bundle):
-            return []
-
-    shelf = SimpleNamespace(books=["ab", "ac", "bd"])
-    assert corpus_size_of_index(shelf) == corpus_size_of_index(Reading(shelf)) == 3
-    assert passages_of_index(Reading(shelf), "author") == {"a": 2, "b": 1}
-    taken = type("Taken", (IndexReader,), {"name": "faiss"})
-    with pytest.raises(rs.InputError, match="there is a reader of indexes 'faiss' already"):
-        register_index(taken)
 
 
 def test_a_monitor_with_an_index_keeps_queries_whose_relevant_document_the_index_lacks(nodes, tmp_path) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from typing import Any
 
 import pytest
-from rag_selectivity_llama_index import UtilityEvaluator
 
 import rag_selectivity as rs
 from rag_selectivity.errors import SelectivityError
-from rag_selectivity.grading.judge import CallableJudge
 
 pytestmark = pytest.mark.contract
 
@@ -59,26 +56,3 @@ def test_a_function_that_takes_other_arguments_is_called_once(tmp_path) -> None:
     with pytest.raises(SelectivityError, match="takes 1 positional argument but 2 were given"):
         rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge)
     assert calls == []
-
-
-def test_no_lock_is_left_for_a_query(tmp_path) -> None:
-    async def judge(messages: Any, schema: Any) -> dict[str, Any]:
-        return {"reason": "r", "grade": 3}
-
-    def locks() -> int:
-        gc.collect()
-        return sum(type(each) is asyncio.Lock for each in gc.get_objects())
-
-    async def ask(evaluator: UtilityEvaluator, numbers: range) -> None:
-        # Several at once about the same query wait for each other.
-        await asyncio.gather(*(evaluator.aevaluate(query=f"q {i // 2}?", contexts=["text"]) for i in numbers))
-
-    async def grow() -> tuple[int, int]:
-        evaluator = UtilityEvaluator(CallableJudge(judge, "mock"), store=tmp_path / "s.db")
-        await ask(evaluator, range(4))
-        before = locks()
-        await ask(evaluator, range(4, 44))
-        return before, locks()
-
-    before, after = asyncio.run(grow())
-    assert after <= before

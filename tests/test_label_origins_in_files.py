@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
-import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.data.origins import LabelOrigins
 from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, digest
@@ -34,33 +30,6 @@ def path(tmp_path):
     return tmp_path / "l.db"
 
 
-def columns(qrels):
-    """{(query, passage): its grade and origin}, and what all have in common."""
-    origins = qrels.origins
-    names = [field.name for field in fields(LabelOrigins)]
-    by_row = [name for name in names if isinstance(getattr(origins, name), np.ndarray)]
-    pairs = zip(qrels.query, qrels.passages, strict=True)
-    rows = {
-        (qrels.queries[q], p): (int(qrels.grade[i]), *(getattr(origins, name)[i].item() for name in by_row))
-        for i, (q, p) in enumerate(pairs)
-    }
-    return rows, {name: getattr(origins, name) for name in names if name not in by_row}, qrels.scale
-
-
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
-def test_a_new_store_says_the_same(path, suffix) -> None:
-    target = path.parent / f"out{suffix}"
-    with Store(path, read_only=True) as store:
-        export_labels(store, target)
-    with Store(path.parent / "new.db") as store:
-        assert import_labels(store, target).labels == 8 + 2
-        assert import_labels(store, target).labels == 8 + 2  # twice is once
-    new, old = (columns(rs.read_qrels(place)) for place in (path.parent / "new.db", path))
-    assert new == old
-    alone = [rs.read_qrels(place, humans=False) for place in (path, path.parent / "new.db")]
-    assert columns(alone[0])[0] == columns(alone[1])[0]
-
-
 def test_every_id_that_qrels_can_hold_is_exported_and_no_other(tmp_path) -> None:
     names = [
         f"{at}{sign}{behind}" for sign in "\x1c\x85\xa0\u2028\u3000#\ufeff" for at, behind in (("a", "b"), ("a", ""))
@@ -77,20 +46,6 @@ def test_every_id_that_qrels_can_hold_is_exported_and_no_other(tmp_path) -> None
             with pytest.raises(rs.InputError, match="cannot stand in qrels"):
                 export_labels(store, tmp_path / "none.qrels")
     assert not (tmp_path / "none.qrels").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "kind"),
-    [({}, None), ({"origin": "person", "drawn": "agree:2"}, "agree:2"), ({"origin": "person"}, "")],
-)
-def test_people_say_how_their_pairs_were_drawn(tmp_path, options, kind) -> None:
-    (tmp_path / "ada.qrels").write_text("q 0 a 5\nq 0 b 1\n")
-    with Store(tmp_path / "s.db") as store:
-        taken = import_labels(store, tmp_path / "ada.qrels", **options)
-    assert (taken.labels, taken.annotator, taken.origin) == (2, "ada", options.get("origin", "unknown"))
-    origins = rs.read_qrels(tmp_path / "s.db").origins
-    assert origins.drawn_for_people == {kind or "": 2}
-    assert origins.chosen.tolist() == [0 if kind is None else 8] * 2
 
 
 @pytest.mark.parametrize(("origin", "flag"), [("pool", 1), ("tail", 2), ("control", 4), ("unknown", 0)])
@@ -125,22 +80,6 @@ def read_texts_of(store):
     return {(label.annotator, label.passage): (label.query_hash, label.passage_hash) for label in store.human_labels()}
 
 
-@pytest.mark.parametrize("origin", [None, "pool"])
-def test_qrels_say_nothing_of_the_texts_that_were_read(path, origin) -> None:
-    (path.parent / "eve.qrels").write_text("q1 0 a 5\nq1 0 nobody-graded 4\n")
-    with Store(path) as store:
-        import_labels(store, path.parent / "eve.qrels", origin=origin)
-        assert {texts for (who, _), texts in read_texts_of(store).items() if who == "eve"} == {(None, None)}
-        # The store has other texts later, and cannot tell what eve read.
-        changed = store.new_pool()
-        with changed.filling():
-            changed.add_pairs([("q1", "a", 1)])
-            changed.query_texts().add([("q1", "q1")])
-            changed.passage_texts().add([("a", "a, rewritten")])
-        changed.record_texts()
-        assert store.outdated_human_labels() == []
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_an_export_keeps_the_texts_that_a_person_read(path, suffix) -> None:
     old = digest("q1"), digest("a, as it was once")
@@ -151,19 +90,6 @@ def test_an_export_keeps_the_texts_that_a_person_read(path, suffix) -> None:
         import_labels(other, target, other_texts=True)
         assert read_texts_of(other) == {("ada", "a"): old, ("ada", "b"): (None, None)}
         assert store.outdated_human_labels() == other.outdated_human_labels() == [("q1", "a", "ada")]
-
-
-def test_the_same_grade_again_changes_nothing_of_a_label(tmp_path) -> None:
-    drawn = Draw("person", "ada", how={"design": "disagree:5"})
-    (tmp_path / "ada.qrels").write_text("q 0 a 2\nq 0 b 3\n")
-    with Store(tmp_path / "s.db") as store:
-        store.put_human_labels([HumanLabel("q", "a", "ada", 2, "sure", digest("q"), digest("a"), draw=drawn)])
-        before = list(store.rows())
-        import_labels(store, tmp_path / "ada.qrels")
-        assert [row for row in store.rows() if row["passage_id"] == "a"] == before
-        assert [row["grade"] for row in store.rows()] == [2, 3]
-        import_labels(store, tmp_path / "ada.qrels", origin="person", drawn="calibrate:9")
-        assert {label.draw.how["design"] for label in store.human_labels()} == {"calibrate:9"}
 
 
 def test_new_grades_replace_old_ones_only_if_asked(tmp_path) -> None:
@@ -211,36 +137,3 @@ def test_the_commands_say_where_labels_come_from(path) -> None:
     )
     told = run("import", "n.db", "ben.qrels", "--origin", "person", "--drawn", "agree:9").stdout
     assert told == "took 1 label from ben.qrels into n.db; by ben, origin agree:9\n"
-
-
-def test_qrels_are_grades_alone(path) -> None:
-    target = path.parent / "out.qrels"
-    with Store(path, read_only=True) as store:
-        assert export_labels(store, target) == 8
-    assert rs.read_qrels(target).origins is None
-    assert rs.read_qrels(target).to_dict() == rs.read_qrels(path).to_dict()
-    assert {each.name for each in path.parent.iterdir()} == {"l.db", "out.qrels"}
-
-
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
-def test_an_export_is_read_as_the_store_is(tmp_path, suffix) -> None:
-    async def judge(messages, schema):
-        return {"reason": "as it is", "grade": 3}
-
-    corpus = {f"d{i}": f"text {i}" for i in range(40)}
-    store = tmp_path / "l.db"
-    run = {"q": [f"d{i}" for i in range(20)]}
-    rs.grade(
-        {"q": "question"}, corpus, run, store=store, judge=judge, pool_depth=5, tail="20:3", controls=4, progress=False
-    )
-    with Store(store) as labels:
-        labels.put_human([("q", "d1", 5, None)], "anna")
-        export_labels(labels, tmp_path / f"out{suffix}")
-    here, there = (rs.read_qrels(tmp_path / name) for name in ("l.db", f"out{suffix}"))
-    assert there.to_dict() == here.to_dict()
-    assert there.scale == "utility"
-    rows = {passage: i for i, passage in enumerate(there.passages)}
-    order = [rows[passage] for passage in here.passages]
-    for column in ("chosen", "by_person", "judge_grade", "tail_size"):
-        assert getattr(there.origins, column)[order].tolist() == getattr(here.origins, column).tolist(), column
-    assert there.origins.tail_ranks == here.origins.tail_ranks == (6, 20)

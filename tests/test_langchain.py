@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -24,7 +23,6 @@ from rag_selectivity_langchain import (
 )
 
 import rag_selectivity as rs
-from rag_selectivity.data.ids import text_id
 from tests.test_llama_index import GRADES, QUERIES, TEXTS
 
 pytestmark = pytest.mark.inside
@@ -138,21 +136,6 @@ def test_an_ensemble_s_children_are_its_pool() -> None:
     ]
 
 
-def test_of_a_compressed_ensemble_the_direct_child_is_the_pool() -> None:
-    ensemble = classic("EnsembleRetriever")(retrievers=[WordRetriever(k=2), WordRetriever(skip=("n1",))])
-    retriever = classic("ContextualCompressionRetriever")(base_compressor=KeepLast(), base_retriever=ensemble)
-    ((_, shown, pool),) = records(with_callback(lambda config: retriever.invoke(ASKED, config=config)))
-    assert len(pool) == 4
-    assert shown == pool[-2:]
-
-
-def test_a_multi_query_retriever_is_one_retrieval() -> None:
-    model = GenericFakeChatModel(messages=iter([AIMessage("capital of Germany\nhow is bread baked")]))
-    retriever = classic("MultiQueryRetriever").from_llm(retriever=WordRetriever(k=1), llm=model)
-    ((query, shown, pool),) = records(with_callback(lambda config: retriever.invoke(ASKED, config=config)))
-    assert (query, set(shown), set(pool)) == (ASKED, {"n3", "n5"}, {"n3", "n5"})
-
-
 def test_a_rerank_step_outside_of_retrievers_by_its_run_name() -> None:
     rerank = RunnableLambda(lambda documents: list(documents)[::-1][:2]).with_config(run_name="rerank")
 
@@ -163,36 +146,6 @@ def test_a_rerank_step_outside_of_retrievers_by_its_run_name() -> None:
 
     callback = with_callback(work, rerank="rerank")
     assert records(callback) == [(ASKED, POOL[::-1][:2], POOL)] * 2 + [(ASKED, POOL, None)]
-
-
-def test_a_rerank_step_that_takes_and_gives_a_dict() -> None:
-    def pick(given: dict[str, Any]) -> dict[str, Any]:
-        return {"documents": given["documents"][1:3], "question": given["question"]}
-
-    steps = {"documents": WordRetriever(), "question": RunnablePassthrough()} | RunnableLambda(pick).with_config(
-        run_name="rerank"
-    )
-    callback = with_callback(lambda config: steps.invoke(ASKED, config=config), rerank="rerank")
-    assert records(callback) == [(ASKED, POOL[1:3], POOL)]
-
-
-@pytest.mark.parametrize("identity", [None, "text", "key"])
-def test_documents_by_text_or_metadata(identity) -> None:
-    rename = (lambda name: f"k-{name}") if identity == "key" else (lambda name: text_id(TEXTS[name]))
-    labels = {text: {rename(name): grade for name, grade in row.items()} for text, row in BY_TEXT.items()}
-    callback = SelectivityCallback(labels, scale="utility", corpus_size=6, identity=identity, depths=[2])
-    chain(WordRetriever(with_ids=False)).batch(list(QUERIES.values()), config={"callbacks": [callback]})
-    by_id = with_callback(lambda config: chain(WordRetriever()).batch(list(QUERIES.values()), config=config))
-    assert callback.report()["RA-nWG@2"].value == pytest.approx(by_id.report()["RA-nWG@2"].value)
-
-
-def test_the_query_id_comes_with_the_metadata() -> None:
-    callback = SelectivityCallback(GRADES, scale="utility", corpus_size=6)
-    for query_id in QUERIES:
-        config = {"callbacks": [callback], "metadata": {"query_id": query_id}}
-        chain(WordRetriever()).invoke(f"{QUERIES[query_id]} please", config=config)
-    assert callback.traffic.labelled == 3
-    assert {each.query_id for each in callback.monitor.sample} == set(QUERIES)
 
 
 def test_a_fault_never_breaks_the_chain_and_is_seen(caplog) -> None:
@@ -237,57 +190,6 @@ def test_errors_and_cancellations_leave_nothing_behind() -> None:
     assert len(callback._calls) == 0
 
 
-class Unsteady(WordRetriever):
-    """Fails as it is told to."""
-
-    how: str = "raises"
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
-        if self.how == "raises":
-            raise ConnectionError("the index is away")
-        return None
-
-    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
-        if self.how == "is slow":
-            await asyncio.sleep(60)
-        return self._get_relevant_documents(query, run_manager=run_manager)
-
-
-async def timed_out(retriever: Any, config: Any) -> None:
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(retriever.ainvoke(ASKED, config=config), 0.01)
-
-
-@pytest.mark.parametrize("in_a_chain", [False, True])
-@pytest.mark.parametrize("handler", [SelectivityCallback, AsyncSelectivityCallback])
-@pytest.mark.parametrize("how", ["raises", "returns None", "is slow"])
-def test_four_of_ten_retrievals_that_fail_are_failures(how, handler, in_a_chain) -> None:
-    callback = handler(BY_TEXT, scale="utility", corpus_size=6)
-    config = {"callbacks": [callback]}
-    unsteady: Any = Unsteady(how=how)
-    steady: Any = WordRetriever()
-    if in_a_chain:
-        unsteady, steady = unsteady | RunnableLambda(lambda documents: documents), chain(steady)
-
-    async def ask() -> None:
-        for i in range(10):
-            if i % 5 >= 2:
-                await steady.ainvoke(ASKED, config=config)
-            elif how == "is slow":
-                await timed_out(unsteady, config)
-            elif how == "raises":
-                with pytest.raises(ConnectionError):
-                    await unsteady.ainvoke(ASKED, config=config)
-            else:
-                assert await unsteady.ainvoke(ASKED, config=config) is None
-
-    asyncio.run(ask())
-    report = callback.report()
-    assert (report["Success@1"].value, report["Success@1"].n) == (0.6, 10)
-    assert (callback.traffic.retrievals, callback.traffic.failed, callback.faults) == (10, 4, 0)
-    assert len(callback._calls) == 0
-
-
 def test_a_retry_that_succeeds_is_no_failure() -> None:
     tries: list[str] = []
 
@@ -317,27 +219,6 @@ def test_an_asynchronous_handler_and_many_chains_at_once() -> None:
     asyncio.run(ask())
     assert (callback.traffic.retrievals, callback.traffic.labelled, callback.faults) == (90, 90, 0)
     assert callback.report()["Success@1"].n == 90
-
-
-def test_batches_from_many_threads() -> None:
-    callback = SelectivityCallback(BY_TEXT, scale="utility", corpus_size=6)
-
-    def work() -> None:
-        chain(WordRetriever()).batch([*QUERIES.values()] * 20, config={"callbacks": [callback], "max_concurrency": 4})
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (callback.traffic.retrievals, callback.faults, len(callback._calls)) == (240, 0, 0)
-
-
-def test_the_documents_are_left_as_they_are() -> None:
-    before = [document.model_dump() for document in WordRetriever().invoke(ASKED)]
-    callback = SelectivityCallback(BY_TEXT, scale="utility")
-    after = WordRetriever().invoke(ASKED, config={"callbacks": [callback]})
-    assert [document.model_dump() for document in after] == before
 
 
 # -- LangSmith -------------------------------------------------------------------------------------
@@ -405,20 +286,6 @@ def test_run_evaluators_take_documents_dicts_and_ids() -> None:
     assert binary({"documents": documents}, {"relevant": ["n1", "n5"]})["score"] == 0.5
 
 
-@pytest.mark.parametrize("grade", [1, 1.0, "1"])
-def test_one_example_with_only_grades_of_1_does_not_tell_its_scale(grade) -> None:
-    """A question that nothing answers has only junk on grades 1 to 5, and looks like one with relevant ids only."""
-    retrieved, unanswerable = {"documents": ["a", "b"]}, {"relevant": {"a": grade, "b": grade}}
-    with pytest.raises(rs.InputError, match=r"the only grade is 1, and the scale is not known: give scale='utility'"):
-        run_evaluator("P@2")(retrieved, unanswerable)
-    assert run_evaluator("P@2", scale="utility")(retrieved, unanswerable)["score"] == 0.0
-    assert run_evaluator("P@2", scale="trec")(retrieved, unanswerable)["score"] == 1.0
-    assert run_evaluator("P@2", grade_map="0:1,1:4")(retrieved, unanswerable)["score"] == 1.0
-    for relevant in (["a", "b"], {"a": True, "b": True}):
-        assert run_evaluator("P@2")(retrieved, {"relevant": relevant})["score"] == 1.0
-    assert run_evaluator("P@2")(retrieved, {"relevant": {"a": 1, "b": 0}})["score"] == 0.5
-
-
 def test_in_langsmith_s_own_evaluate_without_its_server() -> None:
     langsmith = pytest.importorskip("langsmith")
     from datetime import UTC, datetime
@@ -465,41 +332,3 @@ def test_in_langsmith_s_own_evaluate_without_its_server() -> None:
     summary = {result.key: result.score for result in results._summary_results["results"]}
     expected = summary_evaluator("BoR@2", "Harm@2", corpus_size=6, scale="utility")(outputs(), EXAMPLES)["results"]
     assert summary == {row["key"]: pytest.approx(row["score"]) for row in expected}
-
-
-class Echo(BaseRetriever):
-    """Long documents for questions without labels, short ones for those with; one of them is empty."""
-
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        text = "x" * (40 if query in BY_TEXT else 400)
-        return [Document(id="n1", page_content=text), Document(id="n2", page_content="")]
-
-
-@pytest.mark.parametrize("alerts", [[], ["tokens > 8000"]])
-def test_texts_without_labels_are_read_in_a_sample_that_stands_for_all(alerts) -> None:
-    counted = []
-    callback = SelectivityCallback(
-        BY_TEXT,
-        scale="utility",
-        corpus_size=6,
-        alerts=alerts,
-        count_tokens=lambda text: counted.append(text) or len(text),
-    )
-    retriever = Echo()
-    for run in range(2000):
-        for query in (ASKED, f"question {run}"):
-            retriever.invoke(query, config={"callbacks": [callback]})
-    traffic = callback.traffic
-    assert (traffic.retrievals, traffic.labelled, traffic.shown, callback.faults) == (4000, 2000, 2, 0)
-    assert len(counted) == 2 * traffic.tokens_known
-    if alerts:
-        assert (traffic.tokens_known, traffic.tokens, traffic.empty_passages) == (4000, 220, 4000)
-        return
-    # Of the 1,000 after the first 1,000 without labels, 1 in 16 is read.
-    assert traffic.tokens_known in (3062, 3063)
-    assert traffic.tokens == pytest.approx(220, abs=0.5)
-    assert traffic.empty_passages == pytest.approx(4000, abs=16)
-    assert traffic.tokens_p95 == pytest.approx(400, rel=0.011)
-    notes = "\n".join(callback.report().runs["live"].notes)
-    assert f"the texts of {traffic.tokens_known:,} retrievals were read" in notes
-    assert f"about {traffic.empty_passages:,} of the passages shown have no text" in notes

@@ -7,7 +7,6 @@ import contextvars
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 import pytest
@@ -15,15 +14,14 @@ from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableParallel
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.stores import InMemoryStore
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
-from pydantic import BaseModel
 from rag_selectivity_langchain import AsyncSelectivityCallback, SelectivityCallback
 
 import rag_selectivity as rs
-from tests.test_langchain import ASKED, BY_TEXT, POOL, WordRetriever, classic, records
+from tests.test_langchain import ASKED, POOL, WordRetriever, classic, records
 from tests.test_llama_index import GRADES, QUERIES, TEXTS
 
 pytestmark = pytest.mark.inside
@@ -201,22 +199,6 @@ def test_each_retrieval_of_an_agent_counts() -> None:
     assert (callback.report()["Success@1"].value, callback.report()["Success@1"].n) == (sum(hits) / 3, 3)
 
 
-def test_the_question_s_own_text_as_query_id() -> None:
-    callback = SelectivityCallback(BY_TEXT, scale="utility", corpus_size=6)
-    run_sync(agent([search], [("search", "Paris?")]), QUESTION, under(callback))
-    assert callback.traffic.labelled == 0
-    run_sync(agent([search], [("search", "the capital")]), QUESTION, under(callback, ASKED))
-    assert callback.traffic.labelled == 1
-
-
-def test_the_query_id_of_a_request() -> None:
-    callback = watching()
-    with callback.monitor.request("r1", query_id="q1"):
-        run_sync(agent([search], [("search", ASKED)]), QUESTION, {"callbacks": [callback]})
-    assert settled(callback) == [(ASKED, POOL, None)]
-    assert_as_evaluated(callback, {"q1": list(POOL)})
-
-
 def test_a_tool_that_swallows_the_error_of_its_retriever() -> None:
     class Away(BaseRetriever):
         def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
@@ -235,19 +217,6 @@ def test_a_tool_that_swallows_the_error_of_its_retriever() -> None:
     assert settled(callback) == [(ASKED, (), ())]
     assert callback.traffic.failed == 1
     assert callback.report()["Success"].value == 0
-
-
-def test_a_rerank_step_inside_a_tool() -> None:
-    rerank = RunnableLambda(lambda documents: documents[::-1][:2]).with_config(run_name="rerank")
-
-    @tool
-    def reranked(query: str) -> str:
-        """Search."""
-        return str(rerank.invoke(WordRetriever().invoke(query)))
-
-    callback = watching(rerank="rerank")
-    run_sync(agent([reranked], [("reranked", ASKED)]), QUESTION, under(callback))
-    assert settled(callback) == [(ASKED, POOL[::-1][:2], POOL)]
 
 
 @both_handlers
@@ -272,19 +241,6 @@ class AsDict(TypedDict):
     question: str
     candidates: list[Any]
     documents: list[Any]
-
-
-@dataclass
-class AsDataclass:
-    question: str = ASKED
-    candidates: list[Any] = field(default_factory=list)
-    documents: list[Any] = field(default_factory=list)
-
-
-class AsModel(BaseModel):
-    question: str = ASKED
-    candidates: list[Any] = []
-    documents: list[Any] = []
 
 
 def candidates_of(state: Any) -> list[Document]:
@@ -326,46 +282,6 @@ def test_a_graph_with_a_rerank_node(rerank: Any, way: Way) -> None:
     way(graph(rerank), {"question": ASKED}, under(callback))
     assert settled(callback) == [(ASKED, POOL[::-1][:2], POOL)]
     assert_as_evaluated(callback, {"q1": list(POOL[::-1][:2])}, {"q1": list(POOL)})
-
-
-@pytest.mark.parametrize("state", [AsDataclass, AsModel])
-def test_a_graph_whose_state_is_an_object(state: Any) -> None:
-    callback = watching(rerank="rerank")
-    run_sync(graph(only_the_list, state), state(), under(callback))
-    assert settled(callback) == [(ASKED, POOL[::-1][:2], POOL)]
-
-
-def test_a_rerank_node_that_drops_all_or_keeps_all() -> None:
-    dropping, keeping = watching(rerank="rerank"), watching(rerank="rerank")
-    run_sync(graph(lambda state: {"documents": []}), {"question": ASKED}, under(dropping))
-    run_sync(graph(lambda state: {"candidates": state["candidates"]}), {"question": ASKED}, under(keeping))
-    assert settled(dropping) == [(ASKED, (), POOL)]
-    assert settled(keeping) == [(ASKED, POOL, POOL)]
-
-
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        (lambda state: {"question": "no documents"}, "it gives dict without a list of Document"),
-        (
-            lambda state: {"documents": state["candidates"][:1], "candidates": state["candidates"][1:]},
-            "it gives several lists of documents",
-        ),
-    ],
-)
-def test_a_rerank_node_that_does_not_tell_what_it_selected_is_named(given: Any, why: str) -> None:
-    callback = watching(rerank="rerank")
-    run_sync(graph(given), {"question": ASKED}, under(callback))
-    assert settled(callback, faults=1) == []
-    WordRetriever().invoke(ASKED, config=under(callback))
-    (note,) = (note for note in callback.report().runs["live"].notes if "error" in note)
-    assert why in note
-
-
-def test_a_rerank_step_that_never_ran_is_named() -> None:
-    callback = watching(rerank="reranker")
-    run_sync(graph(only_the_list), {"question": ASKED}, under(callback))
-    assert any("no step called 'reranker' ran" in note for note in callback.report().runs["live"].notes)
 
 
 @both_handlers
@@ -454,35 +370,7 @@ def test_parents_of_small_chunks_are_what_is_shown() -> None:
     assert_as_evaluated(callback, {"q1": list(shown)})
 
 
-def test_two_retrievers_side_by_side() -> None:
-    parallel = RunnableParallel(one=WordRetriever(k=2), other=WordRetriever(skip=("n1", "n3")))
-    callback = watching()
-    run_sync(parallel, ASKED, under(callback))
-    assert sorted(shown for _, shown, _ in settled(callback)) == [("n1", "n3"), ("n2", "n6")]
-    best = RunnableLambda(lambda lists: lists["one"][:1] + lists["other"][:1]).with_config(run_name="rerank")
-    together = watching(rerank="rerank")
-    run_sync(parallel | best, ASKED, under(together))
-    ((_, shown, pool),) = settled(together)
-    assert (shown, set(pool or ())) == (("n1", "n2"), {"n1", "n3", "n2", "n6"})
-
-
 # -- handlers given twice, cancellations, threads --------------------------------------------------
-
-
-@both_handlers
-@pytest.mark.parametrize("way", [run_sync, run_async], ids=lambda way: way.__name__)
-def test_a_handler_given_twice_counts_once(way: Way, handler: type) -> None:
-    callback = watching(handler)
-    chain = RunnableLambda(lambda query: query) | WordRetriever().with_config({"callbacks": [callback]})
-    way(chain, ASKED, {"callbacks": [callback, callback], "metadata": {"query_id": "q1"}})
-    assert settled(callback) == [(ASKED, POOL, None)]
-
-
-def test_two_handlers_of_one_monitor_count_once() -> None:
-    one = watching()
-    other = SelectivityCallback(monitor=one.monitor, identity="id")
-    run_sync(WordRetriever(), ASKED, {"callbacks": [one, other], "metadata": {"query_id": "q1"}})
-    assert settled(one) == [(ASKED, POOL, None)]
 
 
 class Slow(WordRetriever):
@@ -530,51 +418,6 @@ def test_a_retrieval_that_outlives_its_chain_is_recorded() -> None:
     run_sync(RunnableLambda(begin), ASKED, under(callback))
     threads[0].join()
     assert settled(callback) == [(ASKED, POOL, None)]
-
-
-def test_documents_without_the_id_are_named_in_the_report() -> None:
-    callback = watching()
-    config = under(callback)
-    WordRetriever(with_ids=False).invoke(ASKED, config=config)
-    WordRetriever().invoke(ASKED, config=config)
-    assert settled(callback, faults=1) == [(ASKED, POOL, None)]
-    (note,) = (note for note in callback.report().runs["live"].notes if "error" in note)
-    assert note.startswith("1 error of the callback: retrievals are missing or incomplete; the last error: document")
-    assert "has no id" in note
-
-
-def test_ids_of_another_tenant_are_no_figure() -> None:
-    class OtherTenant(WordRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            found = super()._get_relevant_documents(query, run_manager=run_manager)
-            return [Document(id=f"other-{each.id}", page_content=each.page_content) for each in found]
-
-    callback = watching()
-    for _ in range(10):
-        OtherTenant().invoke(ASKED, config=under(callback))
-    with (
-        pytest.warns(rs.SelectivityWarning, match="not one labelled passage"),
-        pytest.raises(rs.InputError, match="other-n1"),
-    ):
-        callback.report()
-
-
-def test_what_is_not_labelled_is_still_counted_as_traffic() -> None:
-    """Without labels, ids are not read; passages, tokens and texts are counted as with labels."""
-    labelled, unlabelled = watching(), watching()
-    for callback, query_id in ((labelled, "q1"), (unlabelled, "another")):
-        run_sync(agent([search_and_pick], [("search_and_pick", ASKED)]), QUESTION, under(callback, query_id))
-    one, other = labelled.traffic, unlabelled.traffic
-    assert (one.labelled, other.labelled) == (1, 0)
-    assert (other.retrievals, other.shown, other.tokens, other.longest) == (1, 2, one.tokens, 2)
-    assert unlabelled.monitor.sample == []
-
-
-def test_a_trace_has_the_ids_of_unlabelled_retrievals(tmp_path: Any) -> None:
-    callback = watching(trace=tmp_path / "live.jsonl")
-    run_sync(WordRetriever(), "an unlabelled France", under(callback, None))
-    callback.close()
-    assert '"n1"' in (tmp_path / "live.jsonl").read_text()
 
 
 def test_memory_does_not_grow_with_agents() -> None:

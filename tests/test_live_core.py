@@ -12,10 +12,8 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.live import monitor as monitor_module
 from rag_selectivity.live.alerts import Alarm
-from rag_selectivity.live.calls import CallTree, Kind, Passages
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.trace import Trace
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
 pytestmark = pytest.mark.inside
@@ -61,41 +59,6 @@ def test_an_alarm_when_it_begins_and_when_it_ends(caplog, monkeypatch) -> None:
     assert not any(alarm.raised for alarm in ended)
 
 
-def test_an_alarm_s_figure_is_that_of_a_report_over_its_retrievals() -> None:
-    heard: list[Alarm] = []
-    conditions = ["BoR < 9", "RA-nWG > .1", "BoR_max < 5.5", "lambda > .01"]
-    monitor = Monitor(LABELS, scale="utility", corpus_size=100, alerts=conditions, on_alert=heard.append)
-    rows = [
-        Retrieval("good?" if i % 3 else "bad?", (["x", "y", "a"] if i % 5 else ["x", "y"])[i % 2 :]) for i in range(60)
-    ]
-    for i, row in enumerate(rows):
-        before = len(heard)
-        monitor.record(row)
-        for alarm in heard[before:]:
-            last = Monitor(LABELS, scale="utility", corpus_size=100)
-            for each in rows[i + 1 - alarm.n : i + 1]:
-                last.record(each)
-            assert alarm.value == pytest.approx(last.report()[alarm.condition.split()[0]].value), alarm
-    assert {alarm.condition for alarm in heard} == set(conditions)
-
-
-def test_a_value_that_wavers_around_its_limit_raises_nothing() -> None:
-    heard: list[Alarm] = []
-    monitor = Monitor(alerts=["tokens > 100", "failed > .1"], window=5, on_alert=heard.append)
-    for i in range(3000):
-        monitor.record(Retrieval("q", [], failed=i % 10 == 0, tokens=60 + 80 * (i % 2)))
-    assert heard == []
-
-
-def test_what_cannot_be_lower_needs_one_retrieval() -> None:
-    heard: list[Alarm] = []
-    monitor = Monitor(alerts=["failed > 0"], on_alert=heard.append)
-    monitor.record(Retrieval("q", ["a"]))
-    monitor.record(Retrieval("q", [], failed=True))
-    monitor.flush()
-    assert [(alarm.n, alarm.value) for alarm in heard] == [(1, 1.0)]
-
-
 def test_the_window_s_figures_are_those_of_a_report_over_it() -> None:
     monitor = Monitor(
         LABELS, scale="utility", corpus_size=100, alerts=["BoR < -9", "lambda > 99", "RA-nWG@1 < -1"], window=6
@@ -119,23 +82,6 @@ def test_a_listener_that_fails_costs_nothing(caplog) -> None:
     monitor.record(Retrieval("good?", ["a"]))
     assert monitor.traffic.retrievals == 2
     assert "on_alert failed" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("condition", "message"),
-    [
-        ("BoR", "not a condition such as"),
-        ("tokns > 3", "unknown measure 'tokns'.*tokens, seconds, shown, empty"),
-        ("Harm > much", "'much' is not a number"),
-        ("Harm > nan", "limit must be finite"),
-        ("BoR < 5000", "from −1000 to 1000 bits"),
-        ("p95(Harm) > .3", "quantiles are known of seconds, shown, tokens"),
-        ("p0(tokens) > 3", "from p1 to p99"),
-    ],
-)
-def test_conditions_that_are_none(condition, message) -> None:
-    with pytest.raises(rs.InputError, match=message):
-        Monitor(LABELS, scale="utility", alerts=[condition])
 
 
 def test_open_telemetry_sees_the_window_and_the_alarms() -> None:
@@ -233,38 +179,6 @@ def test_grading_a_trace(tmp_path) -> None:
     assert "was traced without texts" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('{"query": "q"}', ":1: not a line of a trace"),
-        ('{"query": "q", "shown": ["a"], "pool": 3}', ":1: `pool` must be a list of ids"),
-        ("{", ":1"),
-        ("", "empty"),
-    ],
-)
-def test_what_is_no_trace(tmp_path, line, message) -> None:
-    (tmp_path / "t.jsonl").write_text(line)
-    with pytest.raises(rs.InputError, match=message):
-        Trace.read(tmp_path / "t.jsonl")
-
-
-def test_the_commands_say_what_they_need(tmp_path) -> None:
-    traced(tmp_path / "t.jsonl")
-    (tmp_path / "q.trec").write_text("other 0 a 1\n")
-    for words, message in (
-        (("evaluate", "--qrels", tmp_path / "q.trec"), "say what to evaluate"),
-        (("evaluate", "--qrels", tmp_path / "q.trec", "--trace", tmp_path / "t.jsonl"), "none of the 4 retrievals"),
-        (
-            ("evaluate", "--qrels", tmp_path / "q.trec", "--trace", tmp_path / "t.jsonl", "--run", "x"),
-            "leave --run and --pool out",
-        ),
-        (("grade", "--store", tmp_path / "s.db", "--model", "m"), "say what to grade"),
-    ):
-        done = cli(*words)
-        assert done.returncode == 2, words
-        assert message in " ".join(done.stderr.split()), done.stderr
-
-
 def test_a_full_disk_ends_the_trace_and_nothing_else(tmp_path, caplog) -> None:
     monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl")
 
@@ -276,43 +190,3 @@ def test_a_full_disk_ends_the_trace_and_nothing_else(tmp_path, caplog) -> None:
     assert caplog.text.count("No space left") == 1
     with pytest.raises(rs.InputError, match="cannot be written"):
         Monitor(LABELS, scale="utility", trace=tmp_path / "missing" / "t.jsonl")
-
-
-# -- calls -------------------------------------------------------------------------------------------
-
-
-def test_calls_that_never_end_do_not_fill_the_memory(monkeypatch) -> None:
-    from rag_selectivity.live import calls as call_tree
-
-    monkeypatch.setattr(call_tree, "_MOST_CALLS", 50)
-    found: list[Retrieval] = []
-    calls = CallTree(found.append)
-    for i in range(1000):
-        calls.begin(f"chain{i}", None, Kind.OTHER)
-        calls.begin(f"r{i}", f"chain{i}", Kind.RETRIEVE, query=f"q{i}")
-        calls.end(f"r{i}", Passages((f"d{i}",)))
-    assert len(calls) <= 51
-    assert len(found) >= 949
-    calls.finish()
-    assert [retrieval.query for retrieval in found] == [f"q{i}" for i in range(1000)]
-    assert len(calls) == 0
-
-
-def test_many_retrievals_of_few_queries_are_said_to_be_that() -> None:
-    monitor = Monitor({"who?": {"d1": 1}, "when?": {"d2": 1}}, corpus_size=8)
-    monitor.record(Retrieval("who?", ["d1"]))
-    monitor.record(Retrieval("when?", ["d1"]))
-    assert not [note for note in monitor.report().runs["live"].notes if "independent" in note]
-    for _ in range(18):
-        monitor.record(Retrieval("who?", ["d1"]))
-    (note,) = [note for note in monitor.report().runs["live"].notes if "independent" in note]
-    assert note.startswith("20 retrievals are of 2 labelled queries. ")
-
-
-def test_an_alarm_on_a_quantile_says_of_how_many_retrievals_its_value_is() -> None:
-    alarms: list[Alarm] = []
-    monitor = Monitor(alerts=["p95(seconds) > 2"], window=20, on_alert=alarms.append)
-    for number in range(4000):
-        monitor.record(Retrieval("?", ["d"], seconds=3.0 if number % 8 == 0 else 0.2))
-    monitor.flush()
-    assert [alarm.n for alarm in alarms] == [20]  # the window keeps no more, though the change began before it

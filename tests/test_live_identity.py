@@ -12,10 +12,8 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.live import monitor as monitor_module
 from rag_selectivity.live.calls import CallTree, Kind, Passages
-from rag_selectivity.live.identity import CandidateId
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.trace import Trace
 from rag_selectivity.single import text_id
 
 pytestmark = pytest.mark.inside
@@ -78,34 +76,6 @@ def test_the_figures_are_those_of_the_right_identity(asked) -> None:
     )
 
 
-def test_after_the_choice_only_the_taken_id_is_computed() -> None:
-    monitor = Monitor(LABELS, scale="utility")
-    ask(monitor, range(49))
-    identity = monitor.identity("auto")
-    assert isinstance(identity.id_of({"id": "s"}, lambda: "text", {"source": "d1"}), CandidateId)
-    late = ids(monitor, "d60", "junk")
-    ask(monitor, [49])
-
-    def unread() -> str:
-        raise AssertionError("the text was hashed")
-
-    assert type(identity.id_of({"id": "s"}, unread, {"source": "d1"})) is str
-    # What began before the choice and ended after it.
-    monitor.record(Retrieval("q60", late))
-    assert quiet(monitor)["Success@1"].n == 51
-    assert quiet(monitor)["Success@1"].value == 1.0
-
-
-def test_the_choice_is_final_though_later_passages_lack_the_id() -> None:
-    monitor = Monitor(LABELS, scale="utility")
-    ask(monitor, range(50))
-    identity = monitor.identity("auto")
-    monitor.record(Retrieval("q50", [identity.id_of({"id": "store-50"}, lambda: "text", {})]))
-    report = quiet(monitor)
-    assert report["Success@1"].value == pytest.approx(50 / 51)
-    assert "1 passage shown had no source and went by another id" in report.runs["live"].notes
-
-
 def test_labels_by_text_hash_and_no_labels_at_all() -> None:
     monitor = Monitor({"q1": {text_id("text d1"): 5}}, scale="utility")
     ask(monitor, [1])
@@ -113,13 +83,6 @@ def test_labels_by_text_hash_and_no_labels_at_all() -> None:
     bare = Monitor()
     assert ids(bare, "d1") == ["store-d1"]
     assert bare.identity("auto").id_of({"id": None}, lambda: "Paris", {"source": "d1"}) == text_id("Paris")
-
-
-def test_an_explicit_identity_is_taken_at_once() -> None:
-    monitor = Monitor(LABELS, scale="utility")
-    assert monitor.identity("source").id_of({"id": "s"}, lambda: "t", {"source": "d1"}) == "d1"
-    with pytest.raises(rs.InputError, match=r"passage has no metadata\['url'\]"):
-        monitor.identity("url").id_of({"id": "s"}, lambda: "t", {"source": "d1"})
 
 
 def test_threads_lose_nothing_around_the_choice() -> None:
@@ -195,37 +158,6 @@ def test_what_cannot_be_decided_is_one_warning_and_no_verdict(retrieval, reason,
     assert len((tmp_path / "t").read_text().splitlines()) == 120
 
 
-@pytest.mark.parametrize("retrieval", [tie, nothing])
-def test_an_early_report_that_cannot_be_decided_leaves_the_choice_open(retrieval) -> None:
-    monitor = Monitor(LABELS, scale="utility")
-    monitor.record(retrieval(monitor, 100))
-    with pytest.raises(rs.InputError, match=r'identity="|no label was found'):
-        quiet(monitor)
-    ask(monitor, range(3))
-    assert quiet(monitor)["Success@1"].n == 4
-
-
-def test_a_monitor_that_closes_without_a_choice_says_so() -> None:
-    monitor = Monitor(LABELS, scale="utility")
-    monitor.record(nothing(monitor, 1))
-    with pytest.warns(rs.SelectivityWarning, match="has no figures: no label was found"):
-        monitor.close()
-    with pytest.raises(rs.InputError, match="no label was found"):
-        monitor.report()
-
-
-def test_waiting_is_bounded(tmp_path) -> None:
-    monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl")
-    for i in range(1000):
-        monitor.record(Retrieval(f"unlabelled {i}", ids(monitor, "z")))
-        monitor.record(Retrieval(f"q{i % 300}", []))
-        assert len(monitor._choice._waiting) < 200
-    ask(monitor, range(60))
-    assert quiet(monitor)["Success@1"].n == 1060
-    monitor.close()
-    assert len((tmp_path / "t.jsonl").read_text().splitlines()) == 2060
-
-
 def test_a_trace_has_the_chosen_ids_and_the_times_of_the_retrievals(tmp_path) -> None:
     monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl", trace_texts=True)
     monitor.record(Retrieval("unlabelled", ids(monitor, "z"), texts=dict(zip(ids(monitor, "z"), ["Z"], strict=True))))
@@ -269,60 +201,7 @@ def test_ids_that_never_meet_a_label_are_an_error_and_no_alarm() -> None:
         Monitor(LABELS, scale="utility", ids="casefold")
 
 
-def test_fewer_than_ten_retrievals_tell_nothing_yet() -> None:
-    monitor = Monitor(LABELS, scale="utility")
-    for i in range(9):
-        monitor.record(Retrieval(f"q{i}", ["x"]))
-    assert "not one labelled passage was ever retrieved" in str(quiet(monitor).runs["live"].notes)
-
-
-def test_a_match_far_below_the_labels_promise_is_a_warning() -> None:
-    monitor = Monitor(LABELS, scale="utility")
-    for i in range(40):
-        monitor.record(Retrieval(f"q{i}", [f"d{i}" if i < 5 else "x", "y"]))
-    with pytest.warns(rs.SelectivityWarning, match="the lists hold 5 labelled passages, and could hold 80"):
-        report = monitor.report()
-    assert "the same units (chunks or documents)" in str(report.runs["live"].notes)
-
-
 # -- retrievals that fail --------------------------------------------------------------------------
-
-
-def test_four_of_ten_that_fail_are_failures(tmp_path) -> None:
-    monitor = Monitor(
-        LABELS,
-        scale="utility",
-        corpus_size=100,
-        trace=tmp_path / "t.jsonl",
-        alerts=["Success < .7", "failed > .3"],
-        window=10,
-    )
-    for i in range(10):
-        if i % 5 < 2:
-            monitor.record(Retrieval(f"q{i}", (), pool=(), failed=True, seconds=30.0))
-        else:
-            monitor.record(Retrieval(f"q{i}", [f"d{i}"], tokens=8, seconds=0.5))
-    report = monitor.report()
-    assert (report["Success@1"].value, report["Success@1"].n) == (0.6, 10)
-    assert (report["PROC"].value, report["PROC"].n) == (0.6, 10)
-    traffic = monitor.traffic
-    assert (traffic.retrievals, traffic.failed, traffic.empty, traffic.labelled) == (10, 4, 0, 10)
-    assert (traffic.shown, traffic.tokens, traffic.seconds) == (1.0, 8.0, 0.5)
-    assert "4 retrievals failed" in str(report.runs["live"].notes)
-    assert monitor.window == {"Success": 0.6, "failed": 0.4}
-    monitor.close()
-    trace = Trace.read(tmp_path / "t.jsonl")
-    assert (len(trace.shown), trace.pool) == (10, None)
-
-
-def test_where_others_have_a_pool_one_that_failed_has_an_empty_one(tmp_path) -> None:
-    monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl", trace_texts=True)
-    monitor.record(Retrieval("q1", ["d1"], pool=["d1", "x"]))
-    monitor.record(Retrieval("q2", (), pool=(), failed=True))
-    assert (monitor.report()["PROC"].value, monitor.report()["PROC"].n) == (0.5, 2)
-    monitor.close()
-    pool = Trace.read(tmp_path / "t.jsonl").pool
-    assert {query: list(pool[query]) for query in pool} == {"q1": ["d1", "x"], "q2": []}
 
 
 def recorded(*steps: tuple) -> list[tuple[str, tuple[str, ...], bool]]:
@@ -332,15 +211,6 @@ def recorded(*steps: tuple) -> list[tuple[str, tuple[str, ...], bool]]:
         getattr(calls, name)(*arguments[:3], **({"query": arguments[3]} if len(arguments) > 3 else {}))
     assert len(calls) == 0
     return [(each.query, tuple(each.shown), each.failed) for each in found]
-
-
-def test_a_retry_that_succeeds_is_no_failure() -> None:
-    begin = [("begin", "chain", None, Kind.OTHER), ("begin", "r1", "chain", Kind.RETRIEVE, "q"), ("fail", "r1")]
-    again = [("begin", "r2", "chain", Kind.RETRIEVE, "q"), ("end", "r2", Passages(("d",)))]
-    assert recorded(*begin, *again, ("end", "chain")) == [("q", ("d",), False)]
-    assert recorded(*begin, ("end", "chain")) == [("q", (), True)]
-    other = [("begin", "r2", "chain", Kind.RETRIEVE, "p"), ("end", "r2", Passages(("d",)))]
-    assert recorded(*begin, *other, ("end", "chain")) == [("p", ("d",), False), ("q", (), True)]
 
 
 def test_a_retrieval_under_way_when_the_call_around_it_fails_was_cancelled() -> None:

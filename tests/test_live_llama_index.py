@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -11,10 +10,8 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
-from pydantic import Field
 from rag_selectivity_llama_index import LiveSelectivity
 
-import rag_selectivity as rs
 from rag_selectivity.single import text_id
 from tests.lsa import Lsa, for_llama_index
 from tests.test_llama_index import QUERIES, TEXTS
@@ -70,79 +67,6 @@ def test_the_id_that_the_labels_mean_is_found(kind, times) -> None:
     assert report.runs["live"].input["identity"]["taken"] == kind
     assert report.to_dict()["runs"]["live"]["measures"] == explicit.report().to_dict()["runs"]["live"]["measures"]
     assert report["Success@2"].value > 0
-
-
-def test_labels_that_no_id_meets_are_no_verdict() -> None:
-    labels = {query: {f"doc-{name}": grade for name, grade in row.items()} for query, row in LABELS.items()}
-    live = watched(index().as_retriever(), labels)
-    with pytest.raises(rs.InputError, match=r"no label was found .* node_id .*; ref_doc_id 'n.*; url 'https"):
-        live.report()
-    assert live.monitor.traffic.labelled == 3
-
-
-class Unsteady(BaseRetriever):
-    """A real retriever that now and then fails."""
-
-    inner: Any = Field()
-    how: str = Field()
-    asked: int = 0
-
-    def __init__(self, inner: BaseRetriever, how: str) -> None:
-        super().__init__()
-        self.inner, self.how, self.asked = inner, how, 0
-
-    def _fails(self) -> bool:
-        self.asked += 1
-        return self.asked % 5 < 2
-
-    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-        if self._fails():
-            raise ConnectionError("the index is away")
-        found: list[NodeWithScore] = self.inner._retrieve(query_bundle)
-        return found
-
-    async def _aretrieve(self, query_bundle: Any) -> Any:
-        if self._fails():
-            if self.how == "returns None":
-                return None
-            await asyncio.sleep(60)
-        return self.inner._retrieve(query_bundle)
-
-
-@pytest.mark.parametrize("how", ["raises", "returns None", "is slow"])
-def test_four_of_ten_retrievals_that_fail_are_failures(how) -> None:
-    retriever = Unsteady(index().as_retriever(similarity_top_k=3), how)
-    engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM(max_tokens=3))
-
-    async def ask() -> None:
-        for _ in range(10):
-            try:
-                if how == "raises":
-                    engine.query(QUERIES["q1"])
-                else:
-                    await asyncio.wait_for(engine.aquery(QUERIES["q1"]), 0.5 if how == "is slow" else None)
-            except (ConnectionError, TimeoutError, TypeError):
-                continue
-
-    with LiveSelectivity(LABELS, scale="utility", corpus_size=7) as live:
-        asyncio.run(ask())
-    report = live.report()
-    assert (report["Success@1"].value, report["Success@1"].n) == (0.6, 10)
-    traffic = live.monitor.traffic
-    assert (traffic.retrievals, traffic.failed, live.faults) == (10, 4, 0)
-
-
-def test_empty_passages_and_nan_scores_are_named() -> None:
-    class NotANumber(BaseRetriever):
-        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-            good = TextNode(text="Ada", id_="n1")
-            return [NodeWithScore(node=TextNode(text=" ", id_="e"), score=float("nan")), NodeWithScore(node=good)]
-
-    live = watched(NotANumber())
-    assert (live.monitor.traffic.empty_passages, live.monitor.traffic.nan_scores) == (3, 3)
-    notes = str(live.report().runs["live"].notes)
-    assert "3 of the passages shown have no text" in notes
-    assert "3 of the passages shown have NaN as their score" in notes
 
 
 def test_nodes_are_named_only_where_labels_or_a_trace_want_them(tmp_path) -> None:

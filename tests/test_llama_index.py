@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 import time
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
@@ -28,9 +26,7 @@ from rag_selectivity_llama_index import (
     SelectivityEvaluator,
     SelectivityMetric,
     configure,
-    defined_mean,
     register,
-    report_from_results,
 )
 
 import rag_selectivity as rs
@@ -137,37 +133,6 @@ def test_the_pool_tells_the_retriever_from_the_reranker() -> None:
     assert report.diagnosis("retriever", 2).overall == "selection-limited"
 
 
-def test_anything_with_queries_and_relevant_docs_serves() -> None:
-    @dataclass
-    class Dataset:
-        queries: dict[str, str]
-        relevant_docs: dict[str, list[str]]
-
-    dataset = Dataset(QUERIES, {"q1": ["n1"], "q2": ["n3"], "q3": ["n5"]})
-    evaluation = SelectivityEvaluator(WordRetriever(), depths=[1]).evaluate_dataset(dataset)
-    assert evaluation.report.scale == "trec"
-    assert evaluation.report["Success@1"].value == 1
-    with pytest.raises(rs.InputError, match=r"Harm@1 needs grades 1 to 5.*grade map"):
-        SelectivityMetric("Harm@1", dataset)
-
-
-def test_an_empty_retrieval_is_a_failed_query() -> None:
-    queries = {**QUERIES, "q4": "zzz"}
-    labels = {**GRADES, "q4": {"n1": 5, "n6": 1}}
-    evaluation = SelectivityEvaluator(WordRetriever(), labels=labels, scale="utility", depths=[1]).evaluate_dataset(
-        queries
-    )
-    success = evaluation.report["Success@1"]
-    assert (success.value, success.n) == (0.75, 4)
-    empty = evaluation.results[-1]
-    assert empty.metric_vals_dict["Success@1"] == 0
-    assert math.isnan(empty.metric_vals_dict["Harm@1"])
-    assert "no query returned anything" in empty.metric_dict["Harm@1"].metadata["reason"]
-    mean, known, total = defined_mean(evaluation.results, "Harm@1")
-    assert (known, total) == (3, 4)
-    assert mean == pytest.approx(evaluation.report["Harm@1"].value)
-
-
 @pytest.mark.parametrize("identity", ["ref_doc_id", "key", "text"])
 def test_identity_by_what_lasts(identity) -> None:
     name = {"ref_doc_id": "doc-{}", "key": "k-{}"}.get(identity)
@@ -178,32 +143,6 @@ def test_identity_by_what_lasts(identity) -> None:
     )
     expected = rs.evaluate(GRADES, lists(), scale="utility", measures=["RA-nWG"], depths=[2], bootstrap=None)
     assert evaluator.evaluate_dataset(QUERIES).report["RA-nWG@2"].value == pytest.approx(expected["RA-nWG@2"].value)
-
-
-def test_a_mismatch_of_ids_is_explained_in_place_of_zeros() -> None:
-    stale = {q: {f"old-{node}": grade for node, grade in row.items()} for q, row in GRADES.items()}
-    with pytest.raises(rs.InputError, match=r"no labelled passage is known to the retriever.*'old-n1'.*ref_doc_id"):
-        SelectivityEvaluator(WordRetriever(), labels=stale, scale="utility", identity="node_id").evaluate_dataset(
-            QUERIES
-        )
-    with pytest.raises(rs.InputError, match=r"no label was found .*by any of their ids.*'old-n1'.*ref_doc_id 'doc-n1'"):
-        SelectivityEvaluator(WordRetriever(), labels=stale, scale="utility").evaluate_dataset(QUERIES)
-    with pytest.raises(rs.InputError, match=r"has no metadata\['url'\]"):
-        SelectivityEvaluator(WordRetriever(), labels=GRADES, scale="utility", identity="url").evaluate_dataset(QUERIES)
-
-
-def test_workers_help_a_retriever_that_blocks_and_all_doors_open() -> None:
-    retriever = WordRetriever(pause=0.05)
-    evaluator = SelectivityEvaluator(retriever, labels=GRADES, scale="utility", depths=[1])
-    queries = {f"{q}-{i}": text for i in range(4) for q, text in QUERIES.items()}
-    labels = {f"{q}-{i}": GRADES[q] for i in range(4) for q in QUERIES}
-    SelectivityEvaluator(retriever, labels=labels, scale="utility", depths=[1]).evaluate_dataset(queries, workers=6)
-    assert 3 <= retriever.most_inside <= 6
-
-    async def inside_a_loop() -> float:
-        return (await evaluator.aevaluate_dataset(QUERIES)).report["Success@1"].value
-
-    assert asyncio.run(inside_a_loop()) == evaluator.evaluate_dataset(QUERIES).report["Success@1"].value == 1
 
 
 def test_n_comes_from_the_index_behind_a_retriever() -> None:
@@ -266,33 +205,6 @@ def test_metrics_in_llama_indexs_own_evaluator_and_registry() -> None:
     figures = mixed.evaluate(QUERIES["q2"], ["n3"]).metric_vals_dict
     assert figures["hit_rate"] == 1
     assert figures["RA-nWG@2"] == pytest.approx(expected.per_query()[1]["RA-nWG@2"])
-
-
-def test_names_without_a_configuration_say_how() -> None:
-    from rag_selectivity_llama_index import metrics
-
-    register()
-    metrics._configured.clear()
-    with pytest.raises(rs.InputError, match=r"RA-nWG by its name needs labels first: .*configure\(labels"):
-        RetrieverEvaluator.from_metric_names(["ra_nwg"], retriever=WordRetriever())
-    with pytest.raises(rs.InputError, match="BoR@5 is a ratio of means"):
-        SelectivityMetric("BoR@5", GRADES)
-
-
-def test_a_report_from_what_was_evaluated_before() -> None:
-    stock = RetrieverEvaluator.from_metric_names(["hit_rate"], retriever=WordRetriever())
-    results = [stock.evaluate(text, [next(iter(GRADES[q]))]) for q, text in QUERIES.items()]
-    report = report_from_results([*results, results[0]], corpus_size=6, depths=[1])
-    assert (report["Success@1"].value, report["Success@1"].n) == (1.0, 4)
-    by_text = {QUERIES[q]: row for q, row in GRADES.items()}
-    graded = report_from_results(results, by_text, scale="utility", depths=[2], measures=["RA-nWG"])
-    expected = rs.evaluate(GRADES, lists(), scale="utility", measures=["RA-nWG"], depths=[2], bootstrap=None)
-    assert graded["RA-nWG@2"].value == pytest.approx(expected["RA-nWG@2"].value)
-
-
-def test_duplicates_never_count_twice() -> None:
-    metric = SelectivityMetric("P@4", {"q": {"a": 1}})
-    assert metric.compute("q", ["a"], ["a", "a", "a", "a"]).score == 0.25
 
 
 # -- live ------------------------------------------------------------------------------------------
@@ -360,10 +272,6 @@ def chat(*postprocessors):
     )
 
 
-def test_a_bare_retrieval_is_recorded_at_once_and_has_no_pool() -> None:
-    assert recorded(lambda: WordRetriever().retrieve(ASKED)) == [(ASKED, POOL, None)]
-
-
 def test_of_nested_retrievers_the_outermost_counts() -> None:
     def fuse() -> None:
         parts = [WordRetriever(), WordRetriever(2)]
@@ -375,17 +283,6 @@ def test_of_nested_retrievers_the_outermost_counts() -> None:
     assert (query, set(pool), len(pool)) == (ASKED, {"n1", "n2", "n3", "n6"}, 4)
     assert set(shown) <= set(pool)
     assert len(shown) == 2
-
-
-def test_source_nodes_stand_for_the_final_set_where_no_postprocessor_ran() -> None:
-    class Trimming(CustomQueryEngine):
-        retriever: BaseRetriever
-
-        def custom_query(self, query_str: str) -> Response:
-            nodes = self.retriever.retrieve(query_str)
-            return Response(response="…", source_nodes=nodes[:1])
-
-    assert recorded(lambda: Trimming(retriever=WordRetriever()).query(ASKED)) == [(ASKED, POOL[:1], POOL)]
 
 
 def test_two_retrievers_and_one_reranker_are_one_retrieval() -> None:
@@ -439,14 +336,3 @@ def test_many_at_once_and_a_tag_for_the_query_id() -> None:
     assert (live.monitor.traffic.retrievals, live.monitor.traffic.labelled) == (60, 60)
     assert {each.query_id for each in live.monitor.sample} == set(QUERIES)
     assert len(live._spans.calls) == 0
-
-
-def test_a_fault_never_reaches_the_application_and_is_seen(caplog) -> None:
-    with LiveSelectivity(BY_TEXT, scale="utility", identity="url") as live:
-        answer = engine().query(ASKED)
-    assert answer.source_nodes
-    faults = live.faults
-    assert faults > 0
-    assert "has no metadata['url']" in caplog.text
-    engine().query(ASKED)
-    assert live.faults == faults  # detached

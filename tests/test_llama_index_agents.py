@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +11,9 @@ from typing import Any
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.schema import NodeWithScore, TextNode
-from llama_index.core.tools import FunctionTool, RetrieverTool, function_tool
-from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.tools import RetrieverTool
+from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation.dispatcher import instrument_tags
 from rag_selectivity_llama_index import LiveSelectivity
 
@@ -23,17 +22,15 @@ from tests.llama_index_world import (
     BOTH,
     FRANCE,
     GERMANY,
-    OPTIONS,
     Scripted,
     assert_recorded,
-    engine,
     reranked,
     retrieved,
     that_calls,
     tools,
     watched,
 )
-from tests.test_llama_index import BY_TEXT, QUERIES, KeepLast, WordRetriever
+from tests.test_llama_index import QUERIES, KeepLast, WordRetriever
 
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
 
@@ -81,14 +78,6 @@ def test_what_an_agent_retrieves_belongs_to_the_users_question(make, lists, by) 
     assert_recorded(watched(ask), lists)
 
 
-def test_many_agents_in_one_loop_do_not_mix() -> None:
-    async def ask() -> None:
-        agent = function_agent([ASK, LOOK])
-        await asyncio.gather(*(tagged(lambda: agent.run(user_msg="x"), query) for query in list(QUERIES) * 5))
-
-    assert_recorded(watched(ask), [(query, shown, pool) for query in list(QUERIES) * 5 for _, shown, pool in BOTH])
-
-
 class Late(WordRetriever):
     """Answers after a pause."""
 
@@ -125,36 +114,11 @@ def test_rerankers_of_tools_that_run_side_by_side_keep_to_their_own_lists() -> N
     assert_recorded(live, [reranked("q1", f"input is {text}") for text in (ASKED, QUERIES["q2"])])
 
 
-def search(query: str) -> str:
-    return str(KeepLast().postprocess_nodes(WordRetriever().retrieve(query)))
-
-
-async def asearch(query: str) -> str:
-    return str(KeepLast().postprocess_nodes(await WordRetriever().aretrieve(query)))
-
-
-@pytest.mark.parametrize("function", [search, asearch])
-def test_functions_as_tools(function) -> None:
-    if function is search and "copy_context" not in inspect.getsource(function_tool):
-        pytest.skip("this LlamaIndex runs synchronous tools in threads without their context")
-    llm = that_calls([(function.__name__, {"query": FRANCE})])
-    agent = FunctionAgent(tools=[FunctionTool.from_defaults(function)], llm=llm)
-    assert_recorded(watched(lambda: tagged(lambda: agent.run(user_msg="x"))), BOTH[:1])
-
-
 # -- workflows -------------------------------------------------------------------------------------
 
 
 class Found(Event):
     nodes: list[Any]
-    question: str
-
-
-class Part(Event):
-    query: str
-
-
-class Typed(StartEvent):
     question: str
 
 
@@ -170,42 +134,6 @@ class TwoSteps(Workflow):
     @step
     async def rerank(self, found: Found) -> StopEvent:
         return StopEvent(result=await KeepLast().apostprocess_nodes(found.nodes, query_str=found.question))
-
-
-class Synchronous(Workflow):
-    """Filters everything out before the reranker, if asked to."""
-
-    keep = True
-
-    @step
-    def retrieve(self, start: Typed) -> Found:
-        return Found(nodes=WordRetriever().retrieve(f"{start.question} now"), question=start.question)
-
-    @step
-    def rerank(self, found: Found) -> StopEvent:
-        return StopEvent(result=KeepLast().postprocess_nodes(found.nodes if self.keep else []))
-
-
-class FanOut(Workflow):
-    """Retrieves side by side, and reranks everything together."""
-
-    @step
-    async def divide(self, context: Context, start: StartEvent) -> Part | None:
-        for query in ("capital of France", "the Rhine sea", "bread flour"):
-            context.send_event(Part(query=query))
-        return None
-
-    @step(num_workers=3)
-    async def retrieve(self, part: Part) -> Found:
-        return Found(nodes=await WordRetriever(3).aretrieve(part.query), question="")
-
-    @step
-    async def rerank(self, context: Context, found: Found) -> StopEvent | None:
-        parts = context.collect_events(found, [Found] * 3)
-        if parts is None:
-            return None
-        nodes = sorted((node for part in parts for node in part.nodes), key=lambda each: each.node.node_id)
-        return StopEvent(result=await KeepLast().apostprocess_nodes(nodes))
 
 
 def test_two_steps_of_a_workflow_are_one_retrieval_for_each_question() -> None:
@@ -225,31 +153,6 @@ def test_two_steps_of_a_workflow_are_one_retrieval_for_each_question() -> None:
 def of(live: LiveSelectivity) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     ids = {text: query for query, text in QUERIES.items()}
     return [(ids[str(each.query_id)], tuple(each.shown), tuple(each.pool or ())) for each in live.monitor.sample]
-
-
-def test_a_reranker_that_got_nothing_left_nothing() -> None:
-    pool = retrieved(f"{ASKED} now")
-
-    async def ask() -> None:
-        workflow = Synchronous()
-        await workflow.run(question=ASKED)
-        workflow.keep = False
-        await workflow.run(question=ASKED)
-
-    assert_recorded(watched(ask), [("q1", pool[-2:], pool), ("q1", (), pool)])
-
-
-def test_retrievals_side_by_side_and_one_reranker_are_one_retrieval() -> None:
-    live = watched(lambda: tagged(lambda: FanOut().run(), "q3"))
-    ((query, shown, pool),) = of_tags(live)
-    parts = [retrieved(text, 3) for text in ("capital of France", "the Rhine sea", "bread flour")]
-    together = sorted(name for part in parts for name in part)
-    assert (query, shown, set(pool)) == ("q3", tuple(together[-2:]), set(together))
-    assert live.monitor.traffic.retrievals == 1
-
-
-def of_tags(live: LiveSelectivity) -> list[tuple[str | None, tuple[str, ...], tuple[str, ...]]]:
-    return [(each.query_id, tuple(each.shown), tuple(each.pool or ())) for each in live.monitor.sample]
 
 
 def test_a_retrieval_that_outlives_its_workflow_counts() -> None:
@@ -298,39 +201,3 @@ def test_a_failure_that_the_agent_swallows_is_a_failure(how) -> None:
     live = watched(ask)
     assert_recorded(live, [("q1", (), ()), ("q1", (), ())])
     assert live.monitor.traffic.failed == 2
-
-
-def test_a_list_whose_ids_are_not_known_is_a_fault_and_not_the_whole_pool() -> None:
-    class Adds(KeepLast):
-        def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
-            return [*nodes[-1:], NodeWithScore(node=TextNode(text="without a key"))]
-
-    with LiveSelectivity({ASKED: {"k-n1": 5}}, identity="key", **OPTIONS) as live:
-        nodes = WordRetriever().retrieve(ASKED)
-        tools(Adds())[1].call(ASKED)
-    assert nodes
-    assert live.faults == 1
-    assert live.monitor.traffic.retrievals == 1
-
-
-def test_attaching_twice_records_once() -> None:
-    with LiveSelectivity(BY_TEXT, **OPTIONS) as live:
-        live.attach()
-        engine(KeepLast()).query(ASKED)
-    assert live.monitor.traffic.retrievals == 1
-
-
-def test_an_inner_tag_without_the_query_id_does_not_lose_it() -> None:
-    class Inner(WordRetriever):
-        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-            return super()._retrieve(query_bundle)
-
-    def look(query: str) -> str:
-        with instrument_tags({"step": "look"}):
-            return str(Inner().retrieve(query))
-
-    async def alook(query: str) -> str:
-        return look(query)
-
-    agent = FunctionAgent(tools=[FunctionTool.from_defaults(alook)], llm=that_calls([("alook", {"query": FRANCE})]))
-    assert_recorded(watched(lambda: tagged(lambda: agent.run(user_msg="x"))), [("q1", retrieved(FRANCE), None)])

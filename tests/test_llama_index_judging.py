@@ -88,20 +88,6 @@ def test_with_a_pool_the_score_is_the_share_of_its_best_evidence(tmp_path) -> No
     assert (first.score, first.passing) == (pytest.approx(0.25), False)
 
 
-def test_a_batch_goes_on_when_some_fail(tmp_path) -> None:
-    evaluator = UtilityEvaluator(Graders().llm(), store=tmp_path / "s.db", limits=FAST)
-    runner = BatchEvalRunner({"utility": evaluator}, workers=4)
-    queries = ["one?", "two?", "three?"]
-    contexts = [["fact 5"], ["explode 5", "fact 5"], []]
-    results = asyncio.run(runner.aevaluate_response_strs(queries, ["a", "b", "c"], contexts))["utility"]
-    assert [result.invalid_result for result in results] == [False, True, False]
-    assert (results[0].score, results[1].score, results[2].score) == (1.0, None, 0.0)
-    assert "1 of 2 passages could not be graded" in results[1].invalid_reason
-    assert results[1].grades == [None, 5]
-    assert results[2].passing is False
-    assert evaluator.evaluate(query="q").invalid_reason == "a query and its contexts are needed"
-
-
 def test_claim_checks_share_their_calls_and_take_the_reference_along(tmp_path) -> None:
     contexts = ["c1 useful s1 n1 Einstein", "n2", "c2 c3 useful s2 Ulm"]
     with JudgeServer(respond) as server:
@@ -138,10 +124,3 @@ def test_claim_checks_share_their_calls_and_take_the_reference_along(tmp_path) -
     assert "supported by 1: c1" in results["ContextRecallEvaluator"][0].feedback
     assert "not supported: c4" in results["ContextRecallEvaluator"][0].feedback
     assert without.invalid_reason == "ContextRecall needs a reference answer: reference=…"
-
-
-def test_settings_that_cannot_be(tmp_path) -> None:
-    with pytest.raises(rs.InputError, match="BoR is a ratio of means"):
-        UtilityEvaluator(Graders().llm(), store=tmp_path / "s.db", measure="BoR")
-    with pytest.raises(rs.InputError, match="k must be a whole number"):
-        ContextRecallEvaluator(Graders().llm(), store=tmp_path / "s.db", k=0)

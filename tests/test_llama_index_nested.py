@@ -5,25 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from llama_index.core import MockEmbedding, VectorStoreIndex, get_response_synthesizer
+from llama_index.core import get_response_synthesizer
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
-from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.llms.mock import MockLLM
 from llama_index.core.query_engine import SubQuestionQueryEngine
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
-from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever, RecursiveRetriever, RouterRetriever
-from llama_index.core.schema import IndexNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
-from llama_index.core.storage import StorageContext
+from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever, RouterRetriever
+from llama_index.core.schema import IndexNode, NodeWithScore, TextNode
 from llama_index.core.tools import RetrieverTool
-from rag_selectivity_llama_index import LiveSelectivity, SelectivityEvaluator
 
 from tests.llama_index_world import (
     ASKED,
-    BOTH,
     FRANCE,
-    OPTIONS,
     Scripted,
     assert_recorded,
     engine,
@@ -32,7 +26,7 @@ from tests.llama_index_world import (
     tools,
     watched,
 )
-from tests.test_llama_index import BY_TEXT, GRADES, QUERIES, TEXTS, KeepLast, WordRetriever
+from tests.test_llama_index import QUERIES, KeepLast, WordRetriever
 
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
 
@@ -60,28 +54,6 @@ def test_a_fusion_is_one_retrieval_from_what_its_parts_found(use_async, how) -> 
     pool = tuple(dict.fromkeys(name for text in (ASKED, "bread flour", "the Rhine sea") for name in retrieved(text, 3)))
     assert set(shown) < set(pool)
     assert_recorded(watched(ways[how]), [("q1", shown, pool)])
-
-
-def test_live_and_the_evaluator_agree_on_a_fusion_behind_a_reranker() -> None:
-    live = watched(lambda: [engine(KeepLast(), retriever=fusion(use_async=False)).query(t) for t in QUERIES.values()])
-    offline = SelectivityEvaluator(fusion(use_async=True), node_postprocessors=[KeepLast()], labels=GRADES, **OPTIONS)
-    expected = offline.evaluate_dataset(QUERIES).report
-    for key in ("Success@1", "BoR@2", "RA-nWG@2", "Harm@2"):
-        assert live.report()[key].value == pytest.approx(expected[key].value), key
-
-
-def test_n_of_a_fusion_counts_the_nodes_of_all_its_indexes() -> None:
-    nodes = [TextNode(id_=name, text=text) for name, text in TEXTS.items()]
-    indexes = [VectorStoreIndex(part, embed_model=MockEmbedding(embed_dim=3)) for part in (nodes[:4], nodes[2:])]
-    parts = [each.as_retriever(similarity_top_k=2) for each in indexes]
-    both = QueryFusionRetriever(parts, num_queries=1, use_async=False, llm=MockLLM(), similarity_top_k=3)
-    with LiveSelectivity(BY_TEXT, corpus_size=both, scale="utility", depths=[2]) as live:
-        for text in QUERIES.values():
-            both.retrieve(text)
-    offline = SelectivityEvaluator(both, labels=GRADES, scale="utility", depths=[2])
-    expected = offline.evaluate_dataset(QUERIES).report
-    assert live.report().corpus_size == expected.corpus_size == 6
-    assert live.report()["BoR@2"].value == expected["BoR@2"].value
 
 
 class All(BaseSelector):
@@ -134,26 +106,6 @@ def test_of_retrievers_in_a_retriever_the_outermost_is_what_was_shown(retriever,
     assert_recorded(watched(lambda: engine(KeepLast(), retriever=retriever).query(ASKED)), [("q1", shown[-2:], pool)])
 
 
-def test_merged_parents_are_what_was_shown() -> None:
-    parent = TextNode(id_="n1", text="Paris and France")
-    leaves = [
-        TextNode(
-            id_=f"leaf{i}", text=text, relationships={NodeRelationship.PARENT: RelatedNodeInfo(node_id=parent.node_id)}
-        )
-        for i, text in enumerate(["Paris", "France"])
-    ]
-    parent.relationships[NodeRelationship.CHILD] = [RelatedNodeInfo(node_id=leaf.node_id) for leaf in leaves]
-    storage = StorageContext.from_defaults()
-    storage.docstore.add_documents([parent, *leaves])
-
-    class Leaves(BaseRetriever):
-        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-            return [NodeWithScore(node=leaf, score=1.0) for leaf in leaves]
-
-    merging = AutoMergingRetriever(Leaves(), storage)
-    assert_recorded(watched(lambda: merging.retrieve(ASKED)), [("q1", ("n1",), ("leaf0", "leaf1", "n1"))])
-
-
 # -- engines that rewrite the question ---------------------------------------------------------------
 
 
@@ -184,10 +136,3 @@ def test_a_sub_question_without_labels_belongs_to_the_question(use_async) -> Non
     # The second has labels of its own.
     lists = [reranked("q1", FRANCE), reranked("q2", QUERIES["q2"])]
     assert_recorded(watched(lambda: sub_questions.query(ASKED)), lists)
-
-
-def test_a_condensed_chat_question_belongs_to_the_message() -> None:
-    chat = CondenseQuestionChatEngine.from_defaults(
-        engine(KeepLast()), llm=Scripted(texts=[FRANCE]), chat_history=[ChatMessage(role="user", content="hello")]
-    )
-    assert_recorded(watched(lambda: chat.chat(ASKED)), BOTH[:1])

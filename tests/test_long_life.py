@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import threading
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
@@ -68,12 +64,6 @@ def test_lines_that_could_not_be_written_are_counted_and_the_trace_goes_on(tmp_p
     assert monitor.traffic.not_traced == 4
 
 
-def test_a_retrieval_that_is_no_json_is_counted_and_raises_nothing(tmp_path, monitor) -> None:
-    monitor.record(Retrieval("q", ["a"], id="1", corpus_size=Decimal(3)))  # type: ignore[arg-type]
-    monitor.record(Retrieval("q", ["a"], id="2"))
-    assert (ids(tmp_path / "trace.jsonl"), monitor.traffic.not_traced) == (["2"], 1)
-
-
 @pytest.mark.parametrize(
     ("end", "found"),
     [('{"query": "q", "sho', ["1", "2"]), ('{"query": "q", "shown": ["a"], "id": "cut"}', ["1", "cut", "2"])],
@@ -94,72 +84,7 @@ def test_a_line_of_a_killed_process_spoils_no_other(tmp_path, end, found, caplog
     assert len(caplog.records) == (len(found) == 2)
 
 
-def test_a_line_that_is_wrong_but_not_cut_off_is_an_error(tmp_path) -> None:
-    trace = tmp_path / "trace.jsonl"
-    trace.write_text('{"query": "q", "shown": ["a"]}\n{"query"\n{"query": "q", "sho')
-    with pytest.raises(rs.InputError, match=r"trace\.jsonl:2: not a JSON object"):
-        Trace.read(trace)
-
-
-def test_what_cannot_be_measured_for_any_reason_is_counted(monkeypatch, caplog) -> None:
-    monitor = Monitor(LABELS, corpus_size=10)
-    judged = LiveFigures._judged
-
-    def broken(self, part):
-        if any(each.shown == ("broken",) for each in part):
-            raise ZeroDivisionError("by zero")
-        return judged(self, part)
-
-    monkeypatch.setattr(LiveFigures, "_judged", broken)
-    for shown in [("a",), ("broken",), ("a", "b")] * 3:
-        monitor.record(Retrieval("q", shown))
-    report = monitor.report()
-    assert report["BoR"].n == 6
-    assert "3 retrievals could not be measured: ZeroDivisionError: by zero" in report.runs["live"].notes
-
-
 # -- the commands, in short ----------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_disturbed_monitor_loses_nothing_without_a_count(tmp_path) -> None:
-    from benchmarks.long_life import live
-
-    found = live(8_000, tmp_path, seconds_between=0.1)
-    assert found.lost_nothing, found
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("lost", ["nothing", "objects", "arrays", "files", "threads"])
-def test_what_is_lost_in_a_long_life_is_seen(lost, tmp_path) -> None:
-    from benchmarks.memory import Watch
-
-    watch, kept, end = Watch(), [], threading.Event()
-    for step in range(60):
-        if lost == "objects":
-            kept.extend(object() for _ in range(20_000))
-        elif lost == "arrays":
-            kept.append(b"x" * 100_000)
-        elif lost == "files" and step % 10 == 0:
-            kept.append((tmp_path / "file").open("w"))
-        elif lost == "threads" and step % 10 == 0:
-            kept.append(threading.Thread(target=end.wait))
-            kept[-1].start()
-        watch.look(step)
-    assert watch.is_flat == (lost == "nothing"), list(watch.lines())
-    end.set()
-    for each in kept if lost == "files" else ():
-        each.close()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_service_leaves_nothing_open(tmp_path, capsys) -> None:
-    pytest.importorskip("matplotlib")
-    from benchmarks.service import run
-
-    run(tmp_path, 6, runs=3, judgments=200)
-    assert capsys.readouterr().out.count("left open: nothing") == 3
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_selectivity.live import figures, measuring, worker
+from rag_selectivity.live import measuring, worker
 from rag_selectivity.live import monitor as monitor_module
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
@@ -34,16 +34,6 @@ def test_the_figures_are_those_of_measuring_at_once(monkeypatch) -> None:
     assert behind.to_dict() == watched(1000).report(by_arm=True).to_dict()
 
 
-def test_who_records_faster_than_can_be_measured_measures_too(monkeypatch) -> None:
-    monkeypatch.setattr(monitor_module, "_BATCH", 16)
-    monkeypatch.setattr(measuring, "_MOST_WAITING", 32)
-    monkeypatch.setattr(measuring, "_PATIENCE", 0.0)
-    monkeypatch.setattr(worker, "_DELAY", 60.0)
-    monitor = watched(1000)
-    assert monitor._measuring._worker.waiting <= 2
-    assert monitor.report()["BoR"].n == 1000
-
-
 def test_who_records_faster_than_can_be_measured_waits_for_the_worker_first(monkeypatch) -> None:
     monkeypatch.setattr(monitor_module, "_BATCH", 16)
     monkeypatch.setattr(measuring, "_MOST_WAITING", 32)
@@ -60,22 +50,6 @@ def test_who_records_faster_than_can_be_measured_waits_for_the_worker_first(monk
     monitor = watched(400)
     assert measured_by == {"rag-selectivity-monitor"}
     assert monitor.report()["BoR"].n == 400
-
-
-def test_an_alarm_comes_without_a_look_at_the_figures_and_may_ask_for_them(monkeypatch) -> None:
-    monkeypatch.setattr(monitor_module, "_BATCH", 64)
-    came, seen = threading.Event(), []
-
-    def alarmed(alarm: Any) -> None:
-        seen.append((threading.current_thread().name, monitor.report()["Success"].n))
-        came.set()
-
-    monitor = Monitor(LABELS, corpus_size=1000, alerts=["Success < .9"], on_alert=alarmed, ids="exact")
-    for i in range(640):
-        monitor.record(Retrieval(f"q{i % 20}", ["none"]))
-    assert came.wait(30)
-    assert seen[0][0] == "rag-selectivity-monitor"
-    assert monitor.report()["Success"].n == 640
 
 
 def test_what_waits_at_the_exit_is_measured_and_no_thread_starts_before_it_is_needed() -> None:
@@ -107,29 +81,3 @@ def test_a_child_process_measures_its_own(monkeypatch) -> None:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
     assert monitor.report()["Success"].n == 640
-
-
-def test_a_thread_without_work_ends(monkeypatch) -> None:
-    monkeypatch.setattr(worker, "_IDLE", 0.05)
-    monkeypatch.setattr(worker, "_DELAY", 0.0)
-    done: list[int] = []
-    works: worker.Worker[int] = worker.Worker(done.append, 10, name="ends-when-idle")
-    for i in range(2):
-        works.put(i)
-        thread = next(each for each in threading.enumerate() if each.name == "ends-when-idle")
-        thread.join(30)
-        assert not thread.is_alive()
-    assert done == [0, 1]
-
-
-def test_reasons_do_not_fill_the_memory(monkeypatch) -> None:
-    monkeypatch.setattr(figures, "_MOST_REASONS", 3)
-    monitor = Monitor(LABELS, corpus_size=1000)
-    monitor.record(Retrieval("q1", ["d1"]))
-    for i in range(1, 8):
-        labels = {f"d{j}": 1 for j in range(i + 1)}
-        monitor.record(Retrieval("q1", ["d1"], corpus_size=i, grades=labels))
-    notes = monitor.report().runs["live"].notes
-    refused = [note for note in notes if "could not be measured" in note]
-    assert len(refused) == 4
-    assert refused[-1] == "4 retrievals could not be measured: other reasons, which are not named"

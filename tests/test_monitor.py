@@ -229,36 +229,6 @@ def test_one_retrieval_that_cannot_be_measured_costs_no_other() -> None:
     assert any("1 retrievals could not be measured" in note for note in report.runs["live"].notes)
 
 
-def test_labels_that_fit_nothing_are_said_so() -> None:
-    monitor = Monitor({"q": {"a": 1}})
-    monitor.record(Retrieval("another", ["a"]))
-    with pytest.raises(rs.InputError, match="none of the 1 retrievals so far had labels"):
-        monitor.report()
-    monitor.record(Retrieval("q", ["x"]))
-    assert "not one labelled passage was ever retrieved" in monitor.report().details()
-    by_id = Monitor({"7": {"a": 1}})
-    by_id.record(Retrieval("what is it?", ["a"], query_id="7"))
-    by_id.record(Retrieval("graded just now", ["b"], grades={"b": 1}))
-    assert by_id.report()["Success@1"].n == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"corpus_size": 0}, "corpus_size must be a whole number ≥ 1"),
-        ({"sample_size": -1}, "sample_size must be a whole number ≥ 0"),
-        ({"depths": [0]}, "depth 0 is not a whole number ≥ 1"),
-        ({"measures": ["BoRR"]}, "unknown measure 'BoRR'"),
-        ({"measures": ["BoR"]}, "needs the corpus size N"),
-        ({"alerts": ["BoR < 3"]}, "needs the corpus size N"),
-        ({"alerts": ["RA-nWG < .3"]}, "needs grades 1 to 5"),
-    ],
-)
-def test_settings_that_cannot_be(options, message) -> None:
-    with pytest.raises(rs.InputError, match=message):
-        Monitor({"q": {"a": 1}}, **options)
-
-
 def test_threads_lose_nothing() -> None:
     labels, finals, pools = world(50)
     monitor = Monitor(labels, scale="utility", corpus_size=200)
@@ -277,52 +247,3 @@ def test_threads_lose_nothing() -> None:
     assert (monitor.traffic.retrievals, report["Success@1"].n_total) == (3000, 3000)
     once = watched(labels, finals, pools).report()
     assert report["RA-nWG@5"].value == pytest.approx(once["RA-nWG@5"].value)
-
-
-def test_odd_traffic_is_measured_and_said() -> None:
-    labels = {"q": {"a": 5, "b": 4, "j": 1}, "é 😀": {"a": 5, "j": 2}}
-    monitor = Monitor(labels, scale="utility", corpus_size=100, depths=[], name='a "b" <x>')
-    monitor.record(Retrieval("q", ["a", "a", "j"]))
-    monitor.record(Retrieval("é 😀", []))
-    monitor.record(Retrieval("q", [f"x{i}" for i in range(1000)], pool=["a"]))
-    report = monitor.report()
-    assert report.depths == ()
-    text = " ".join(report.details().split())
-    for part in ("1 retrievals returned nothing", "1 retrievals showed more passages than", "1 passages stood twice"):
-        assert part in text
-    assert "&lt;x&gt;" in report.to_html()
-    assert report.to_dataframe().shape[0] == len(report.runs['a "b" <x>'].estimates)
-
-
-def test_measures_of_every_kind_have_their_place() -> None:
-    monitor = Monitor(
-        {"q": {"a": 1, "b": 1}}, corpus_size=9, measures=["nDCG@10", "AP", "IPrec", "BoR(m=2)"], depths=[2]
-    )
-    monitor.record(Retrieval("q", ["a", "x", "b"]))
-    report = monitor.report()
-    assert report.depths == (2,)
-    assert report["AP"].value == pytest.approx((1 + 2 / 3) / 2)
-    assert report["IPrec@0.5"].value == 1.0
-    assert report["BoR(m=2)"].value == pytest.approx(log2(1 / Fraction(comb(7, 1), comb(9, 3))))
-    heads = [line.split() for line in report.details().splitlines() if line.split()[:1] in (["run"], ["K"])]
-    assert {head[0] for head in heads} == {"run", "K"}
-    assert not any("IPrec" in head for head in heads)
-
-
-def test_bad_ids_are_named() -> None:
-    monitor = Monitor({"q": {"a": 1}})
-    monitor.record(Retrieval("q", [1, ""]))
-    with pytest.raises(rs.InputError, match="no retrieval could be measured so far: passage id number 2 is empty"):
-        monitor.report()
-
-
-def test_the_corpus_size_may_be_an_index() -> None:
-    pytest.importorskip("rag_selectivity.io.indexes")
-    faiss = pytest.importorskip("faiss")
-    index = faiss.IndexFlatL2(2)
-    index.add(np.zeros((64, 2), np.float32))
-    monitor = Monitor({"q": {"a": 1}}, corpus_size=index)
-    monitor.record(Retrieval("q", ["a"]))
-    assert (monitor.corpus_size, monitor.report()["BoR@1"].value) == (64, 6.0)
-    with pytest.raises(rs.InputError, match="corpus_size: object does not tell how many passages"):
-        Monitor({"q": {"a": 1}}, corpus_size=object())

@@ -25,24 +25,19 @@ from rag_selectivity.decision.measured_costs import measured_costs
 from rag_selectivity.decision.trade_off import checked_depths
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.annotation.answers import checked_grade
-from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.judge import Reply
-from rag_selectivity.grading.store import Store
-from rag_selectivity.grading.store.one_grade import label_rows
 from rag_selectivity.io.scores import answer_scores
 from rag_selectivity.io.texts import read_texts
-from rag_selectivity.live.spans import read_span_file
-from rag_selectivity.live.tools import ToolCall, ToolDefinition
 from rag_selectivity.measures import udcg
-from rag_selectivity.results.estimate import Caveat
-from rag_selectivity.single import Labels, QueryScorer, bits_over_random, document_ids, evaluate_query, passage_identity
+from rag_selectivity.single import evaluate_query
 from rag_selectivity.validate.validating import _checked_borders
-from tests.small_files import LABELS, RUN, SPANS, TEXTS, seeds
-from tests.small_golden_sets import put_folder, put_hash
-from tests.test_store import put
 
 pytestmark = pytest.mark.inside
 
+QUERIES = [f"q{number}" for number in range(1, 6)]
+LABELS = {query: {"d1": 5, "d2": 1 + number % 5, "d3": 1} for number, query in enumerate(QUERIES)}
+RUN = {query: ["d2", "d1", "d4"] if number % 2 else ["d1", "d3"] for number, query in enumerate(QUERIES)}
+TEXTS = {each: f"the text of {each}" for each in (*QUERIES, "d1", "d2", "d3", "d4")}
 NO_LIST = np.array(3)
 
 
@@ -105,11 +100,6 @@ def test_an_argument_of_another_type_is_refused_by_name(call, message) -> None:
         call()
 
 
-def test_scores_beyond_the_exponential_have_a_utility_at_the_end_of_its_range() -> None:
-    assert udcg([1000.0], [0], weight=1.0) == 0.0
-    assert udcg([1000.0], [1]) == 1.0
-
-
 def test_numbers_of_numpy_are_traced_and_other_objects_counted(tmp_path) -> None:
     monitor = rs.Monitor(LABELS, scale="utility", corpus_size=100, trace=tmp_path / "t.jsonl")
     monitor.record(rs.Retrieval("q1", ["d1"], tokens=np.int64(3)))  # type: ignore[arg-type]
@@ -118,51 +108,6 @@ def test_numbers_of_numpy_are_traced_and_other_objects_counted(tmp_path) -> None
     monitor.close()
     assert len((tmp_path / "t.jsonl").read_text().splitlines()) == 1
     assert monitor.traffic.not_traced == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("level", "high"), ("level", 10**400), ("level", 2), ("resamples", "many"), ("method", 3)]
-)
-def test_settings_of_a_stored_report_are_checked(tmp_path, name, value) -> None:
-    report = json.loads(seeds()["report.json"])
-    report["settings"][name] = value
-    (tmp_path / "r.json").write_text(json.dumps(report))
-    with pytest.raises(rs.InputError, match=f"the report is damaged: settings.{name}"):
-        explain(tmp_path / "r.json")
-
-
-def test_the_level_of_a_stored_caveat_is_checked(tmp_path) -> None:
-    report = json.loads(seeds()["report.json"])
-    next(iter(report["runs"].values()))["caveats"] = [{"code": "closed-labels", "text": "closed", "level": "stron'"}]
-    (tmp_path / "r.json").write_text(json.dumps(report))
-    with pytest.raises(rs.InputError, match=r"caveats\[0\].level must be note, soft or strong"):
-        explain(tmp_path / "r.json")
-
-
-@pytest.mark.parametrize(
-    "statement", ["drop table pairs", "drop table human", "delete from settings", "update settings set kind = 'x'"]
-)
-def test_a_store_whose_rows_are_missing_is_called_damaged(tmp_path, statement) -> None:
-    path = tmp_path / "s.db"
-    path.write_bytes(seeds()["store.db"])
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(statement)
-    with pytest.raises(rs.InputError, match=r"the file is damaged|has no grades"):
-        everything(path)
-
-
-def everything(path: Path) -> None:
-    with Store(path, read_only=True) as store:
-        list(store.rows()), list(store.grades_by_pair())
-    rs.read_qrels(path)
-
-
-@pytest.mark.parametrize("start", [math.inf, 10**400, -1, str(1 << 64)])
-def test_what_no_clock_shows_is_no_time_of_a_span(tmp_path, start) -> None:
-    spans = [{**SPANS[0], "startTimeUnixNano": start}]
-    path = tmp_path / "spans.json"
-    path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
-    assert len(read_span_file(path).retrievals) == 1
 
 
 @pytest.mark.parametrize(
@@ -193,24 +138,6 @@ def test_a_reply_that_was_cut_within_a_character_ends_no_run(tmp_path, content, 
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [
-        {"query": ["q1"]},
-        {"query_id": {"q1"}},
-        {"query_id": 3},
-        {"texts": True},
-        {"texts": ["d1"]},
-        {"shown": [["d1"], "d2"]},
-        {"pool": ["d1", None]},
-        {"failed": np.array([True, False])},
-    ],
-)
-def test_a_retrieval_whose_fields_are_of_another_type_is_refused(fields) -> None:
-    with pytest.raises(rs.InputError, match=f"Retrieval: {next(iter(fields))} must be "):
-        rs.Retrieval(**({"query": "q", "shown": ["d1"]} | fields))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"bits": 10**400}, "bits must be more than 0 and less than inf"),
@@ -233,97 +160,13 @@ def test_plans_take_any_kind_of_number() -> None:
     assert rs.queries_needed(5000.0, 0.5) == rs.queries_needed(900.0, 0.5)
 
 
-def test_a_judge_whose_name_is_no_text_belongs_to_a_damaged_store(tmp_path) -> None:
-    path = tmp_path / "s.db"
-    path.write_bytes(seeds()["store.db"])
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("update settings set model = ?", (b"\xff",))
-    with pytest.raises(rs.InputError, match="the name of the judge 1 is no text"):
-        everything(path)
-    with pytest.raises(rs.InputError, match="the name of the judge 1 is no text"):
-        rs.evaluate(path, RUN, scale="utility", corpus_size=100, bootstrap=None)
-
-
-@pytest.mark.parametrize(
-    ("name", "damaged"),
-    [
-        (b"id INTEGER PRIMARY KEY, settings", b"\xbed INTEGER PRIMARY KEY, settings"),
-        (b"grade INTEGER, reason", b"gr\xbede INTEGER, reason"),
-        (b"served_model TEXT", b"\xbeerved_model TEXT"),
-    ],
-)
-def test_a_store_whose_columns_have_names_that_are_no_text_is_damaged(tmp_path, name, damaged) -> None:
-    data = seeds()["store.db"]
-    assert name in data
-    (tmp_path / "s.db").write_bytes(data.replace(name, damaged))
-    with pytest.raises(rs.InputError, match="damaged or cut short"):
-        rs.read_qrels(tmp_path / "s.db")
-
-
-def test_a_measure_without_parts_in_a_stored_report_is_refused(tmp_path) -> None:
-    report = json.loads(seeds()["report.json"])
-    report["runs"]["run"]["per_query"]["parts"]["BoR@1"] = []
-    (tmp_path / "r.json").write_text(json.dumps(report))
-    with pytest.raises(rs.InputError, match=r"the report is damaged: runs.run.per_query.parts.BoR@1"):
-        explain(tmp_path / "r.json")
-
-
-def test_a_ratio_without_its_denominator_in_a_stored_report_is_refused(tmp_path) -> None:
-    report = json.loads(seeds()["report.json"])
-    parts = report["runs"]["run"]["per_query"]["parts"]
-    parts["BoR@1"] = parts["BoR@1"][:1]
-    (tmp_path / "r.json").write_text(json.dumps(report))
-    with pytest.raises(rs.InputError, match=r"r.json: the report is damaged: runs.run.per_query.parts.BoR@1 must have"):
-        explain(tmp_path / "r.json")
-
-
 @pytest.mark.parametrize("size", [["inf", 100], [1.5, 100], [-3, 100], [None, 100], 10**30])
 def test_corpus_sizes_of_a_stored_report_are_counts(tmp_path, size) -> None:
-    report = json.loads(seeds()["report.json"])
+    report = evaluated(measures=["BoR"]).to_dict()
     report["runs"]["run"]["per_query"]["corpus_size"] = size
     (tmp_path / "r.json").write_text(json.dumps(report))
     with pytest.raises(rs.InputError, match=r"the report is damaged: runs.run.per_query.corpus_size"):
         explain(tmp_path / "r.json")
-
-
-@pytest.mark.parametrize("size", [np.array([]), 0, "many", math.nan])
-def test_a_retrieval_with_a_wrong_corpus_size_is_not_measured(size, caplog) -> None:
-    monitor = rs.Monitor(LABELS, scale="utility", corpus_size=100)
-    monitor.record(rs.Retrieval("q1", ["d1"], corpus_size=size))
-    with pytest.raises(rs.InputError, match=r"no retrieval could be measured so far: .*corpus.size"):
-        monitor.report()
-    assert not caplog.records
-
-
-def test_a_reply_may_hold_any_key() -> None:
-    assert Reply({("half \ud83d", 1): [("a",)]}).content == {("half \ufffd", 1): [("a",)]}  # type: ignore[arg-type]
-
-
-def test_a_weight_that_no_float_holds_is_refused() -> None:
-    with pytest.raises(rs.InputError, match="weight must be a finite number, got 1000"):
-        udcg([1.0], [1], weight=10**400)
-
-
-def test_what_a_query_goes_by_and_how_its_passages_are_known_must_be_texts() -> None:
-    scorer = QueryScorer("Success@1", labels=LABELS, scale="utility")
-    with pytest.raises(rs.InputError, match=r"what a query goes by must be a text, got \['q1'\], 'q2'"):
-        scorer.figures(["d1"], ["q1"], "q2")  # type: ignore[arg-type]
-    for identity in (("id",), ["id"], b"id", 3):
-        with pytest.raises(rs.InputError, match="identity must be the name of an id"):
-            passage_identity(identity, ids={}, text=str, metadata={})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("relevant", [3.5, "d1", np.array(3)])
-def test_what_a_host_calls_relevant_must_be_a_list(relevant) -> None:
-    scorer = QueryScorer("Success@1", labels=LABELS, scale="utility")
-    with pytest.raises(rs.InputError, match="the relevant passages must be a list of ids"):
-        scorer.figures(["d1"], "unknown", relevant=relevant)
-
-
-def test_arrays_are_no_measures() -> None:
-    for measures in (np.array([]).reshape(1, 0), [np.array([])], [np.array(["P@1", "P@2"])]):
-        with pytest.raises(rs.InputError):
-            rs.evaluate(LABELS, {"q1": ["d1"]}, measures=measures, scale="utility")  # type: ignore[arg-type]
 
 
 def test_scores_that_only_float64_holds_are_equal_as_trec_eval_compares_them() -> None:
@@ -334,47 +177,6 @@ def test_scores_that_only_float64_holds_are_equal_as_trec_eval_compares_them() -
     assert report["RR"].value == 1.0
 
 
-def test_documents_of_a_host_may_hold_anything() -> None:
-    with pytest.raises(rs.InputError, match="the metadata of a retrieved document must be a dict, got 3"):
-        document_ids([{"page_content": "text", "metadata": 3}], {"d1": 5})
-    with pytest.raises(rs.InputError, match=r"must be a dict"):
-        document_ids([{"page_content": "text", "metadata": np.array(5)}], {"d1": 5})
-    empty = {"id": "d1", "page_content": np.array([]), "metadata": None}
-    assert document_ids([empty], {"d1": 5}) == ["d1"]
-    with pytest.raises(rs.InputError, match="unknown scale"):
-        Labels.of(LABELS, scale=np.array(["a", "b"]))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"depths": object()}, "depths must be a list of whole numbers ≥ 1"),
-        ({"depths": np.array(3)}, "depths must be a list of whole numbers ≥ 1"),
-        ({"depths": [[1]]}, "depth .1. is not a whole number ≥ 1"),
-        ({"identity": np.array(["a", "b"])}, "identity must be the name of an id"),
-        ({"identity": ("a",)}, "identity must be the name of an id"),
-    ],
-)
-def test_wrong_options_of_the_evaluator_of_llama_index_are_refused(options, message) -> None:
-    adapter = pytest.importorskip("rag_selectivity_llama_index")
-    with pytest.raises(rs.InputError, match=message):
-        adapter.SelectivityEvaluator(object(), labels=LABELS, **{"scale": "utility", "corpus_size": 9} | options)
-
-
-def test_results_that_are_none_of_deepeval_are_refused() -> None:
-    adapter = pytest.importorskip("rag_selectivity_deepeval")
-    for result in (3.5, "results", [3]):
-        with pytest.raises(rs.InputError, match=r"give what deepeval.evaluate returns"):
-            adapter.bor_from_result(result)
-
-
-def test_a_number_of_numpy_is_no_list_of_contexts() -> None:
-    adapter = pytest.importorskip("rag_selectivity_ragas")
-    row = {"user_input": "q1", "retrieved_context_ids": ["d1"], "retrieved_contexts": np.bool_(True)}
-    with pytest.raises(rs.InputError, match="retrieved_contexts must be a list, got"):
-        adapter.selectivity([row], LABELS, corpus_size=100, scale="utility")
-
-
 @pytest.mark.parametrize("text", ["a\n\nb", "\n\n", "a\r\n\r\nb", "a\n \nb"])
 def test_blank_lines_within_a_quoted_cell_are_part_of_it(tmp_path, text) -> None:
     path = tmp_path / "corpus.csv"
@@ -382,23 +184,6 @@ def test_blank_lines_within_a_quoted_cell_are_part_of_it(tmp_path, text) -> None
     assert dict(read_texts(path, "corpus")) == {"d1": text, "d2": "plain"}
     path.write_bytes(f'query_id,doc_id,grade\n"{text}",d,3\n\nq,d,1\n'.encode())
     assert rs.read_qrels(path).to_dict() == {text: {"d": 3}, "q": {"d": 1}}
-
-
-@pytest.mark.parametrize("total", [np.array(5.5), "five", 1, -1])
-def test_a_total_of_ragas_that_is_no_number_of_samples_is_refused(total) -> None:
-    adapter = pytest.importorskip("rag_selectivity_ragas")
-    rows = [{"Success@1": 1.0, "RandomSuccess@1": 0.5}] * 2
-    assert adapter.bor_from_result(rows, total=np.array(2)).n_total == 2
-    with pytest.raises(rs.InputError, match="total is"):
-        adapter.bor_from_result(rows, total=total)
-
-
-@pytest.mark.parametrize("wrong", [[1.5, 0.5], [-0.1, 0.5], ["x", 0.5], [[1.0], [0.5]], 3])
-def test_rates_beyond_0_and_1_are_refused(wrong) -> None:
-    with pytest.raises(rs.InputError, match="success "):
-        bits_over_random(wrong, [0.5, 0.5])
-    with pytest.raises(rs.InputError, match="random_success "):
-        bits_over_random([1.0, 0.0], wrong)
 
 
 # -- golden sets, online evaluation, tables, claims, answers and tools -------------------------------------------
@@ -528,136 +313,3 @@ def answers_of(**options: Any) -> Any:
 def test_what_is_no_value_of_newer_functions_is_refused_by_name(call, message) -> None:
     with pytest.raises(rs.InputError, match=message):
         call()
-
-
-def test_what_a_log_cannot_hold_is_refused_and_the_log_stays_readable(tmp_path) -> None:
-    log = online.RecordLog(tmp_path / "log.jsonl")
-    log.draft(online.interleave({"a": ["d1"], "b": ["d2"]}, k=2, seed="i1"), "q")
-    with pytest.raises(rs.InputError, match=r"the credit of an impression must be .passage: number."):
-        log.credit("i1", 3)  # type: ignore[arg-type]
-    log.close()
-    assert [row["impression"] for row in online.join_records(tmp_path / "log.jsonl")] == ["i1"]
-
-
-@pytest.mark.parametrize("name", ["cost", "seconds"])
-def test_a_label_with_an_infinite_number_is_refused_by_name(tmp_path, name) -> None:
-    path = tmp_path / "s.db"
-    with Store(path) as store:
-        put(store, "m", {("q1", "d1"): 4})
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(f"UPDATE labels SET {name} = 9e999")
-    with Store(path, read_only=True) as opened, pytest.raises(rs.InputError, match=f"{name} is inf, which no grading"):
-        export_labels(opened, tmp_path / "out.jsonl")
-    assert not (tmp_path / "out.jsonl").exists()
-
-
-def test_a_version_that_was_changed_with_its_hash_is_an_error(tmp_path) -> None:
-    path = put_folder(tmp_path, "set") / "v1"
-    content = (path / "queries.jsonl").read_bytes().replace(b'"text"', b'"txet"', 1)
-    (path / "queries.jsonl").write_bytes(content)
-    put_hash(path, "queries.jsonl", content)
-    with pytest.raises(rs.InputError, match=r"queries\.jsonl:1: a query has query_id and"):
-        golden.export(path, tmp_path / "out", "trec")
-
-
-def test_judges_may_be_an_array_or_an_iterator(tmp_path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        for judge in ("m", "n"):
-            put(store, judge, {("q1", "d1"): 4})
-        for judges in (["m"], np.array(["m"]), iter(["m"])):
-            assert [*label_rows(store, judges=judges)] == [("q1", "d1", 4)]
-        assert [*label_rows(store, judges=np.array([]))] == [*label_rows(store, judges=[])]
-
-
-def test_a_caveat_with_an_infinite_number_is_written_as_json() -> None:
-    caveat = Caveat("equals-placebo", "…", figures={"placebo": 1.0, "low": -math.inf, "high": np.float64(2), "n": 3})
-    assert json.loads(json.dumps(caveat.to_dict(), allow_nan=False))["figures"] == {
-        "placebo": 1.0,
-        "low": None,
-        "high": 2.0,
-        "n": 3,
-    }
-
-
-def test_arrays_in_a_table_of_slices_are_texts_of_their_own() -> None:
-    rows = [{"query_id": query, "kind": NUMBERS} for query in LABELS]
-    assert set(evaluated(by=rows, measures=["RA-nWG@2"], depths=[]).runs["run"].slices["kind"]) == {"[1 2]"}
-
-
-def test_vectors_whose_header_is_no_python_are_refused(tmp_path) -> None:
-    np.save(tmp_path / "v.npy", np.eye(2))
-    content = (tmp_path / "v.npy").read_bytes()
-    (tmp_path / "v.npy").write_bytes(content.replace(b"}", b"(", 1))
-    with pytest.raises(rs.InputError, match="not an array of numbers"):
-        golden.queries(["a b", "c d"], group="vectors", vectors=tmp_path / "v.npy")
-
-
-def test_a_version_in_which_some_queries_have_a_weight_is_refused(tmp_path) -> None:
-    path = put_folder(tmp_path, "set") / "v1"
-    rows = [json.loads(line) for line in (path / "queries.jsonl").read_text().splitlines()]
-    del rows[1]["weight"]
-    content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
-    (path / "queries.jsonl").write_bytes(content)
-    put_hash(path, "queries.jsonl", content)
-    with pytest.raises(rs.InputError, match=r"queries.jsonl:2: the weight of a query must be a number above 0"):
-        golden.GoldenSet.read(path)
-
-
-@pytest.mark.parametrize("options", [{"judges": [{}]}, {"judges": 3}, {"measures": Path("x")}])
-def test_judges_and_measures_of_a_check_must_be_names(tmp_path, options) -> None:
-    path = put_folder(tmp_path, "set") / "v1"
-    given = {"runs": {"a": RUN}, "depths": [2], **options}
-    with pytest.raises(rs.InputError, match="must be a list of names"):
-        golden.check(path, **given)
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        3,
-        {"type": 3},
-        {"required": 3},
-        {"required": [[]]},
-        {"properties": [1]},
-        {"allOf": 3},
-        {"anyOf": True},
-        {"enum": 3},
-        {"properties": {"x": {"minimum": "a", "exclusiveMaximum": []}}},
-        {"properties": {"x": {"type": "string", "minLength": "a"}}},
-    ],
-)
-def test_a_schema_of_a_tool_with_wrong_parts_says_nothing_and_ends_no_call(schema) -> None:
-    monitor = rs.ToolMonitor()
-    call = ToolCall("t", {"x": 1} if "string" not in str(schema) else {"x": "a"})
-    monitor.call("q", [ToolDefinition("t", "does", schema)], [call])
-    assert monitor.report().to_dict()["calls"] == 1
-
-
-def test_a_draft_takes_any_k_and_is_the_same_beyond_its_lists() -> None:
-    lists = {"a": ["d1", "d2"], "b": ["d2", "d3"]}
-    for method in ("team-draft", "balanced", "probabilistic"):
-        large = online.interleave(lists, k=2**63, seed="i", method=method)
-        assert large == online.interleave(lists, k=4, seed="i", method=method)
-        assert online.interleave({"a": [], "b": []}, k=3, seed="i", method=method).passages == []
-
-
-def changed_lines(path: Path, number: int, change: Any) -> bytes:
-    """The content of a file of JSON lines with one of them changed."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    change(rows[number])
-    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
-
-
-def test_a_label_of_a_version_whose_cell_is_a_list_is_refused(tmp_path) -> None:
-    path = put_folder(tmp_path, "set") / "v1"
-    content = changed_lines(path / "labels.jsonl", 0, lambda row: row.update(reason=[1]))
-    (path / "labels.jsonl").write_bytes(content)
-    put_hash(path, "labels.jsonl", content)
-    with pytest.raises(rs.InputError, match=r"labels.jsonl:1: reason must be a text or a number"):
-        assert golden.GoldenSet.read(path).label_rows
-
-
-@pytest.mark.parametrize("rate", [10**400, -(10**400), np.complex128(0.5), math.nan])
-def test_a_rate_that_is_none_is_refused(rate) -> None:
-    with pytest.raises(rs.InputError, match="rate"):
-        rs.bits(rate, N=100, K=5, R=2)

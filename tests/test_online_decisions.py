@@ -279,46 +279,6 @@ def test_unequal_traffic_is_refused_or_planned() -> None:
     assert "wait for a partner" in compare_arms(a, b, planned=None).notes[0]
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "options", "message"),
-    [
-        ([], [1, 0], {}, "arm a has no traffic"),
-        ([1, 0], [], {"sequential": False}, "arm b has no traffic"),
-        ([1, 0], [0, 2], {}, "value 2 is 2; a rate takes 0 and 1"),
-        ([1, 0.5], [0, 3], {"kind": "mean"}, "value 2 is 3, outside bounds=.0, 1."),
-        ([1, math.nan], [0, 1], {}, "value 2 is nan"),
-        (["x"], [0], {}, "must be numbers"),
-        ("10", [0], {}, "must be numbers"),
-        ([[1, 0]], [0], {}, "array of 2 dimensions"),
-        ([1], [0], {"kind": "ratio"}, 'kind must be "rate" or "mean"'),
-        ([1], [0], {"level": 95}, "level must be more than 0"),
-        ([1], [0], {"margin": 0}, "margin must be a number above 0"),
-        ([1], [0], {"bounds": (1, 0), "kind": "mean"}, "the lower one first"),
-        ([1], [0], {"planned": (1, 0)}, "planned shares must be above 0"),
-        ([1], [0], {"covariate": ([1],)}, "covariate must be"),
-        ([1], [0], {"covariate": ([1, 0], [1])}, "2 values for 1 outcomes"),
-    ],
-)
-def test_mistakes_are_named(a, b, options, message) -> None:
-    with pytest.raises(InputError, match=message):
-        compare_arms(a, b, **options)
-
-
-def test_a_covariate_from_after_the_experiment_is_refused() -> None:
-    rng = np.random.default_rng(8)
-    y = rng.random((2, 3000)) < 0.3
-    x = rng.random(3000), np.clip(rng.random(3000) + 0.2, 0, 1)
-    for sequential in (True, False):
-        with pytest.raises(InputError, match="it is not from before the experiment"):
-            compare_arms(y[0], y[1], covariate=x, sequential=sequential)
-
-
-def test_values_beyond_the_bounds_are_clipped_and_counted_if_asked_for() -> None:
-    found = compare_arms([0.5, 9.0] * 50, [0.5, 0.7] * 50, kind="mean", clip=True, higher_is_better=False)
-    assert found.mean_a == 0.75
-    assert "50 values outside 0 to 1 counted as the bound" in found.notes[0]
-
-
 # -- experiments --------------------------------------------------------------------------------------
 
 
@@ -399,12 +359,3 @@ def test_missing_values_are_counted_and_lopsided_ones_refused() -> None:
         lopsided.decide()
     with pytest.raises(InputError, match="arm 'c' is neither 'a' nor 'b'"):
         lopsided.add({"arm": "c", "cited": 1})
-
-
-# -- positions and past experiments --------------------------------------------------------------------
-
-
-def test_the_two_systems_of_a_record_must_differ() -> None:
-    record = {"query": "q", "systems": ["a", "a"], "team": {"d1": "a", "d2": "b"}, "credit": {"d2": 1}}
-    with pytest.raises(InputError, match="systems must be two different names"):
-        preference([record])

@@ -100,25 +100,6 @@ def test_if_one_list_ends_the_other_fills_the_rest() -> None:
     assert interleave({"a": [], "b": []}, k=4, seed="i").passages == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"lists": {"a": ["d"]}}, "takes the lists of two systems"),
-        ({"lists": {"a": ["d"], "b": "dx"}}, "must be a list of ids"),
-        ({"lists": {"a": ["d"], "b": [3]}}, "holds 3 at rank 1"),
-        ({"lists": {"a": ["d"], "b": [""]}}, "holds '' at rank 1"),
-        ({"k": 0}, "k must be a whole number"),
-        ({"k": True}, "k must be a whole number"),
-        ({"seed": None}, "seed must be the id of the impression"),
-        ({"seed": ""}, "seed must be the id of the impression"),
-        ({"method": "team_draft"}, 'did you mean "team-draft"'),
-    ],
-)
-def test_mistakes_are_named(arguments, message) -> None:
-    with pytest.raises(InputError, match=message):
-        interleave(**{"lists": {"a": ["d"], "b": ["e"]}, "k": 3, "seed": "i", **arguments})
-
-
 def test_citations_and_credit() -> None:
     assert citations("[d1] and [d2; d3], not [d9] or d4.", ["d1", "d2", "d3", "d4"]) == ["d1", "d2", "d3"]
     assert citations("ids may hold commas [a, b]", ["a, b", "c"]) == ["a, b"]

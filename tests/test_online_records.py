@@ -120,49 +120,6 @@ def test_a_line_that_was_cut_off_and_a_newer_version(tmp_path) -> None:
         list(join_records(path))
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"team": ["d1"]}, "team must be"),
-        ({"team": {"d1": "c"}}, "team names the system 'c', besides 'a' and 'b'"),
-        ({"credit": [1]}, "credit must be"),
-        ({"credit": {"d1": "x"}}, "the credit of 'd1' must be a finite number"),
-        ({"credit": {"d1": float("nan")}}, "must be a finite number"),
-        ({"systems": ["a"]}, "systems must be two different names"),
-        ({"user": "u1"}, "names a user or a session, and records before it do not"),
-    ],
-)
-def test_mistakes_in_records(row, message) -> None:
-    with pytest.raises(InputError, match=message):
-        preference([{**draft("i0"), "credit": {"d1": 1}}, {**draft("i1"), "credit": {"d1": 1}, **row}])
-
-
-@pytest.mark.parametrize("share", [float("nan"), -1, 2, True])
-def test_a_share_of_faults_is_from_0_to_1(share) -> None:
-    for call in (preference, join_records):
-        with pytest.raises(InputError, match="max_faults must be"):
-            list(call([{**draft("i0"), "credit": {"d1": 1}}, draft("i1")], max_faults=share) or ())
-
-
-@pytest.mark.parametrize(
-    ("records", "options", "message"),
-    [
-        ([], {}, "there are no records"),
-        ([{"team": {"d1": "a"}, "credit": {"d1": 1}}], {}, "all slots were drafted by 'a'"),
-        ([draft("i1")], {"baseline": "c"}, "baseline 'c' is none of the systems"),
-        ([draft("i1")], {"unit": "user"}, "lacks its user"),
-        ([draft("i1")], {"unit": "day"}, "unit must be"),
-        ([draft("i1")], {"level": 1}, "level must be"),
-        ([draft("i1")], {"margin": 0.7}, "margin must be"),
-        ({"team": {}}, {}, "records must be a file or many rows"),
-        ([3], {}, "record 1: must be an object"),
-    ],
-)
-def test_mistakes_of_calls(records, options, message) -> None:
-    with pytest.raises(InputError, match=message):
-        preference(records, **options)
-
-
 def test_outcomes_of_a_monitors_trace(tmp_path) -> None:
     from rag_selectivity import Monitor, Retrieval
 

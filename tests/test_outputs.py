@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
@@ -12,7 +11,6 @@ import sys
 import traceback
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -21,16 +19,10 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app, run_command_line
-from rag_selectivity.decision import decide
-from rag_selectivity.grading.judge import Usage
 from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.io.log import LOG
-from rag_selectivity.io.writing import csv_text, is_formula, json_line, without_apostrophe
+from rag_selectivity.io.writing import csv_text, is_formula, without_apostrophe
 from rag_selectivity.render import blocks
-from rag_selectivity.render.report_table import lines_of_controls
-from rag_selectivity.results.estimate import WITH_CONTROLS
-from rag_selectivity.results.grading import Grading
-from rag_selectivity.results.provenance import Provenance
 from tests.test_comment import RENDERERS, shown
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -66,11 +58,6 @@ def test_tables_show_what_a_name_holds() -> None:
         assert not any(line.startswith("error: all") for line in str(result).splitlines())
     assert ESCAPED in str(report_of(HOSTILE))
     assert list(json.loads(report_of(HOSTILE).to_json())["runs"]) == [HOSTILE]
-
-
-def test_columns_stay_below_each_other() -> None:
-    drawn = blocks.text_of([blocks.Table(["", "x"], [["a\x1bb", "1"], ["\u202ec", "22"]])])
-    assert drawn.splitlines() == ["          x", "───────  ──", r" a\x1bb   1", r"\u202ec  22"]
 
 
 def test_errors_and_warnings_show_what_they_quote() -> None:
@@ -159,32 +146,6 @@ def has_forged_line(text: str) -> bool:
     return any(line.strip() == "forged: 999 grades" for line in text.splitlines())
 
 
-def test_a_line_that_quotes_a_name_stays_one_line() -> None:
-    lines = [blocks.Lines([f"  by {FORGING}", "end"])]
-    assert blocks.text_of(lines) == "  by x\\nforged: 999 grades\\ny\nend"
-    assert blocks.html_of(lines).count("<p>") == 2
-    assert blocks.markdown_of(lines).count("\n") == 1
-
-
-@pytest.mark.parametrize("end", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
-def test_no_name_begins_a_line_of_a_decision_or_of_controls(end) -> None:
-    name = f"x{end}forged: 999 grades{end}y"
-    report = rs.evaluate(GRADED, {name: LISTS, "b": OTHERS}, scale="utility", depths=[1], corpus_size=20)
-    decided = report.with_decision(decide(report))
-    assert any(answer.text.startswith(name) or name in answer.text for answer in decided.decision.answers)
-    for text in (decided.to_text(), decided.to_markdown(), str(decided.decision)):
-        assert not has_forged_line(text)
-    controls = {"graded": 3, "relevant": 1, "used": {}, "can_show": {}}
-    run = next(iter(report.runs.values()))
-    cell = replace(run.estimates["BoR@1"], basis=WITH_CONTROLS, shown=0.5)
-    run = replace(run, input={"controls": controls}, estimates={"BoR@1": cell})
-    by_people = replace(report, runs={"a": run}, provenance=Provenance(3, annotators={name: 3}))
-    assert len(lines_of_controls(by_people, run)) == 2
-    for text in (by_people.details(), by_people.to_markdown(details=True)):
-        assert "With random controls, under the notion of relevance of x" in text
-        assert not has_forged_line(text)
-
-
 @pytest.fixture
 def forging(tmp_path, monkeypatch) -> Path:
     """A store whose judge, model, rubric, annotator, texts and failures have such names."""
@@ -222,52 +183,6 @@ def test_no_name_of_a_store_begins_a_line(forging) -> None:
         assert said in info
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("agree", "--labels", "s.db", "--judge", f"{FORGING} (human)", "--judge", "none"),
-        ("golden", "build", "set", "--qrels", "s.db", "--queries", "queries.jsonl", "--name", FORGING),
-        ("golden", "diff", "set/v1", "set/v2"),
-        ("evaluate", "--qrels", "s.db", "--run", "run.trec", "--judge", FORGING, "--resamples", "0"),
-        ("evaluate", "--qrels", "s.db", "--run", "run.trec", "--judge", "none", "--resamples", "0"),
-        ("plan", "--corpus-size", "9", "--qrels", "s.db", "--judge", "none"),
-        ("evaluate", "--qrels", "odd.csv", "--run", "run.trec"),
-        ("audit", "odd.csv"),
-    ],
-)
-def test_no_name_begins_a_line_of_a_command(forging, words, monkeypatch) -> None:
-    assert command("store", "import", "s.db", "people.qrels", "--annotator", FORGING)[0] == 0
-    Path("run.trec").write_text("q Q0 a 1 1 t\n")
-    Path("odd.csv").write_text(f'"{FORGING}",b\n1,2\n')
-    if words[0] == "golden":
-        more = (("s.db",), ("people.qrels", "--annotator", "ada")) if words[1] == "diff" else ()
-        for each in more:
-            code, _, err = command("golden", "build", "set", "--queries", "queries.jsonl", "--qrels", *each)
-            assert code == 0, err
-    out, err = whole_run(monkeypatch, *words, code=(0, 1, 2))
-    assert "bug in rag-selectivity" not in err
-    assert "forged: 999 grades" in out + err
-    assert not has_forged_line(out + err)
-
-
-def test_no_name_of_an_endpoint_begins_a_line() -> None:
-    counts = {"pairs": 1, "cached": 0, "graded": 1, "left": 1, "earlier_failures": 0}
-    grading = Grading(
-        judge=f"m{FORGING}",
-        store=Path(FORGING),
-        **counts,
-        usage=Usage(),
-        cost=None,
-        served_models=(FORGING,),
-        errors={FORGING: 1},
-        last_error=FORGING,
-        stopped=FORGING,
-    )
-    assert grading.other_models
-    assert holds_no_forged_line(str(grading))
-    assert not has_forged_line(grading.to_markdown())
-
-
 def test_a_log_shows_what_it_quotes(caplog) -> None:
     formatter = logging.Formatter("%(message)s")
     LOG.warning("run %s: %d", HOSTILE, 3)
@@ -303,12 +218,6 @@ def test_a_formula_is_one(cell) -> None:
     assert without_apostrophe(shown) == cell
 
 
-@pytest.mark.parametrize("cell", ["-1", "-1.5e-7", "-.5", "a=b", " x", "", "'x", -3, None])
-def test_what_is_no_formula_stays(cell) -> None:
-    assert not is_formula(cell)
-    assert csv_text([{"a": cell}]) == ('a\n""\n' if cell in ("", None) else f"a\n{cell}\n")
-
-
 # -- Markdown, LaTeX, plots, JSON ----------------------------------------------------------------------
 
 
@@ -324,42 +233,6 @@ def test_markdown_is_text_whatever_a_name_holds(render) -> None:
         tags = set(re.findall(r"<([a-z0-9]+)", re.sub(r"<!--.*?-->", "", html))) - {"span"}
         assert tags <= expected
         assert " ".join(MARKUP.split()) in " ".join(shown(html).split())
-
-
-def test_latex_shows_all_special_characters_and_names_in_the_type_of_programs() -> None:
-    name = "\\&%$#_{}~^"
-    text = report_of(name).to_latex()
-    assert r"\caption{\texttt{\textbackslash{}\&\%\$\#\_\{\}\textasciitilde{}\textasciicircum{}}: 3 queries" in text
-    bare = re.sub(r"\\(?:[a-z]+|[&%$#_{}])", "", text)
-    assert not set(bare) & set("#~^%")
-    starred = blocks.latex_of([blocks.Table(["[a]", "*"], [["[0, 1]", "2"], ["*", "--"]])])
-    assert all(line in starred for line in ("{}[a] & * ", "{}[0, 1] & 2 ", "{}* & -{}- "))
-
-
-def test_latex_has_figures_of_whole_lists_too() -> None:
-    same = {"corpus_size": 20, "scale": "utility", "bootstrap": None}
-    alone = rs.evaluate(GRADED, {"a": LISTS}, measures=["AP", "Rprec"], **same).to_latex()
-    assert alone.count(r"\begin{table}") == 1
-    # By hand: the relevant passage is at ranks 1, 2 and 2.
-    assert "measure & figure \\\\\n\\midrule\nAP & 0.667" in alone
-    assert "Rprec & 0.333" in alone
-    beside = rs.evaluate(GRADED, {"a": LISTS}, measures=["AP", "P"], depths=[1], **same).to_latex()
-    assert [beside.count(each) for each in (r"\begin{table}", r"\caption{\texttt{a}: 3 queries", "AP & 0.667")] == [
-        2,
-        2,
-        1,
-    ]
-
-
-def test_notes_of_a_latex_table_stay_with_their_heading() -> None:
-    first, second = blocks.Table(["a"], [["1†"]]), blocks.Table(["b"], [["2"]])
-    mark, other = blocks.Note("† doubtful", of_table=True), blocks.Note("anything")
-    text = blocks.latex_of([blocks.Note("of nothing", of_table=True), blocks.Heading("one"), first, second, mark, other,
-                            blocks.Heading("no table"), blocks.Note("† lost", of_table=True)])  # fmt: skip
-    of_first, of_second, end = text.split(r"\end{table}")
-    assert r"\footnotesize \textdagger{} doubtful\par" in of_first
-    assert "footnotesize" not in of_second + end
-    assert all(each not in text for each in ("anything", "lost", "of nothing"))
 
 
 NAMES = (r"$\frac{1}$", r"a\$b$", "$x$ and $y$", "_hidden", "a\nb", HOSTILE)
@@ -399,13 +272,6 @@ def test_names_are_no_formulas_in_plots(usetex) -> None:
         figure.savefig(io.BytesIO(), format="png", dpi=20)
 
 
-def test_json_has_the_same_data_and_nothing_that_a_terminal_obeys() -> None:
-    line = json_line({HOSTILE: [HOSTILE]})
-    assert is_calm(line)
-    assert "\n" not in line
-    assert json.loads(line) == {HOSTILE: [HOSTILE]}
-
-
 # -- notebooks -----------------------------------------------------------------------------------------
 
 
@@ -426,46 +292,3 @@ def test_a_notebook_gets_text_and_no_script(monkeypatch, without) -> None:
     assert "url(" not in text
     assert "@import" not in text
     assert text.encode()
-
-
-# -- the one way ---------------------------------------------------------------------------------------
-
-#: What writes a file or a line by itself, and why it may. All else goes through `io.replacing`, `cli.output`, `io.log`.
-ALONE = {
-    "io/replacing.py": "the writer itself",
-    "io/log.py": "the log itself",
-    "cli/output.py": "what the commands print with",
-    "cli/__init__.py": "a line of its own, before anything is imported",
-    "cli/app.py": "opens the null device",
-    "cli/annotate.py": "a prompt of its own",
-    "grading/store/opening.py": "SQLite writes the store",
-    "golden/importing.py": "labels in a temporary folder",
-    "scale/parts.py": "rows in a temporary folder",
-    "sample/files/judge.py": "a script of the sample",
-}
-CALLS = {"write_text", "write_bytes", "savefig", "to_csv", "to_parquet", "getLogger", "echo", "print"}
-
-
-def test_nothing_writes_or_prints_past_the_one_way() -> None:
-    root = Path(rs.__file__).parent
-    found = set()
-    for folder in (root, *root.parent.joinpath("integrations").iterdir()):
-        for path in folder.rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call) and _writes(node):
-                    found.add(path.relative_to(folder).as_posix() if folder == root else str(path))
-    assert found - set(ALONE) == {"demo.py", "render/pictures.py"}  # which save pictures into the writer's file
-    assert found >= {"io/replacing.py", "io/log.py", "cli/output.py"}
-
-
-def _writes(call: ast.Call) -> bool:
-    of_module = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id
-    name = getattr(call.func, "attr", None) or getattr(call.func, "id", "")
-    if name == "open":
-        modes = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-        return of_module == "os" or any(re.fullmatch("[rwaxbt+]*[wax+][rwaxbt+]*", mode) for mode in modes)
-    if name in ("copy", "copyfile", "copy2"):
-        return of_module == "shutil"
-    if name == "write":
-        return ast.unparse(call.func) in ("sys.stdout.write", "sys.stderr.write")
-    return name in CALLS

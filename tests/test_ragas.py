@@ -7,9 +7,6 @@ import json
 import math
 import os
 import socket
-import subprocess
-import sys
-import warnings
 from typing import Any
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
@@ -103,13 +100,6 @@ def test_references_are_binary_relevance(m) -> None:
         m.RANWG({"q0?": {"a": 1, "b": 0}}, k=5)
 
 
-def test_a_question_asked_twice_is_measured_twice(m) -> None:
-    rows = [*ROWS, {**ROWS[0], "retrieved_context_ids": ["a", "d", "x"]}]
-    report = m.selectivity(rows, LABELS, scale="utility", depths=[2], measures=["RA-nWG"])
-    assert report["RA-nWG@2"].n == 9
-    assert {row["query"]: row["RA-nWG@2"] for row in report.per_query()}["q0? (2)"] == 1
-
-
 def test_queries_by_an_id_column_and_a_pool_before_reranking(m) -> None:
     rows = [{**row, "qid": i, "pool_ids": ["d", "a", "b", "c"]} for i, row in enumerate(ROWS)]
     labels = {str(i): LABELS["q0?"] for i in range(8)}
@@ -138,28 +128,6 @@ def test_grades_and_n_travel_in_rubrics_and_survive_hugging_face(m) -> None:
     scored = run([m.RANWG(k=2), *m.BoR(k=2)], rows)
     assert np.mean(scored["RA-nWG@2"]) == pytest.approx(core["RA-nWG@2"].value)
     assert m.bor_from_result(scored).value == pytest.approx(core["BoR@2"].value)
-
-
-@pytest.mark.parametrize(
-    ("rows", "labels", "message"),
-    [
-        ([], LABELS, "the dataset has no samples"),
-        ([{"user_input": "", "retrieved_context_ids": []}], LABELS, "sample 1: user_input"),
-        ([{"user_input": "q0?"}], LABELS, "has neither retrieved_context_ids nor retrieved_contexts"),
-        ([{**ROWS[0], "retrieved_context_ids": ["a"]}], LABELS, "has 1 retrieved_context_ids and 3 retrieved_contexts"),
-        (
-            [{"user_input": "q0?", "retrieved_context_ids": "a, b"}],
-            LABELS,
-            r"is a text, not a list \('a, b'\): ragas' local/csv .* local/jsonl",
-        ),
-        ([{**ROWS[0], "utility_grades": "nine"}], None, "sample 1: utility_grades is not JSON"),
-        (ROWS, None, "no sample has labels"),
-        (ROWS, {"other?": {"a": 5}}, "no sample has labels"),
-    ],
-)
-def test_mistakes_are_named(m, rows, labels, message) -> None:
-    with pytest.raises(rs.InputError, match=message):
-        m.selectivity(rows, labels, scale="utility", depths=[1])
 
 
 # -- metrics in both APIs -------------------------------------------------------------------------
@@ -215,27 +183,6 @@ def test_the_other_doors_give_the_same(m) -> None:
     )
 
 
-def test_an_experiment_and_bor_from_its_rows(m, tmp_path) -> None:
-    from ragas import Dataset, experiment
-
-    success, chance = m.BoR(LABELS, scale="utility", corpus_size=1000, k=2)
-
-    @experiment()
-    async def measure(row):
-        if row["user_input"] == "q0?":
-            raise RuntimeError("lost")
-        scored = {metric.name: (await metric.ascore(**row)).value for metric in (success, chance)}
-        return {"user_input": row["user_input"], **scored}
-
-    rows = Dataset(name="rows", backend="local/jsonl", root_dir=str(tmp_path), data=ROWS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = asyncio.run(measure.arun(rows, name="run", backend=rows.backend))
-    estimate = m.bor_from_result(found, total=len(ROWS))
-    assert (estimate.n, estimate.n_total) == (7, 8)  # the failed row was dropped, and is counted
-    assert estimate.value == pytest.approx(math.log2((4 / 7) / (1 - (998 * 997) / (1000 * 999))))
-
-
 def test_bor_is_a_ratio_of_means_and_never_a_mean(m) -> None:
     handler = m.BoRHandler()
     labels = {**LABELS, "q1?": {"b": 1}}  # no success was possible there
@@ -263,21 +210,6 @@ def test_bor_is_a_ratio_of_means_and_never_a_mean(m) -> None:
         m.bor_from_result(result)
     with pytest.raises(rs.InputError, match="BoR@2 is a ratio of means and has no figure for one query"):
         m.SelectivityMetric("BoR@2", LABELS)
-
-
-def test_what_nobody_judged_is_nan_and_does_not_break_the_run(m) -> None:
-    labels = {query: row for query, row in LABELS.items() if query != "q3?"}
-    result = run([m.RANWG(labels, scale="utility", k=2), m.Harm(labels, scale="utility", k=2)])
-    assert [i for i, value in enumerate(result["RA-nWG@2"]) if math.isnan(value)] == [3]
-    found = m.RANWG(labels, scale="utility", k=2).score(**ROWS[3])
-    assert math.isnan(found.value)
-    assert found.reason == "nobody judged this query"
-    assert "RA-nWG@2" in repr(result)
-
-
-def test_ids_may_be_numbers(m) -> None:
-    rows = [{"user_input": "q?", "retrieved_context_ids": [2, 10, 7]}]
-    assert m.selectivity(dataset(rows), {"q?": {10: 5, 2: 1}}, scale="utility", depths=[1, 2])["Success@2"].value == 1
 
 
 # -- grading and claims ---------------------------------------------------------------------------
@@ -353,18 +285,6 @@ def test_four_claim_metrics_cost_no_more_than_one(m, tmp_path) -> None:
         "ContextRelevance@3": pytest.approx(1 / 3),
     }
     assert again.scores[0] == {"ContextRecall@1": 0.5}
-
-
-@pytest.mark.slow
-def test_a_ragas_that_does_not_import_says_how_to_mend_it() -> None:
-    code = (
-        "import sys\nsys.modules['langchain_community.chat_models.vertexai'] = None\n"
-        "try:\n    import rag_selectivity_ragas\nexcept ImportError as error:\n    print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "a ragas that imports" in done.stdout
-    assert "vertexai" in done.stdout
-    assert "pip install 'rag-selectivity[ragas]'" in done.stdout
 
 
 def test_how_ragas_own_checks_differ_on_the_same_input(m, tmp_path) -> None:

@@ -14,11 +14,9 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.calibrated import people_under
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.grading.judge import CallableJudge
-from rag_selectivity.io.corpus import corpus_texts, texts_of_index
-from rag_selectivity.io.indexes import IndexReader, StoredPassage, register_index
+from rag_selectivity.io.corpus import texts_of_index
 from tests.extensions import registries_as_before
 from tests.test_indexes import CHUNKS, STORES, documents, lang_store, llama_index, nodes
 
@@ -109,50 +107,6 @@ def test_texts_of_a_langchain_store_have_the_ids_of_retrieved_documents(kind, tm
         assert texts_of_index(store, "_id")[found[0].metadata["_id"]] == found[0].page_content
 
 
-def test_a_store_that_cannot_list_is_named_with_the_mend(nodes, tmp_path) -> None:
-    index = llama_index("memory", nodes, tmp_path)
-    with pytest.raises(
-        rs.InputError, match=r"SimpleVectorStore lists its passages without their texts: give the index"
-    ):
-        texts_of_index(index.vector_store, "node_id")
-    with pytest.raises(rs.InputError, match=r"object is not an index that is known: give .* corpus=\{id: text\}"):
-        corpus_texts(object(), "id")
-    with pytest.raises(
-        rs.InputError, match=r"39 of 39 passages in VectorStoreIndex have no page; the first has node_id"
-    ):
-        texts_of_index(index, "page")
-    with pytest.raises(
-        rs.InputError, match=r"no passage in VectorStoreIndex has one of the 1 retrieved ids, such as 'x'"
-    ):
-        corpus_texts(index, None, ["x"])
-    with pytest.raises(
-        rs.InputError, match=r"it has none of the 1 retrieved passages: they go by 'x', the corpus has 'd'"
-    ):
-        corpus_texts({"d": "text"}, None, ["x"])
-
-    class Silent:
-        pass
-
-    @register_index
-    class SilentReader(IndexReader):
-        name = "silent"
-
-        def recognises(self, index: Any) -> bool:
-            return isinstance(index, Silent)
-
-        def size(self, index: Any, filter: Any) -> int:
-            return 3
-
-    with pytest.raises(rs.InputError, match=r"Silent cannot list its passages: give the texts .* corpus=\{id: text\}"):
-        corpus_texts(Silent(), "id")
-    assert StoredPassage({"id": 1}).text is None
-
-
-def test_a_beir_folder_is_a_corpus_too(tmp_path) -> None:
-    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "title": "A", "text": "b"}\n')
-    assert corpus_texts(tmp_path, None, ["d1"]) == {"d1": "A\nb"}
-
-
 # -- Ragas -----------------------------------------------------------------------------------------
 
 
@@ -187,42 +141,6 @@ def test_ragas_labels_with_controls_give_the_figures_of_the_core(ragas, tmp_path
         assert_equal(report, core)
     assert report["BoR@4"].basis == "with controls"
     assert rule.calls == len({(q, p) for q in labels for p in labels[q]})  # the second corpus cost nothing
-
-
-def test_without_controls_the_caveat_gives_the_line_to_add(ragas, tmp_path) -> None:
-    rule = Rule()
-    labels = ragas.grade_dataset(rows(), rule.judge, tmp_path / "labels.db")
-    assert rule.calls == sum(len(row["retrieved_contexts"]) for row in rows())  # nothing was drawn
-    report = ragas.selectivity(rows(), labels, corpus_size=len(TEXTS), measures=BOR, depths=[4])
-    (closed,) = (caveat for caveat in report["BoR@4"].caveats if caveat.code == "closed-labels")
-    assert closed.text.endswith("To show more: grade_dataset(…, corpus=index, controls=3).")
-    assert "(grade_dataset(…, corpus=index, controls=3)) can show up to" in report.trust.next_step
-    assert "closed-labels" in report.to_dataframe().set_index("measure").caveats["RA-nWG@4"]
-    # What the store holds of an earlier run with controls changes nothing.
-    ragas.grade_dataset(rows(), rule.judge, tmp_path / "labels.db", corpus=TEXTS, controls=2)
-    again = ragas.grade_dataset(rows(), rule.judge, tmp_path / "labels.db")
-    assert again.to_dict() == labels.to_dict()
-    with pytest.raises(
-        rs.InputError, match=r"controls are drawn from all passages .* corpus=index .* corpus=\{id: text\}"
-    ):
-        ragas.grade_dataset(rows(), rule.judge, tmp_path / "labels.db", controls=3)
-
-
-def test_ragas_rows_without_ids_and_a_question_asked_twice_keep_origins(ragas, tmp_path) -> None:
-    plain = rows(retrieved_context_ids=True, qid=True)
-    labels = ragas.grade_dataset(plain, Rule().judge, tmp_path / "l.db", corpus=TEXTS, controls=5)
-    report = ragas.selectivity(plain, labels, corpus_size=len(TEXTS), measures=BOR, depths=[4])
-    assert report["BoR@4"].basis == "with controls"
-    assert report.trust.provenance.chosen == {"pool": 48, "control": 60}
-    twice = ragas.selectivity([*plain, plain[0]], labels, corpus_size=len(TEXTS), measures=BOR, depths=[4])
-    assert (twice["BoR@4"].n_total, twice["BoR@4"].basis) == (13, "with controls")
-    # Labels by the texts themselves serve as those by hashes do.
-    by_text = rs.Qrels.from_records(
-        [(q, TEXTS[p], 5 if p in ranked(text, 2) else 1) for q, text in QUESTIONS.items() for p in ranked(text, 4)],
-        scale="utility",
-    )
-    named = ragas.selectivity(rows(retrieved_context_ids=True), by_text, id_column="qid", depths=[4])
-    assert named["Harm@4"].value == 0.5
 
 
 def test_ragas_tail_of_a_pool(ragas, tmp_path) -> None:
@@ -394,41 +312,6 @@ def test_peoples_labels_calibrate_the_figures(host, tmp_path) -> None:
     assert (report["Harm@4"].value, report["Harm@4"].low) == (core["Harm@4"].value, core["Harm@4"].low)
 
 
-def test_llama_index_results_hold_the_caveats_of_their_figures(tmp_path) -> None:
-    pytest.importorskip("llama_index.core")
-    from rag_selectivity_llama_index import report_from_results
-
-    evaluation, report = graded_by_llama_index(tmp_path, 4)
-    figure = evaluation.results[0].metric_dict["RA-nWG@4"]
-    assert figure.metadata["caveats"] == [caveat.text for caveat in report["RA-nWG@4"].caveats] != []
-    evaluation, _ = graded_by_llama_index(tmp_path, 4, corpus=llama_memory(), controls=5)
-    from rag_selectivity_llama_index import grade_retriever
-
-    by_text = grade_retriever(
-        llama_retriever(4), list(QUESTIONS.values()), Rule().judge, tmp_path / "l.db", corpus=llama_memory(), controls=5
-    )
-    again = report_from_results(evaluation.results, by_text, corpus_size=len(TEXTS), measures=BOR, depths=[4])
-    assert again["BoR@4"].basis == "with controls"
-
-
-def test_retrievals_that_fail_are_counted_and_chunks_of_documents_refused(tmp_path) -> None:
-    pytest.importorskip("langchain_core")
-    from rag_selectivity_langchain import grade_retriever, selectivity
-
-    asked = {**QUESTIONS, "bad": "broken"}
-    with pytest.warns(rs.SelectivityWarning, match="1 of 13 retrievals failed .* 'bad': ConnectionError"):
-        labels = grade_retriever(lang_retriever(4), asked, Rule().judge, tmp_path / "l.db", corpus=TEXTS, controls=5)
-    assert labels["bad"] == {}
-    with pytest.warns(rs.SelectivityWarning, match="1 of 13 retrievals failed"):
-        report = selectivity(lang_retriever(4), asked, labels, corpus_size=len(TEXTS), depths=[4])
-    assert report.runs["retriever"].input["retrieval"] == {"queries": 13, "failed": 1}
-    assert report["Success@4"].n_total == 13
-    with pytest.raises(rs.InputError, match="all 1 retrievals failed"):
-        grade_retriever(lang_retriever(4), ["broken"], Rule().judge, tmp_path / "l.db")
-    with pytest.raises(rs.InputError, match="by word stands for documents with different texts"):
-        grade_retriever(lang_memory().as_retriever(), QUESTIONS, Rule().judge, tmp_path / "l.db", identity="word")
-
-
 def test_langchain_takes_n_and_chunks_from_the_store_and_compares_retrievers(tmp_path) -> None:
     pytest.importorskip("langchain_core")
     from rag_selectivity_langchain import grade_retriever, selectivity
@@ -452,43 +335,3 @@ def test_langchain_takes_n_and_chunks_from_the_store_and_compares_retrievers(tmp
     assert set(labels["q00"]) >= {each.id for each in retrievers["many"].invoke(QUESTIONS["q00"])}
     chosen = selectivity(retrievers, QUESTIONS, labels, depths=[2])
     assert (chosen.corpus_size, chosen["few", "BoR@2"].basis) == (len(TEXTS), "with controls")
-
-
-def test_langsmith_comments_carry_the_caveats_and_controls_of_labels(tmp_path) -> None:
-    from rag_selectivity_langchain import grade_retriever, summary_evaluator
-
-    retriever = lang_retriever(4)
-    outputs = [{"documents": retriever.invoke(text)} for text in QUESTIONS.values()]
-    inputs = [{"question": text} for text in QUESTIONS.values()]
-    asked = list(QUESTIONS.values())
-    for options in ({}, {"corpus": TEXTS, "controls": 5}):
-        labels = grade_retriever(retriever, asked, Rule().judge, tmp_path / "l.db", **options)
-        evaluator = summary_evaluator("BoR@4", corpus_size=len(TEXTS), labels=labels)
-        result = evaluator(inputs=inputs, outputs=outputs, reference_outputs=[{}] * 12)
-        lists = {text: ranked(text, 4) for text in asked}
-        core = rs.evaluate(labels, {"r": lists}, corpus_size=len(TEXTS), measures=["BoR"], depths=[4])
-        assert result["score"] == core["BoR@4"].value
-        assert "No person has checked the judge." in result["comment"]
-        assert ("grade_retriever(…, corpus=index, controls=3)" in result["comment"]) is not bool(options)
-    with pytest.raises(rs.InputError, match=r"no example has labels for its 'asked'"):
-        summary_evaluator("BoR@4", corpus_size=36, labels=labels, question="asked")(outputs, [{}], inputs)
-    people = {
-        text: {name: 5 if name.split("-")[0] == text.split()[0] else 2 for name in ranked(text, 4)[i % 2 :: 2]}
-        for i, text in enumerate(asked)
-    }
-    calibrated = summary_evaluator("Harm@4", labels=labels, human=people)(outputs, [], inputs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        core = rs.evaluate(labels, {"r": lists}, measures=["Harm"], depths=[4], human=people)
-    assert calibrated["score"] == core["Harm@4"].value
-
-
-# -- what the labels keep --------------------------------------------------------------------------
-
-
-def test_how_pairs_were_drawn_for_people_stays_when_queries_get_other_keys() -> None:
-    people = people_under({"who?": {"d1": 5}, "when?": {"d2": 1}}, {"1": "who?", "2": "who?"})
-    assert people.drawn.to_dict() == {"1": {"d1": 5}, "2": {"d1": 5}}
-    assert people.drawn.origins.drawn_for_people == {"": 2}
-    with pytest.raises(rs.InputError, match="do both use the same ids"):
-        people_under({"who?": {"d1": 5}}, {"1": "where?"})

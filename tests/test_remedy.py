@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 
 import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.decision import decide
-from rag_selectivity.measures.utility import diagnosis
-from rag_selectivity.results.estimate import Caveat, Estimate
-from rag_selectivity.results.remedy import HIGH, LOW, THRESHOLD, UNKNOWN, remedy, side_of
-from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.remedy import HIGH, LOW, UNKNOWN, remedy
 
 pytestmark = pytest.mark.inside
 
@@ -37,35 +34,6 @@ def test_each_cell_names_what_is_low_and_nothing_else(pool, share) -> None:
     assert "PROC@5" in text
     assert "%PROC@5" in text
     assert "cause" not in text
-
-
-def test_the_threshold_is_that_of_the_diagnosis() -> None:
-    assert diagnosis(THRESHOLD, THRESHOLD) == "healthy"
-    assert diagnosis(math.nextafter(THRESHOLD, 0), THRESHOLD) != "healthy"
-    assert side_of(Estimate(0.8, THRESHOLD, 0.9, 9, 9)) == HIGH
-    assert side_of(Estimate(0.7, 0.6, THRESHOLD, 9, 9)) == UNKNOWN
-
-
-def with_caveat(estimate: Estimate, code: str) -> Estimate:
-    return Estimate(estimate.value, estimate.low, estimate.high, 90, 90, caveats=(Caveat(code, "…"),))
-
-
-def test_labels_that_cannot_show_a_side() -> None:
-    closed = with_caveat(FACTORS[HIGH], CLOSED)
-    assert side_of(closed, of_pool=True) == UNKNOWN
-    assert side_of(closed) == HIGH
-    assert "the labels lack what no run retrieved" in remedy(closed, FACTORS[LOW], 5)
-    assert side_of(with_caveat(FACTORS[LOW], CLOSED), of_pool=True) == LOW, "with what is missing it is lower still"
-    for side in (LOW, HIGH):
-        placebo = with_caveat(FACTORS[side], EQUALS_PLACEBO)
-        assert side_of(placebo) == UNKNOWN
-        assert "is not shown to differ from what shuffled grades give" in remedy(placebo, FACTORS[LOW], 5)
-    bare = Estimate(0.1, math.nan, math.nan, 90, 90)
-    assert "Without an interval" in remedy(bare, bare, None)
-    assert "look at" not in remedy(bare, bare, None)
-    undefined = Estimate(math.nan, math.nan, math.nan, 0, 90, reason="the pool holds nothing")
-    assert remedy(undefined, FACTORS[LOW], 5) == ""
-    assert "%PROC@5 is undefined: the pool holds nothing." in remedy(FACTORS[LOW], undefined, 5)
 
 
 def test_it_stands_in_the_report_its_json_and_the_decision() -> None:

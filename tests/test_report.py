@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pandas
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.io.writing import json_text, write_whole
 
 pytestmark = pytest.mark.inside
 
@@ -63,31 +59,6 @@ def test_json_follows_its_schema(report) -> None:
     assert data["runs"]["bad"]["per_query"]["parts"]["Success@1"] == [[0, 0, None]]
 
 
-PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-)
-
-
-@given(PLAIN)
-def test_json_text_says_what_the_standard_library_says(data) -> None:
-    assert json.loads(json_text(data)) == json.loads(json.dumps(data))
-    text = json_text(data, None)
-    assert json.loads(text) == json.loads(json.dumps(data))
-    assert len(text.splitlines()) == 1
-    if json.dumps(data, ensure_ascii=False).isprintable():
-        assert text == json.dumps(data, ensure_ascii=False)
-
-
-def test_a_list_of_numbers_stands_on_one_line() -> None:
-    assert json_text({"a": [1, None, 0.5], "b": [[1], {"c": []}]}) == (
-        '{\n  "a": [1, null, 0.5],\n  "b": [\n    [1],\n    {\n      "c": []\n    }\n  ]\n}'
-    )
-    for number in (float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="not JSON compliant"):
-            json_text([number])
-
-
 def test_per_query_rows_show_success_and_never_a_per_query_bor(report) -> None:
     rows = report.per_query("good")
     assert rows == [
@@ -104,29 +75,6 @@ def test_the_dataframe_has_a_row_for_each_figure(report) -> None:
     assert len(frame) == 2 * 2 * 4
     picked = frame[(frame.run == "good") & (frame.measure == "Success@1")].iloc[0]
     assert picked.value == report["good", "Success@1"].value
-
-
-def test_the_text_fits_80_columns_and_tells_the_figures(report) -> None:
-    text = report.details()
-    assert max(map(len, text.splitlines()[5:])) <= 80
-    assert "good: 3 queries, N = 1,000, utility scale\n" in text
-    assert "note: 1 queries of the qrels are missing from the run" in text
-    assert f"{report['good', 'BoR@1'].value:.3f}" in text
-    assert "−∞" in text
-
-
-def test_markdown_is_a_table(report) -> None:
-    lines = [line for line in report.to_markdown().splitlines() if line.startswith("|")]
-    assert len({line.count("|") for line in lines}) == 1
-    assert re.match(r"\| ---:", lines[1])
-
-
-def test_files_are_written_whole_or_not_at_all(report, tmp_path) -> None:
-    report.save(tmp_path / "report.json")
-    assert json.loads((tmp_path / "report.json").read_text()) == report.to_dict()
-    with pytest.raises(rs.InputError, match="cannot be written"):
-        write_whole(tmp_path / "nowhere" / "report.json", "x")
-    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 
 
 @pytest.mark.parametrize(

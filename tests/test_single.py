@@ -14,7 +14,7 @@ from rag_selectivity.grading.answers import read_answer
 from rag_selectivity.grading.judge import JudgeFailure, Request
 from rag_selectivity.grading.model_judge import ModelJudge, Usage
 from rag_selectivity.live.calls import Faults
-from rag_selectivity.measures import REGISTRY, default_measures
+from rag_selectivity.measures import REGISTRY
 from rag_selectivity.measures.base import Whole
 from rag_selectivity.single import (
     Labels,
@@ -22,18 +22,14 @@ from rag_selectivity.single import (
     QueryScorer,
     SummedFigure,
     aggregate,
-    as_text_id,
     bits_over_random,
     bits_over_random_of_rows,
     document_ids,
     evaluate_query,
     join_query,
     kept_measures,
-    load_on_first_use,
     measure_with_depth,
     none_judged,
-    numbered_queries,
-    passage_identity,
     per_query_measure,
     query_figure,
     query_figures,
@@ -116,13 +112,6 @@ def test_harm_without_any_junk_in_the_labels_is_undefined_as_in_evaluate() -> No
     assert (aggregate([*found, one_junk]).value, aggregate([*found, one_junk]).n) == (0.0, 3)
 
 
-def test_figures_of_several_measures_do_not_go_together() -> None:
-    with pytest.raises(rs.InputError, match=r"one measure at one depth are needed, got Harm@5, Harm@1"):
-        aggregate([*figures("Harm@5"), *figures("Harm@1")])
-    with pytest.raises(rs.InputError, match="got no figures"):
-        aggregate([])
-
-
 def test_bits_over_random_from_plain_numbers() -> None:
     success, chance = ([figure.value for figure in figures(name)] for name in ("Success@5", "RandomSuccess@5"))
     expected = whole("BoR@5")["BoR@5"]
@@ -172,30 +161,6 @@ def test_labels_of_a_query_by_its_names_or_by_what_the_framework_brought() -> No
     assert Labels.of({"q": {"d": 1}}, grade_map="0:1,1:5").of_query("q") == {"d": 5}
     assert Labels.of(labels) is labels
     assert Labels.of(None).of_query("q") is None
-
-
-def test_ids_by_every_identity() -> None:
-    known = {"ids": {"id": None, "node": 3}, "text": lambda: "Paris", "metadata": {"url": "u", "none": None}}
-    assert passage_identity(None, **known) == passage_identity("text", **known) == text_id("Paris")
-    assert passage_identity(None, **{**known, "ids": {"id": 7}}) == "7"
-    assert (passage_identity("node", **known), passage_identity("url", **known)) == ("3", "u")
-    for identity, place in (("id", "no id"), ("none", r"no metadata\['none'\]"), ("other", r"no metadata\['other'\]")):
-        with pytest.raises(rs.InputError, match=f"passage 'x' has {place}: choose another identity"):
-            passage_identity(identity, **known, name="passage 'x'")
-    assert as_text_id(text_id("Paris")) == as_text_id("Paris")
-    assert numbered_queries(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
-
-
-def test_default_measures_of_adapters() -> None:
-    assert default_measures("trec", sized=False, classic=True) == ("Success", "P", "R")
-    assert default_measures("utility", sized=False, classic=True) == default_measures("utility", sized=False)
-
-
-def test_names_that_load_when_they_are_used() -> None:
-    load = load_on_first_use("rag_selectivity", {"aggregate": "single"})
-    assert load("aggregate") is aggregate
-    with pytest.raises(AttributeError, match="module 'rag_selectivity' has no attribute 'nothing'"):
-        load("nothing")
 
 
 def test_faults_are_counted_and_an_interrupt_passes(caplog) -> None:

@@ -177,18 +177,6 @@ def test_an_interval_against_resamples_one_by_one() -> None:
         np.testing.assert_allclose([low[0], high[0]], np.quantile(means, [0.025, 0.975]), rtol=1e-12)
 
 
-def test_many_slicings_that_make_many_cells_are_summed_one_by_one() -> None:
-    rng = np.random.default_rng(4)
-    values = rng.random((300, 2))
-    outcome = Outcome((values,), "undefined")
-    slicings = [rng.integers(0, 9, 300) for _ in range(4)]
-    bootstrap = Bootstrap(200)
-    together = slice_intervals(bootstrap, [outcome], [""] * 300, slicings)
-    for i, places in enumerate(slicings):
-        (alone,) = slice_intervals(bootstrap, [outcome], [""] * 300, [places])
-        np.testing.assert_allclose(np.array(together[i]), np.array(alone), rtol=1e-9)
-
-
 @pytest.mark.slow
 def test_intervals_of_slices_cover_the_true_mean() -> None:
     rng, inside, trials = np.random.default_rng(11), np.zeros(3), 300
@@ -284,17 +272,6 @@ def test_mistakes_are_named(by, options, message) -> None:
     assert message in str(raised.value)
 
 
-def test_decisive_passages_need_the_utility_scale() -> None:
-    with pytest.raises(InputError, match="labels are on the trec scale: use by R"):
-        rs.evaluate({"q": {"a": 1}}, {"run": {"q": ["a"]}}, by="n5")
-
-
-def test_a_column_that_does_not_exist_is_named(tmp_path) -> None:
-    (tmp_path / "by.csv").write_text("query_id,language\nq01,de\n")
-    with pytest.raises(InputError, match=r"by.csv has no column 'lang' \(it has language\)"):
-        rs.evaluate(LABELS, RUNS, by=f"{tmp_path / 'by.csv'}:lang", **OPTIONS)
-
-
 # -- other labels -----------------------------------------------------------------------------------------
 
 
@@ -365,15 +342,6 @@ def test_few_labels_of_a_slice_leave_a_wide_interval_and_none_leave_no_figure() 
     assert part.as_judged is not None
 
 
-def test_calibrated_slices_say_what_they_are_not(calibrated) -> None:
-    assert calibrated.interactions == ()
-    assert "no test of interaction: it is of figures as judged, and these are calibrated" in calibrated.notes
-    options = {"scale": "utility", "depths": [3], "measures": ["RA-nWG"], "human": of_people(3, 3)}
-    notes = rs.evaluate(LABELS, {"one": RUNS["one"]}, by=["n5", "R"], **options).runs["one"].notes
-    assert "the slices of n5 and R are formed by the judge's grades: people can see other queries in them" in notes
-    assert not any("without a decisive passage" in note for note in notes)
-
-
 def test_a_slice_completes_the_tails_of_its_queries() -> None:
     """Of each query 4 passages and 2 of the ranks 5 to 10 are graded; the other four ranks of the tail are not."""
     labels, runs, passages = {}, {}, []
@@ -418,18 +386,6 @@ def test_controls_of_a_slice_are_those_of_its_queries() -> None:
     assert part.value == pytest.approx(alone["BoR@3"].value, abs=0.05)
 
 
-def test_the_missing_five_is_remarked_on_if_both_kinds_of_queries_exist() -> None:
-    report = rs.evaluate(LABELS, {"one": RUNS["one"]}, scale="utility", depths=[3], by="n5")
-    slices = report.runs["one"].slices["n5"]
-    (note,) = [note for note in report.runs["one"].notes if "without a decisive passage" in note]
-    assert f"the {slices['0']['RA-nWG@3'].n} queries" in note
-    assert f"the {sum(part['RA-nWG@3'].n for value, part in slices.items() if value != '0')} others" in note
-    none = {query: {p: min(grade, 4) for p, grade in row.items()} for query, row in LABELS.items()}
-    without = rs.evaluate(none, {"one": RUNS["one"]}, scale="utility", depths=[3], by="n5")
-    assert list(without.runs["one"].slices["n5"]) == ["0"]
-    assert not any("without a decisive" in note for note in without.runs["one"].notes)
-
-
 # -- what comes out ---------------------------------------------------------------------------------------
 
 
@@ -445,29 +401,3 @@ def test_a_stored_report_has_its_slices_again(report, tmp_path) -> None:
     (tmp_path / "r.json").write_text(json.dumps(data))
     with pytest.raises(InputError, match=r"slices\.language\.de\.queries"):
         StoredReport.read(tmp_path / "r.json")
-
-
-def test_rows_say_of_which_queries_they_are(report) -> None:
-    rows = report.to_rows()
-    of_all = [row for row in rows if (row["by"], row["slice"]) == ("", "")]
-    assert len(of_all) == sum(len(run.estimates) for run in report.runs.values())
-    assert len(rows) == 6 * len(of_all)
-    assert "by" not in rs.evaluate(LABELS, RUNS, **OPTIONS).to_rows()[0]
-
-
-def test_the_table_marks_slices_with_few_queries(report) -> None:
-    text = report.details()
-    assert "one by kind" in text
-    assert "hard*" in text
-    assert "easy*" not in text
-    assert "* under 20 queries" in text
-    assert "hard\\*" in report.to_markdown(details=True)
-
-
-def test_the_page_has_a_table_for_each_column(report) -> None:
-    pytest.importorskip("jinja2")
-    pytest.importorskip("matplotlib")
-    page = report.to_html()
-    assert "<h4>By language</h4>" in page
-    assert "The figures of other by kind" in page
-    assert "By language" not in rs.evaluate(LABELS, RUNS, **OPTIONS).to_html()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import itertools
 import math
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +14,6 @@ from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.statistics.interaction import heterogeneity
 from rag_selectivity.statistics.paired import holm
-from rag_selectivity.wording import signed
-from tests.forked_cli import run_command
 from tests.test_slices import HARD, LABELS, LANGUAGE, OPTIONS, QUERIES, RUNS
 
 pytestmark = pytest.mark.inside
@@ -67,72 +62,6 @@ def test_few_queries_have_no_verdict_and_are_in_no_test_of_interaction(compariso
     of_kind = [test for test in comparison.interactions if test.column == "kind"]
     assert {test.verdict for test in of_kind} == {"not tested"}
     assert {test.reason for test in of_kind} == {"fewer than two slices have 20 queries with a figure"}
-
-
-def page_of(folder: Path, runs: dict[str, dict[str, list[str]]]) -> str:
-    """The page that `report --by` writes of runs in files, at K = 3."""
-    pytest.importorskip("jinja2")
-    words = ["report", "--qrels", "q.trec", "--corpus-size", "500", "--scale", "utility", "--k", "3", "--by", "by.csv"]
-    for name, run in runs.items():
-        lines = (f"{q} Q0 {d} {i} {99 - i} t\n" for q, row in run.items() for i, d in enumerate(row, 1))
-        (folder / f"{name}.trec").write_text("".join(lines))
-        words += ["--run", f"{name}.trec"]
-    (folder / "q.trec").write_text("".join(f"{q} 0 {d} {g}\n" for q, row in LABELS.items() for d, g in row.items()))
-    table = "".join(f"{query},{LANGUAGE[query]},{HARD[query]}\n" for query in QUERIES)
-    (folder / "by.csv").write_text("query_id,language,kind\n" + table)
-    done = run_command(*words, "--output", "page.html", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return (folder / "page.html").read_text()
-
-
-def test_the_page_has_the_differences_within_slices(tmp_path, comparison) -> None:
-    page = page_of(tmp_path, RUNS)
-    cells = [
-        html.unescape(cell)
-        for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page[page.index("Differences within") :])
-    ]
-    at = cells.index("RA-nWG@3")
-    row = comparison.slices["language"]["de"]["other", "RA-nWG@3"]
-    assert cells[at + 1 : at + 3] == ["de", str(row.n)]
-    assert cells[at + 3] == f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]"
-    assert "other compared with one by kind" in page
-    assert "* under 20 queries: no verdict, and in no test of interaction" in page
-    assert "fewer than two slices have 20 queries with a figure" in page
-    report = rs.evaluate(LABELS, RUNS, **COMPARED)
-    assert "Differences within slices" in report.to_html(comparison=comparison)
-    with pytest.raises(rs.InputError, match="has no slices"):
-        report.to_html(comparison=rs.compare(LABELS, RUNS, **COMPARED))
-
-
-def test_the_page_counts_missing_queries_as_its_decision_does(tmp_path) -> None:
-    few = dict(list(RUNS["other"].items())[:20])
-    page = page_of(tmp_path, {"one": RUNS["one"], "other": few})
-    assert "other compared with one by language" in page
-    assert f"other lacks {len(QUERIES) - 20} of the {len(QUERIES)} queries; they count as its failures" in page
-
-
-def test_latex_says_what_its_marks_mean_and_what_was_corrected(comparison) -> None:
-    text = comparison.to_latex()
-    (table,) = [part for part in text.split("\\end{table}") if "by kind" in part]
-    assert "hard* & 15" in table
-    notes = re.findall(r"\\footnotesize (.*)\\par}", table)
-    family = comparison.settings["family_of_slices"]
-    assert notes[:2] == [
-        "* under 20 queries: no verdict, and in no test of interaction",
-        f"p Holm: over {family} tests in all slices",
-    ]
-    assert notes[2].startswith("no test of interaction of ")
-
-
-def test_a_comparison_without_slices_is_as_before(comparison) -> None:
-    plain = rs.compare(LABELS, RUNS, **COMPARED)
-    assert repr(plain.rows) == repr(comparison.rows)
-    assert "slices" not in plain.to_dict()
-    assert "by" not in plain.to_rows()[0]
-    data = comparison.to_dict()["slices"]["language"]
-    assert data["values"]["de"]["queries"] == 24
-    assert len(data["interactions"]) * 2 == len(comparison.interactions)
-    assert {row["slice"] for row in comparison.to_rows()} == {"", "de", "en", "fr", "easy", "hard"}
 
 
 def test_a_winner_that_changes_is_found_and_said() -> None:

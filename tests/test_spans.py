@@ -18,14 +18,11 @@ import rag_selectivity as rs
 from rag_selectivity.live.identity import FixedIdentity
 from rag_selectivity.live.spans import Problems, Span, SpanReader, is_otlp, read_span_file, read_spans
 from rag_selectivity.live.trace import Trace
-from rag_selectivity.single import text_id
-from tests.forked_cli import run_command
 
 pytest.importorskip("opentelemetry.sdk.trace")
 encoder = pytest.importorskip("opentelemetry.exporter.otlp.proto.common.trace_encoder")
 json_format = pytest.importorskip("google.protobuf.json_format")
 
-from opentelemetry import trace as trace_api  # noqa: E402
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider  # noqa: E402
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402
@@ -143,20 +140,6 @@ def test_langchain_gives_the_lists_and_pools_that_were_there(langchain, tmp_path
     assert trace.notes[0].startswith("Passages are known by doc")
     report = evaluated(tmp_path / "spans.json", named)
     assert same_figures(report, "t", named, shown, pool, depths=DEPTHS, bootstrap=None)
-
-
-def test_a_question_that_failed_and_texts_for_a_judge(langchain, tmp_path) -> None:
-    lists, _ = lists_and_labels(3)
-    retriever = langchain_retriever(lists, ids=False)
-    for query in lists:
-        retriever.invoke(query)
-    with pytest.raises(ValueError, match="no such query"):
-        retriever.invoke("unknown")
-    trace = Trace.read(langchain.write(tmp_path / "spans.json"))
-    assert (len(trace.names), list(trace.shown["unknown"])) == (4, [])
-    queries, texts, pools = trace.to_grade()
-    assert set(queries) == {*lists, "unknown"}
-    assert sorted(texts[id_] for id_ in pools["question 0"]) == sorted(f"text of {id_}" for id_ in lists["question 0"])
 
 
 @pytest.fixture
@@ -306,28 +289,6 @@ def test_every_form_of_the_file_holds_the_same(exported, tmp_path) -> None:
     assert len(Trace.read(tmp_path / "spans.json.gz").names) == 2
 
 
-def test_one_command_from_the_file_to_a_report(exported, tmp_path) -> None:
-    lists, labels = lists_and_labels()
-    for query, ids in lists.items():
-        with exported.tracer.start_as_current_span("search", attributes=openinference(query, ids)):
-            pass
-    exported.write(tmp_path / "spans.json")
-    (tmp_path / "qrels.jsonl").write_text(
-        "".join(
-            json.dumps({"query_id": query, "passage_id": id_, "grade": grade}) + "\n"
-            for query, ids in labels.items()
-            for id_, grade in ids.items()
-        )
-    )
-    words = ["evaluate", "--trace", "spans.json", "--qrels", "qrels.jsonl", "--corpus-size", str(N)]
-    done = run_command(*words, "--depths", "1,2,3", "--format", "json", "--resamples", "0", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)["runs"]["spans"]
-    expected = rs.evaluate(labels, {"spans": lists}, corpus_size=N, depths=DEPTHS, bootstrap=None)
-    assert report["measures"]["BoR@3"]["value"] == pytest.approx(expected["BoR@3"].value, abs=1e-12)
-    assert report["input"]["identity"]["taken"] == "id"
-
-
 # -- bad input -------------------------------------------------------------------------------------
 
 
@@ -421,11 +382,6 @@ def test_what_is_wrong_is_named_and_counted(spans, identity, shown, problems) ->
         assert found == problems
 
 
-def test_a_text_without_an_id_goes_by_its_hash() -> None:
-    (retrieval,), problems = read([search([], **{"retrieval.documents.0.document.content": "Paris"})], None)
-    assert (list(retrieval.shown), problems) == ([text_id("Paris")], {})
-
-
 def test_a_text_that_was_cut_is_no_id(tmp_path) -> None:
     limits = SpanLimits(max_attribute_length=12)
     exported = Exported(span_limits=limits)
@@ -513,21 +469,6 @@ def test_json_that_was_cut_is_no_empty_list() -> None:
         )
 
 
-def test_seconds_come_from_the_spans() -> None:
-    day = 1_800_000_000 * 10**9
-    (retrieval,), _ = read([search(["a"], start=day, end=day + 250_000_000)])
-    assert retrieval.seconds == 0.25
-
-
-def test_several_data_sources_are_named(exported, tmp_path) -> None:
-    for source in ("books", "films"):
-        attributes = openinference(source, ["a"], **{"gen_ai.data_source.id": source})
-        with exported.tracer.start_as_current_span("search", attributes=attributes):
-            pass
-    notes = read_span_file(exported.write(tmp_path / "s.json")).notes
-    assert notes == ("2 data sources were searched, measured as one: books, films.",)
-
-
 IDS = st.lists(st.sampled_from("abcdef"), max_size=4, unique=True)
 
 
@@ -561,74 +502,6 @@ def test_order_and_repetition_change_nothing(spans, shuffled) -> None:
 
 
 # -- a running process -----------------------------------------------------------------------------
-
-
-def test_the_processor_has_the_figures_of_the_file_and_of_evaluate(exported, tmp_path) -> None:
-    from rag_selectivity_otel import SelectivitySpanProcessor
-
-    lists, labels = lists_and_labels()
-    processor = SelectivitySpanProcessor(labels, corpus_size=N, depths=DEPTHS)
-    exported.provider.add_span_processor(processor)
-    for query, ids in lists.items():
-        with exported.tracer.start_as_current_span("chain"):
-            with exported.tracer.start_as_current_span("search", attributes=openinference(query, ids)):
-                pass
-            name = "reranker.output_documents"
-            attributes = openinference(query, ids[1:4], name, **{"openinference.span.kind": "RERANKER"})
-            with exported.tracer.start_as_current_span("rerank", attributes=attributes):
-                pass
-    shown = {query: ids[1:4] for query, ids in lists.items()}
-    report = processor.report(bootstrap=rs.Bootstrap(resamples=50))
-    assert same_figures(report, "live", labels, shown, lists, depths=DEPTHS, bootstrap=None)
-    assert (processor.faults, processor.problems, processor.traffic.retrievals) == (0, {}, len(lists))
-    file = evaluated(exported.write(tmp_path / "s.json"), labels)
-    assert file["t", "BoR@3"].value == pytest.approx(report["BoR@3"].value, abs=1e-12)
-
-
-def test_the_processor_watches_a_real_application(langchain) -> None:
-    from rag_selectivity_otel import SelectivitySpanProcessor
-
-    lists, labels = lists_and_labels()
-    processor = SelectivitySpanProcessor(labels, corpus_size=N, depths=DEPTHS)
-    langchain.provider.add_span_processor(processor)
-    for query in lists:
-        langchain_retriever(lists).invoke(query)
-    shown = {query: ids[:3] for query, ids in lists.items()}
-    report = processor.report(bootstrap=rs.Bootstrap(resamples=50))
-    assert same_figures(report, "live", labels, shown, lists, depths=DEPTHS, bootstrap=None)
-
-
-def test_traces_that_never_end_do_not_fill_the_memory(exported, monkeypatch) -> None:
-    from rag_selectivity_otel import SelectivitySpanProcessor, processor
-
-    monkeypatch.setattr(processor, "_MOST_SPANS", 50)
-    watching = SelectivitySpanProcessor({"0?": {"a": 1}}, corpus_size=N, identity="id")
-    exported.provider.add_span_processor(watching)
-    roots = []
-    for i in range(200):
-        root = exported.tracer.start_span("never ends")
-        roots.append(root)
-        context = trace_api.set_span_in_context(root)
-        exported.tracer.start_span("search", context=context, attributes=openinference(f"{i}?", ["a"])).end()
-    assert len(watching._of_span) <= 50
-    assert watching.traffic.retrievals == watching.problems["early"] >= 150
-    watching.shutdown()
-    assert watching.traffic.retrievals == 200
-    assert any("had to be measured before the root span ended" in note for note in watching.report().runs["live"].notes)
-
-
-def test_a_fault_of_the_processor_stays_in_it(exported, caplog) -> None:
-    from rag_selectivity_otel import SelectivitySpanProcessor
-
-    class Broken(rs.Monitor):
-        def record(self, retrieval: rs.Retrieval) -> None:
-            raise OSError("disk")
-
-    processor = SelectivitySpanProcessor(monitor=Broken())
-    exported.provider.add_span_processor(processor)
-    some_spans(exported)
-    assert processor.faults == 2
-    assert "a retrieval was not recorded: disk" in caplog.text
 
 
 def test_figures_as_metrics() -> None:

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import json
-import sqlite3
-import subprocess
-import sys
-from contextlib import closing
-from pathlib import Path
-
 import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
-from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows, median_grade
+from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows
 
 pytestmark = pytest.mark.inside
 
@@ -42,12 +34,6 @@ def put_texts(store: Store, graded: dict[tuple[str, str], tuple[str, str, int]])
     store.put(
         [Label((number, *hashes[pair], 0), grade, reason="secret-reason") for pair, (_, _, grade) in graded.items()]
     ).result()
-
-
-def change(path: Path, statement: str, value: object) -> None:
-    """Change a store's file from outside."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(statement, (value,))
 
 
 def test_a_human_label_wins_and_several_judges_have_their_median(tmp_path) -> None:
@@ -131,59 +117,3 @@ def test_qrels_leave_and_human_qrels_come_in(tmp_path) -> None:
         with pytest.raises(rs.InputError, match="'q 1' cannot stand in qrels"):
             export_labels(store, tmp_path / "bad.qrels")
         assert not (tmp_path / "bad.qrels").exists()
-
-
-def test_reading_needs_no_llm_package(tmp_path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        put(store, "m", {("q", "a"): 2})
-    code = (
-        "import sys\nfor name in ('aiohttp', 'pydantic'): sys.modules[name] = None\n"
-        "import rag_selectivity as rs; print(rs.read_qrels('s.db').to_dict())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout == "{'q': {'a': 2}}\n"
-
-
-def test_only_the_store_speaks_sql() -> None:
-    package = Path(rs.__file__).parent
-    importers = {
-        path.parent
-        for path in package.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Import) and any(each.name == "sqlite3" for each in node.names)
-    }
-    assert importers == {package / "grading" / "store"}
-
-
-def test_files_that_are_no_store_are_named(tmp_path) -> None:
-    with sqlite3.connect(tmp_path / "other.db") as connection:
-        connection.execute("CREATE TABLE t (x)")
-    (tmp_path / "torn.db").write_bytes(b"SQLite format 3\0" + b"x" * 200)
-    for name, message in (
-        ("other.db", "an SQLite file, but not a label store"),
-        ("torn.db", "cannot be used as a label store"),
-        ("absent.db", "there is no such"),
-        ("nowhere/s.db", "there is no such"),
-    ):
-        with pytest.raises(rs.InputError, match=message):
-            Store(tmp_path / name, create=False)
-        with pytest.raises(rs.InputError):
-            rs.read_qrels(tmp_path / name)
-    with pytest.raises(rs.InputError, match="the folder does not exist"):
-        Store(tmp_path / "nowhere" / "s.db")
-    with Store(tmp_path / "empty.db"):
-        pass
-    with pytest.raises(rs.InputError, match="has no grades yet"):
-        rs.read_qrels(tmp_path / "empty.db")
-    (tmp_path / "q.trec").write_text("q 0 a 1\n")
-    with pytest.raises(rs.InputError, match="is no label store"):
-        rs.read_qrels(tmp_path / "q.trec", judges=["m"])
-    (tmp_path / "labels.jsonl").write_text(
-        json.dumps({"query_id": "q", "passage_id": "a", "source": "judge", "judge": "m", "grade": 3}) + "\n"
-    )
-    with Store(tmp_path / "t.db") as store, pytest.raises(rs.InputError, match=r"labels.jsonl:1: not a label"):
-        import_labels(store, tmp_path / "labels.jsonl")
-
-
-def test_the_lower_median() -> None:
-    assert [median_grade(grades) for grades in ([3], [1, 5], [1, 4, 5], [2, 2, 5, 5])] == [3, 1, 4, 2]

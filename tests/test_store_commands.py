@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import subprocess
 import sys
 
 import pytest
 
-import rag_selectivity as rs
 from rag_selectivity.grading.store import Label, Settings, Store, StoredAnswer, digest
-from rag_selectivity.io.reading import read_qrels
-from rag_selectivity.results.grading import other_models
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside
@@ -59,27 +55,6 @@ def refused(folder, *arguments: str) -> str:
     return done.stderr
 
 
-#: Without the second in which it was packed, which would be in the name of the test.
-_PACKED_TWICE = gzip.compress(gzip.compress(b"q1 0 a 3\r", mtime=0), mtime=0)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("mac.csv", b"query_id,passage_id,grade\rq1,a,3\rq1,b,2\r", "mac.csv:1: a carriage return stands outside"),
-        ("mac.qrels", b"q1 0 a 3\rq1 0 b 2\r", "mac.qrels: its lines end in carriage returns alone"),
-        ("one.qrels", b"q1 0 a\rb 3\n", "one.qrels:1: expected 4 fields (query, 0, passage, grade), found 5"),
-        ("twice.qrels.gz", _PACKED_TWICE, "twice.qrels.gz:1: this line is not UTF-8"),
-    ],
-)
-def test_a_file_of_labels_with_carriage_returns_is_refused_as_by_its_reader(folder, name, content, message) -> None:
-    (folder / name).write_bytes(content)
-    assert refused(folder, "import", "new.db", name).startswith(f"error: {message}")
-    with pytest.raises(rs.InputError) as read:
-        read_qrels(folder / name)
-    assert message in str(read.value)
-
-
 def test_a_store_is_no_file_of_labels_and_its_export_is(folder) -> None:
     assert refused(folder, "import", "new.db", "labels.db") == (
         "error: labels.db is a label store: write its labels with `rag-selectivity store export labels.db "
@@ -112,29 +87,3 @@ def test_failures_of_one_judge_as_json_in_a_file(folder) -> None:
     assert (first["failure"], first["count"], first["passage_id"], first["attempts"]) == ("off_schema", 2, "worse", 3)
     assert first["last_answer"].startswith("I am\n\x1b[31msorry!!")
     assert (second["judge"], second["failure"], second["query_id"]) == ("mini", "refusal", None)
-
-
-def test_info_counts_failures_by_reason(folder) -> None:
-    told = run(folder, "info", "labels.db").splitlines()
-    assert told[0].startswith("mini: 4 grades, 3 failures, rubric utility r1")
-    assert told[1:3] == ["  failures: off_schema 2, refusal 1", "  origin of the pairs: unknown 4"]
-    assert told[3].startswith("large: 0 grades, 1 failure,")
-    assert told[4:] == ["  failures: server_error 1"]
-
-
-@pytest.mark.parametrize(
-    ("asked", "served", "same"),
-    [
-        ("gpt-5-mini", "gpt-5-mini", True),
-        ("GPT-5-mini", "gpt-5-mini-2025-08-07", True),
-        ("openai/gpt-5-mini", "gpt-5-mini", True),
-        ("llama3", "/models/llama3", True),
-        ("gpt-5", "gpt-5-mini", False),
-        ("gpt-5-mini", "gpt-5", False),
-        ("gpt-4", "gpt-4.1", False),
-        ("gemini-flash", "gemini-flash-001", True),
-        ("m", "some-other", False),
-    ],
-)
-def test_a_dated_name_is_the_same_model(asked, served, same) -> None:
-    assert (other_models(asked, [served]) == ()) is same

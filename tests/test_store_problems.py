@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.store import Label, Store, digest, label_rows, opening, problems
+from rag_selectivity.grading.store import Label, Store, digest, label_rows, opening
 from tests.test_store import put
 from tests.test_store_writing import keys
 
@@ -70,65 +69,6 @@ def test_a_file_that_cannot_grow_keeps_what_was_reported_as_stored(tmp_path) -> 
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def made(path: Path) -> str:
-    with Store(path):
-        return "made"
-
-
-def left_in(folder: Path) -> list[str]:
-    return sorted(file.name for file in folder.iterdir())
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are POSIX")
-@pytest.mark.parametrize("size", [0, 4096, 16_384, 30_000, 40_000])
-def test_a_store_that_cannot_grow_while_it_is_made_leaves_nothing(tmp_path, size) -> None:
-    import resource
-    import signal
-
-    def make() -> str:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-        return made(tmp_path / "new.db")
-
-    told = in_a_child(make)
-    assert "new.db: the " in told
-    assert "limit of the system or a quota" in told
-    assert "The store was not made" in told
-    assert "lock" not in told
-    assert left_in(tmp_path) == []
-    assert made(tmp_path / "new.db") == "made"
-
-
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root can make a small file system")
-@pytest.mark.parametrize("size", ["4k", "16k", "36k", "64k"])
-def test_a_disk_that_is_full_while_a_store_is_made_is_named_and_left_empty(tmp_path, size) -> None:
-    mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(tmp_path)], capture_output=True, check=False
-    )
-    if mount.returncode:
-        pytest.skip(f"no file system can be mounted here: {mount.stderr.decode().strip()}")
-    try:
-        told = in_a_child(lambda: made(tmp_path / "new.db"))
-        assert "new.db: the disk is full" in told
-        assert left_in(tmp_path) == []
-    finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are POSIX")
-def test_what_another_process_has_made_or_opened_is_not_removed(tmp_path) -> None:
-    empty, used, whole = (tmp_path / name for name in ("empty.db", "used.db", "whole.db"))
-    for path in (empty, used):
-        with closing(sqlite3.connect(path)) as file:
-            file.execute("PRAGMA journal_mode = WAL")
-    made(whole)
-    with closing(sqlite3.connect(used)) as reader:
-        reader.execute("SELECT count(*) FROM sqlite_master").fetchall()
-        # Locks within one process say nothing.
-        in_a_child(lambda: [opening._remove_if_empty(path) for path in (empty, used, whole)])
-    assert (empty.exists(), used.exists(), whole.exists()) == (False, True, True)
-
-
 def test_a_full_disk_is_named(tmp_path) -> None:
     with Store(tmp_path / "s.db") as store, store._changing() as connection:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
@@ -157,24 +97,6 @@ def damaged(path: Path, how: str) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("how", ["cut short", "cut within a page", "only its head", "overwritten"])
-def test_a_damaged_file_is_named(tmp_path, how) -> None:
-    path = tmp_path / "s.db"
-    damaged(path, how)
-    with pytest.raises(
-        rs.InputError, match=r"s\.db: cannot be used as a label store: the file is damaged or cut short"
-    ):
-        rs.read_qrels(path)
-    with pytest.raises(rs.InputError, match=r"damaged or cut short. Restore it from a copy, or save what"):
-        write_and_read(path)
-
-
-def write_and_read(path: Path) -> None:
-    with Store(path) as store:
-        store.put([Label(key, 3) for key in keys(3000)]).result()
-        list(label_rows(store))
-
-
 def test_a_store_that_somebody_keeps_locked_is_named(tmp_path, monkeypatch) -> None:
     path = tmp_path / "s.db"
     Store(path).close()
@@ -187,43 +109,3 @@ def test_a_store_that_somebody_keeps_locked_is_named(tmp_path, monkeypatch) -> N
         assert len(list(label_rows(store))) == 1
         other.execute("ROLLBACK")
         store.put([Label(keys(1)[0], 3)]).result()
-
-
-def test_a_writer_that_cannot_open_the_file_says_so(tmp_path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        (tmp_path / "s.db").unlink()
-        (tmp_path / "s.db").mkdir()
-        for _ in range(2):
-            with pytest.raises(rs.InputError, match=r"s\.db: the file cannot be opened or created"):
-                store.put([Label(keys(1)[0], 3)]).result(timeout=20)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("SQLITE_PROTOCOL", "its file system cannot lock files"),
-        ("SQLITE_IOERR_LOCK", "its file system cannot lock files"),
-        ("SQLITE_IOERR_SHMMAP", "its file system cannot lock files"),
-        ("SQLITE_IOERR_SHMSIZE", "the disk is full, or a limit of the system or a quota"),
-        ("SQLITE_BUSY_RECOVERY", "another process has kept the store locked"),
-        ("SQLITE_IOERR_READ", "reading or writing the file failed"),
-        ("SQLITE_READONLY_DBMOVED", "the file or its folder is read-only"),
-        ("SQLITE_PERM", "you have no permission to open the file"),
-    ],
-)
-def test_what_sqlite_reports_is_explained(name, message) -> None:
-    error = sqlite3.OperationalError("as SQLite says it")
-    error.sqlite_errorname = name
-    told = problems.explained(Path("labels.db"), error)
-    assert isinstance(told, rs.InputError)
-    assert str(told).startswith(f"labels.db: {message}")
-    assert str(told).endswith("(as SQLite says it)")
-
-
-def test_a_mistake_in_a_statement_is_not_blamed_on_the_file(tmp_path) -> None:
-    with (
-        Store(tmp_path / "s.db") as store,
-        store._changing() as connection,
-        pytest.raises(sqlite3.OperationalError, match="no such table"),
-    ):
-        connection.execute("SELECT * FROM absent")

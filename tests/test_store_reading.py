@@ -72,34 +72,6 @@ def test_four_times_the_labels_are_at_most_five_times_the_work(tmp_path, judges)
         assert one > 0
 
 
-def test_no_reader_looks_through_a_table_for_each_row_of_another(tmp_path) -> None:
-    many(tmp_path / "s.db", 50, judges=2)
-    with closing(sqlite3.connect(tmp_path / "s.db")) as file:
-        statements: list[str] = []
-        file.set_trace_callback(statements.append)
-        for read in READERS.values():
-            read(file)
-        file.set_trace_callback(None)
-        plans = [file.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall() for sql in statements if sql.startswith("SELECT")]
-    large = {"l", "p", "o", "h", "c", "labels", "pairs", "origins", "human"}
-    for plan in plans:
-        scans = [line for *_, line in plan if line.startswith("SCAN") and line.split()[1] in large]
-        assert len(scans) <= 1, plan
-        loops = [line for *_, line in plan if line.startswith(("SCAN", "SEARCH"))]
-        assert not scans or loops[0] == scans[0], plan
-    assert len(plans) > 10
-
-
-def test_sixteen_thousand_labels_are_all_read(tmp_path) -> None:
-    many(tmp_path / "s.db", 16_000)
-    people = set(range(0, 16_000, 11))
-    wanted = {i: 3 if i in people else i % 5 + 1 for i in range(16_000) if i % 7 or i in people}
-    found = rs.read_qrels(tmp_path / "s.db").to_dict()
-    assert {passage: grade for row in found.values() for passage, grade in row.items()} == {
-        f"d{i}": grade for i, grade in wanted.items()
-    }
-
-
 # -- while others write ---------------------------------------------------------------------------
 
 
@@ -195,46 +167,3 @@ def test_a_store_in_a_read_only_folder_is_read_and_not_written(folder) -> None:
             Store(folder / "s.db")
         with pytest.raises(rs.InputError, match=r"new\.db: the file cannot be opened or created \(Permission denied"):
             Store(folder / "new.db")
-
-
-@pytest.mark.parametrize("linked", [False, True], ids=["by its name", "by a symbolic link"])
-@pytest.mark.parametrize("shared_memory", [True, False])
-def test_labels_in_the_log_of_a_process_that_was_killed_are_read(folder, shared_memory, linked) -> None:
-    with Store(folder / "first.db") as store:
-        put(store, "m", {("q", "a"): 4, ("q", "b"): 2})
-        # The copy is what a kill leaves: labels that are in the log alone.
-        for suffix in ("", "-wal", *(["-shm"] if shared_memory else [])):
-            shutil.copyfile(folder / f"first.db{suffix}", folder / f"killed.db{suffix}")
-    assert (folder / "killed.db-wal").stat().st_size > 0
-    path = folder / "killed.db"
-    if linked:
-        path = folder / "links" / "killed.db"
-        path.parent.mkdir()
-        path.symlink_to("../killed.db")
-    lock_up(folder)
-    with nobody():
-        if shared_memory:
-            assert rs.read_qrels(path).to_dict() == {"q": {"a": 4, "b": 2}}
-        else:
-            with pytest.raises(rs.InputError, match=r"in killed\.db-wal alone; copy both to a folder"):
-                rs.read_qrels(path)
-
-
-def test_a_link_to_a_store_that_is_not_there_yet_makes_it_for_its_owner_alone(tmp_path) -> None:
-    link = tmp_path / "link.db"
-    link.symlink_to("there.db")
-    with Store(link) as store:
-        put(store, "m", {("q", "a"): 4})
-        assert {"there.db", "there.db-wal"} <= {path.name for path in tmp_path.iterdir()}
-    assert (tmp_path / "there.db").stat().st_mode & 0o077 == 0
-    assert rs.read_qrels(link).to_dict() == {"q": {"a": 4}}
-
-
-def test_a_file_that_may_only_be_read_in_a_folder_that_may_be_written(folder) -> None:
-    with Store(folder / "s.db") as store:
-        put(store, "m", {("q", "a"): 4})
-    (folder / "s.db").chmod(0o444)
-    folder.chmod(0o777)
-    with nobody():
-        for _ in range(2):
-            assert rs.read_qrels(folder / "s.db").to_dict() == {"q": {"a": 4}}

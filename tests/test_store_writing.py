@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sqlite3
 import stat
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.exchange import export_labels, summary_lines
+from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.store import (
     Draw,
@@ -23,11 +22,9 @@ from rag_selectivity.grading.store import (
     Store,
     StoredAnswer,
     digest,
-    opening,
     writer,
 )
-from rag_selectivity.grading.store.opening import connect, connection_to
-from rag_selectivity.grading.store.schema import create_tables
+from rag_selectivity.grading.store.opening import connect
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside
@@ -64,39 +61,6 @@ def test_a_write_costs_the_same_beside_many_labels(tmp_path) -> None:
         last = steps(file, lambda: thread._write(file, [Label(key, 3) for key in keys(100, 30_000)]))
     thread.close()
     assert last <= 1.05 * first
-
-
-def test_no_transaction_holds_more_than_some_hundred_labels(tmp_path) -> None:
-    """Another connection sees the labels of one `put` arrive in portions, each of them whole."""
-    path = tmp_path / "s.db"
-    with Store(path) as store, closing(sqlite3.connect(path)) as watching:
-        future = store.put([Label(key, 3) for key in keys(20_000)])
-        seen = {0}
-        while not future.done():
-            seen.add(watching.execute("SELECT count(*) FROM labels").fetchone()[0])
-        future.result()
-        assert {count % writer._AT_ONCE for count in seen} == {0}
-        assert len(seen) > 2
-    portions = [len(p.records) for part in writer._transactions([(range(1200), None), ((), None)]) for p in part]
-    assert portions == [500, 500, 200, 0]
-
-
-def test_the_log_is_moved_into_the_file_as_it_grows(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(writer, "_PAGES_OF_LOG", 1000)
-    path = tmp_path / "s.db"
-    with Store(path) as store:
-        for start in range(0, 30_000, 1000):
-            store.put([Label(key, 3, reason="r" * 300) for key in keys(1000, start)]).result()
-        assert path.stat().st_size > 9_000_000
-        assert (tmp_path / "s.db-wal").stat().st_size < path.stat().st_size
-
-
-def test_a_future_cannot_be_cancelled_and_an_empty_put_is_done(tmp_path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        future = store.put([Label(key, 3) for key in keys(2000)])
-        assert not future.cancel()
-        future.result()
-        assert store.put([]).result() is None
 
 
 # -- what a label carries -------------------------------------------------------------------------
@@ -149,25 +113,6 @@ def test_origins_failures_and_servers_leave_and_come_back(tmp_path, suffix) -> N
     assert rs.read_qrels(tmp_path / "t.db")["q"] == {"a": 5, "b": 3, "c": 4}
 
 
-def test_a_summary_says_where_labels_come_from_and_who_answered(tmp_path) -> None:
-    with full_store(tmp_path / "s.db") as store:
-        (judge,) = store.judges()
-        assert judge["origins"] == {"pool": 1, "control": 1, "unknown": 1}
-        assert judge["failures"] == {"off_schema": 1}
-        assert (judge["graded"], judge["failed"]) == (4, 1)
-        assert judge["served_models"] == {"m-2025-08-07": 1}
-        told = "\n".join(summary_lines(store))
-        assert "warning" not in told
-        put(store, "gpt-5", {("q", "a"): 2})
-        number = store.settings_id(Settings("grade", "gpt-5", {}, "utility", "r1", "1"))
-        store.put([Label((number, Q, digest("b"), 0), 2, served_model="llama-3")]).result()
-        told = "\n".join(summary_lines(store))
-    assert "  failures: off_schema 1" in told
-    assert '  asked with {"format": "json_schema"}: 1 label' in told
-    assert "  warning: asked for gpt-5, but the server named llama-3" in told
-    assert "ada (human): 2 grades, 1 of texts that have changed since" in told
-
-
 def test_a_label_of_a_person_knows_the_text_that_was_read(tmp_path) -> None:
     with Store(tmp_path / "s.db") as store:
         put(store, "m", {("q", "a"): 2})
@@ -186,25 +131,6 @@ def test_a_label_of_a_person_knows_the_text_that_was_read(tmp_path) -> None:
         # Which text ben read is not known.
         assert store.outdated_human_labels() == [("q", "a", "ada")]
         assert [(p, o.draw.source, o.rank) for _, p, o in store.origins()] == [("a", "later", 2), ("b", "later", 1)]
-
-
-def test_a_pool_of_many_pairs_is_recorded_whole(tmp_path) -> None:
-    rows = [(f"q{i % 7}", f"d{i}", i // 7 + 1) for i in range(9001)]
-    with Store(tmp_path / "s.db") as store:
-        pool = store.new_pool()
-        with pool.filling():
-            pool.add_pairs(rows, Draw("pool", "one", 2000))
-            pool.add_pairs(rows[:3000], Draw("pool", "two", 2000))
-            pool.query_texts().add((f"q{i}", f"question {i}") for i in range(7))
-            pool.passage_texts().add((d, f"text of {d}") for _, d, _ in rows)
-        assert pool.count() == 9001
-        pool.record_texts()
-        pool.record_texts()
-        found = {(q, d, o.draw.source, o.rank) for q, d, o in store.origins()}
-        assert found == {(*row[:2], "one", row[2]) for row in rows} | {(*row[:2], "two", row[2]) for row in rows[:3000]}
-    with closing(sqlite3.connect(tmp_path / "s.db")) as file:
-        texts = set(file.execute("SELECT query_id, passage_id, query_hash, passage_hash FROM pairs"))
-    assert texts == {(q, d, digest(f"question {q[1:]}"), digest(f"text of {d}")) for q, d, _ in rows}
 
 
 def test_answers_keep_their_failures_until_they_succeed(tmp_path) -> None:
@@ -244,29 +170,3 @@ def test_only_the_owner_may_read_what_is_made(tmp_path) -> None:
         assert stat.S_IMODE((tmp_path / "s.db").stat().st_mode) == 0o640
     finally:
         os.umask(before)
-
-
-@pytest.mark.parametrize("when", range(20))
-def test_a_store_that_another_process_makes_meanwhile_is_no_foreign_one(when, tmp_path, monkeypatch) -> None:
-    """Before any of the statements by which a store is opened, another process may commit the tables of a new one."""
-    path, statements = tmp_path / "labels.db", itertools.count()
-
-    def made_by_another(_: str) -> None:
-        if next(statements) == when:
-            other = sqlite3.connect(path, timeout=0, isolation_level=None)
-            # SQLite refuses it while the opening process reads, and it would wait.
-            with closing(other), suppress(sqlite3.OperationalError):
-                other.execute("BEGIN IMMEDIATE")
-                create_tables(other)
-                other.execute("COMMIT")
-
-    def watched(file: Path, mode: str) -> sqlite3.Connection:
-        connection = connection_to(file, mode)
-        connection.set_trace_callback(made_by_another)
-        return connection
-
-    monkeypatch.setattr(opening, "connection_to", watched)
-    with closing(connect(path)) as connection:
-        connection.set_trace_callback(None)
-        assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)
-    assert next(statements) > when

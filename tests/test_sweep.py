@@ -8,8 +8,6 @@ import re
 import subprocess
 import sys
 
-import numpy as np
-import pandas
 import pytest
 
 import rag_selectivity as rs
@@ -74,20 +72,6 @@ def test_slots_per_relevant_passage_stand_beside_lambda() -> None:
     assert [row["slots_per_relevant"] for row in stricter["r"].rows] == [1, 2, 3]
 
 
-def test_no_slots_per_relevant_passage_where_they_are_not_known() -> None:
-    """Documents with chunks: K counts chunks. Labels of people: lambda is that of completed labels."""
-    chunks = rs.sweep(
-        {"q1": {"a": 1}}, {"r": {"q1": ["a#1", "a#2"]}}, ids="name", passages_of={"a": 9}, corpus_size=90,
-        bootstrap=rs.Bootstrap(10),
-    )  # fmt: skip
-    qrels, run = world(30, 8, [1, 2, 3, 4, 0], relevant=2)
-    people = {query: dict(list(grades.items())[:1]) for query, grades in qrels.items()}
-    calibrated = rs.sweep(qrels, {"r": run}, corpus_size=1000, human=people, max_k=4, bootstrap=rs.Bootstrap(10))
-    for swept in (chunks, calibrated):
-        assert {row["slots_per_relevant"] for row in swept["r"].rows} == {None}
-        assert "K/N_p" not in swept.to_text()
-
-
 @pytest.fixture
 def tokens() -> tuple[dict, dict, dict]:
     qrels, run = world(50, 8, [1, 2, 3, 4, 0])
@@ -124,50 +108,6 @@ def test_budgets(tokens) -> None:
     assert conflict.K is None
     assert conflict.warnings == ("that success rate needs K = 4, but 300 tokens are enough only for K = 3",)
     assert advice(max_tokens=50).warnings == ("the first passage alone has more than 50 tokens on average",)
-
-
-def test_lengths_from_a_file_a_frame_or_the_run_itself(tokens, tmp_path) -> None:
-    qrels, run, lengths = tokens
-    lengths = {passage: 10 + i % 7 for i, passage in enumerate(lengths)}
-    expected = [row["tokens"] for row in rs.sweep(qrels, {"r": run}, corpus_size=1000, tokens=lengths)["r"].rows]
-    by_hand = [np.mean([sum(lengths[p] for p in ranked[:k]) for ranked in run.values()]) for k in range(1, 9)]
-    assert expected == pytest.approx(by_hand)
-    table = pandas.DataFrame({"passage_id": lengths.keys(), "tokens": lengths.values()})
-    table.to_csv(tmp_path / "lengths.csv", index=False)
-    rows = [
-        {"query_id": q, "doc_id": p, "score": -i, "tokens": lengths[p]} for q, r in run.items() for i, p in enumerate(r)
-    ]
-    frame = pandas.DataFrame(rows).sample(frac=1, random_state=3)
-    with (tmp_path / "run.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["query_id", "doc_id", "score", "tokens"])
-        writer.writeheader()
-        writer.writerows(frame.to_dict("records"))
-    for source, given in (
-        (run, {"tokens": table}),
-        (run, {"tokens": tmp_path / "lengths.csv"}),
-        (frame, {}),
-        (tmp_path / "run.csv", {}),
-    ):
-        found = rs.sweep(qrels, {"r": source}, corpus_size=1000, **given)["r"]
-        assert [row["tokens"] for row in found.rows] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"corpus_size": None}, "a sweep compares with a random draw and needs the corpus size"),
-        ({"max_tokens": 5}, "max_tokens needs the lengths"),
-        ({"max_tokens": 0}, "max_tokens must be more than 0"),
-        ({"min_success": 2}, "min_success must be more than 0 and at most 1"),
-        ({"max_depth": 0}, "max_depth must be a whole number"),
-        ({"tokens": {"q0x0": 1}}, r"r: \d+ passages have no length in tokens"),
-        ({"tokens": {"q0x0": -1}}, "tokens of passage 'q0x0': -1 is not a number of tokens"),
-    ],
-)
-def test_mistakes_are_named(options, message) -> None:
-    qrels, run = world(5, 4, [1])
-    with pytest.raises(rs.InputError, match=message):
-        rs.sweep(qrels, {"r": run}, **{"corpus_size": 100, **options})
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from fractions import Fraction
@@ -11,13 +10,9 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.cli.inputs import tokens_of
-from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.io.lengths import counted_tokens
 from rag_selectivity.measures import parse_measure
-from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.single import evaluate_query
-from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
 
@@ -175,33 +170,6 @@ def test_comparisons_test_the_differences_of_the_cut_lists() -> None:
     assert (row.wins, row.losses) == (sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps))
 
 
-def test_a_stored_report_is_read_back_and_gates_look_at_it(tmp_path) -> None:
-    tokens, qrels, run = world(11)
-    (tmp_path / "q.json").write_text(json.dumps(qrels))
-    (tmp_path / "q.trec").write_text("".join(f"{q} 0 {d} {g}\n" for q, of in qrels.items() for d, g in of.items()))
-    (tmp_path / "r.trec").write_text(
-        "".join(f"{q} Q0 {d} {i} {-i} t\n" for q, ids in run.items() for i, d in enumerate(ids, 1))
-    )
-    (tmp_path / "t.csv").write_text("passage_id,tokens\n" + "".join(f"{d},{n}\n" for d, n in tokens.items()))
-    (tmp_path / "c.jsonl").write_text(
-        "".join(json.dumps({"_id": d, "text": "word " * n}) + "\n" for d, n in tokens.items())
-    )
-    command = ["evaluate", "--qrels", "q.trec", "--run", "r.trec", "--scale", "utility", "--measure", "RA-nWG@300tok"]
-    done = run_command(*command, "--tokens", "t.csv", "-o", "r.json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    value = evaluated(qrels, run, ["RA-nWG@300tok"], tokens=tokens)["RA-nWG@300tok"].value
-    assert StoredReport.read(tmp_path / "r.json").run("r", 1).estimates["RA-nWG@300tok"].value == value
-    gates = ["--fail-if", "RA-nWG@300tok < 2", "--against", "r.json", "--max-drop", "RA-nWG@300tok:0"]
-    counted = ["--tokens", "c.jsonl", "--tokenizer", "operator:methodcaller"]
-    assert run_command(*command, *counted[:2], "--tokenizer", "nowhere:count", cwd=tmp_path).returncode == 2
-    assert "the tokenizer operator:methodcaller gave" in run_command(*command, *counted, cwd=tmp_path).stderr
-    done = run_command(*command, "--tokens", "t.csv", *gates, cwd=tmp_path)
-    assert (done.returncode, "RA-nWG@300tok" in done.stderr) == (1, True)
-    counted = ["--tokens", "c.jsonl", "--tokenizer", "characters", "--format", "csv"]
-    done = run_command(*command[:-1], "RA-nWG@375tok", *counted, cwd=tmp_path)
-    assert f"r,RA-nWG@375tok,{value!r}" in done.stdout
-
-
 def test_tokens_are_counted_by_a_tokenizer_of_the_users_choice() -> None:
     assert counted_tokens({"d": "two words", "e": "one"}, str.split) == {"d": 2.0, "e": 1.0}
     assert counted_tokens({"d": "two words"}, len) == {"d": 9.0}
@@ -247,60 +215,3 @@ def test_where_lengths_are_not_known_a_budget_is_refused_and_never_the_whole_lis
         rs.Monitor({"q": {"d": 1}}, measures=["P@300tok"])
     with pytest.raises(rs.InputError, match="are not known here"):
         evaluate_query("P@300tok", {"d": 1}, ["d"])
-
-
-def test_random_controls_have_no_figure_at_a_budget() -> None:
-    controls = {query: {passage: 1 for passage in PASSAGES if passage not in QRELS[query]} for query in QRELS}
-    found = evaluated(QRELS, RUN, ["BoR@300tok", "BoR@5"], tokens=TOKENS, controls=controls)
-    assert math.isnan(found["BoR@300tok"].value)
-    assert "not at a budget of tokens" in str(found["BoR@300tok"].reason)
-
-
-def test_a_budget_prints_as_it_parses() -> None:
-    measure = parse_measure("ra-nwg@2000TOK")
-    assert str(measure) == "RA-nWG@2000tok"
-    assert parse_measure(str(measure)) == measure
-    assert measure.at == TokenBudget(2000)
-    assert measure.without_depth @ int(TokenBudget(2000)) == measure
-
-
-def test_a_tokenizer_that_fails_is_named_with_the_passage_and_not_its_text() -> None:
-    text = "12 words, which nobody but their owner may see"
-
-    def unloaded(_: str) -> int:
-        raise RuntimeError("tokenizer model not loaded")
-
-    def repeating(given: str) -> int:
-        raise ValueError(f"cannot read {given[9:30]!r}")
-
-    def silent(_: str) -> int:
-        raise KeyError
-
-    for tokenizer, said in (
-        (unloaded, r"tests\.test_token_budgets:.*unloaded failed \(RuntimeError: tokenizer model not loaded\)"),
-        (repeating, r"repeating failed \(ValueError\)"),
-        (silent, r"silent failed \(KeyError\)"),
-        (int, r"builtins:int failed \(ValueError\)"),
-        ("cl100k", r"the tokenizer builtins:str is no function"),
-    ):
-        with pytest.raises(rs.InputError, match=said) as raised:
-            counted_tokens({"d1": text}, tokenizer)
-        assert not any(part in str(raised.value) for part in ("12 words", "nobody", "owner"))
-        assert "'d1'" in str(raised.value) or tokenizer == "cl100k"
-
-
-def test_a_tokenizer_of_the_command_line_that_fails_is_a_mistake_of_the_input(tmp_path, monkeypatch) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "c.jsonl").write_text('{"_id": "d", "text": "a secret text of a passage"}\n')
-    (tmp_path / "broken_tok.py").write_text("raise RuntimeError('no licence')\n")
-    (tmp_path / "own_tok.py").write_text("def boom(text):\n    raise RuntimeError('model not loaded')\n")
-    for name, said in (
-        ("own_tok:boom", "passage 'd': the tokenizer own_tok:boom failed (RuntimeError: model not loaded)"),
-        ("builtins:int", "passage 'd': the tokenizer builtins:int failed (ValueError)"),
-        ("broken_tok:count", "--tokenizer 'broken_tok:count': RuntimeError: no licence"),
-        ("own_tok:__name__", "is no function"),
-    ):
-        with pytest.raises(rs.InputError) as raised:
-            tokens_of(tmp_path / "c.jsonl", name)
-        assert said in str(raised.value)
-        assert "secret" not in str(raised.value)

@@ -96,28 +96,6 @@ def test_without_labels_the_tools_used_for_such_queries_stand_for_those_that_app
     assert pytest.approx(-log2((4 + Fraction(10, 58)) / 5)) == report.BoR_max
 
 
-def test_the_catalogue_grows_with_what_is_seen_where_it_is_not_given() -> None:
-    monitor = ToolMonitor(relevant=1)
-    monitor.call("q", definitions(NAMES[:5]), [])
-    monitor.call("q", definitions(NAMES[5:20]), [])
-    assert monitor.report().catalogue == 20
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"relevant": 0}, "relevant must be a whole number ≥ 1"),
-        ({"catalogue": 0}, "catalogue must be a number of tools ≥ 1"),
-        ({"warn_from": 3.0}, "warn_from is a probability"),
-    ],
-)
-def test_settings_that_cannot_be(options, message) -> None:
-    with pytest.raises(rs.InputError, match=message):
-        ToolMonitor(**options)
-    with pytest.raises(rs.InputError, match="no model call has been shown tools yet"):
-        ToolMonitor().report()
-
-
 # -- the choice of a tool ----------------------------------------------------------------------------
 
 
@@ -206,32 +184,6 @@ def test_runs_arguments_and_tools_that_were_not_offered_are_named_and_counted() 
     assert "Called without being offered: (others) (500 calls), made_up_0 (1 call)" in report.details()
 
 
-def test_names_in_the_catalogue_and_in_the_labels_that_cannot_be(caplog) -> None:
-    labels = {"a": ["get_wether"], "b": ["get_wether", "send_mail"], "c": ["send_mail"]}
-    with pytest.warns(rs.SelectivityWarning) as heard:
-        monitor = ToolMonitor(labels, catalogue=[WEATHER, MAIL, ToolDefinition("send_mail", "Sends a letter.")])
-    assert [str(each.message) for each in heard] == [
-        "the labels name 1 tool not in the catalogue: get_wether [tools-not-in-catalogue]",
-        "the catalogue has 1 tool with the same name as another: send_mail [tools-with-one-name]",
-    ]
-    assert "get_wether" in caplog.text
-    monitor.call("c", [WEATHER, WEATHER, MAIL], ["send_mail"])
-    report = monitor.report()
-    assert (report.catalogue, report.shown) == (2, 3)
-    assert report.unknown_labels == {"get_wether": 2}
-    assert report.duplicates == {"send_mail": 2, "get_weather": 2}
-    assert "neither in the catalogue nor were shown: get_wether (2 queries)" in report.details()
-
-
-def test_html_escapes_what_models_and_servers_say() -> None:
-    monitor = ToolMonitor({"q": ["<b>"]})
-    monitor.call("q", [ToolDefinition("<b>", "x")], ["<script>alert(1)</script>"])
-    page = monitor.report().to_html()
-    assert "<script>" not in page
-    assert "<td>&lt;b&gt;</td>" in page
-    assert "&lt;script&gt;" in page
-
-
 # -- near-identical tools ----------------------------------------------------------------------------
 
 
@@ -317,14 +269,6 @@ def test_arguments_fit_where_a_full_validator_says_so(arguments, properties) -> 
     }
     fits = jsonschema.Draft202012Validator(schema).is_valid(arguments)
     assert (misfit(arguments, schema) is None) == fits
-
-
-def test_schemas_that_refer_to_themselves_or_to_nothing() -> None:
-    tree = {"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}}}
-    assert misfit({"next": {"next": {"n": "x"}}}, tree) == "type: next.next.n"
-    assert misfit({"a": 1}, {"$ref": "#"}) is None
-    assert misfit({"a": 1}, {"properties": {"a": {"$ref": "other.json"}}}) is None
-    assert misfit({"a": 1}, {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}) == "type: a"
 
 
 # -- in LangChain ------------------------------------------------------------------------------------
@@ -458,24 +402,6 @@ def test_an_agent_that_calls_wrong_tools_badly() -> None:
     assert (by_name["send"].ran, by_name["send"].failed) == (1, 1)  # by an exception
 
 
-def test_the_schema_of_a_structured_answer_can_be_left_out() -> None:
-    agents = pytest.importorskip("langchain.agents")
-    structured = pytest.importorskip("langchain.agents.structured_output")
-
-    class Answer(BaseModel):
-        """An answer."""
-
-        text: str
-
-    for ignored, wrong in ((("Answer",), 0.0), ((), 0.5)):
-        callback = ToolSelectivityCallback({"go": ["tool_01"]}, catalogue=58, ignored=ignored)
-        model = saying(calls("tool_01"), asked("Answer", {"text": "done"}))
-        agent = agents.create_agent(model, tools=tools(3), response_format=structured.ToolStrategy(Answer))
-        agent.invoke({"messages": [("user", "go")]}, config={"callbacks": [callback]})
-        assert callback.report().choice.wrong.value == wrong
-        assert callback.report().shown == (3 if ignored else 4)
-
-
 def test_a_selector_in_front_of_the_model() -> None:
     middleware = pytest.importorskip("langchain.agents.middleware")
     agents = pytest.importorskip("langchain.agents")
@@ -532,10 +458,3 @@ def test_failures_leave_nothing_behind_and_faults_are_seen(caplog) -> None:
     assert saying(AIMessage("fine")).bind(tools=[3.5, {"name": "ok"}], x=1).invoke("q", config=config).content == "fine"
     assert callback.faults == 1
     assert "were not recorded" in caplog.text
-
-
-def test_a_selector_that_never_shows_the_right_tool_has_figures() -> None:
-    monitor = ToolMonitor({"weather?": ["tool7"]}, catalogue=58)
-    for _ in range(20):
-        monitor.call("weather?", {"tool1": 90, "tool2": 90})
-    assert monitor.report().selection["Success"].value == 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from fractions import Fraction
@@ -12,15 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from benchmarks.cheapest import WORLDS, shares
-from rag_selectivity.cli.app import app
-from rag_selectivity.cli.inputs import costs_of as files_of_costs
 from rag_selectivity.decision import decide, read_costs
 from rag_selectivity.decision.costs import Costs
-from rag_selectivity.live.trace import Trace
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.trade_off import TradeOff
@@ -134,27 +129,6 @@ def trade(decision: Decision, kind: str = "milliseconds") -> TradeOff:
     return decision.trade_offs[kind]
 
 
-def test_the_sentences() -> None:
-    grades, runs, _ = world({"bad": 4.0, "good": 0.65, "best": 0.6})
-    rows = milliseconds({"bad": 10, "good": 20, "best": 90})
-    found = trade(decision_of(grades, runs, costs=rows, max_loss=0.06))
-    values = {point.run: point for point in found.points}
-    assert found.cheapest == ("good", 2)
-    assert found.text.startswith(
-        "good is the cheapest that is shown to lose at most 0.06 of RA-nWG against the best of 3 runs at K = 2: it "
-    )
-    assert "Of the cheaper ones, some may lose more: bad up to" in found.text
-    assert found.text.endswith("Bounds of 97.5% for all of them at once.")
-    assert values["bad"].most_lost > 0.06
-    none = trade(decision_of(grades, runs, costs=rows, max_loss=0.001))
-    assert none.cheapest is None
-    assert none.text.startswith("None is shown to lose at most 0.001 of RA-nWG against the best of 3 runs at K = 2: ")
-    assert trade(decision_of(grades, {"bad": runs["bad"]}, costs=rows[:300])).text == ""
-    untested = trade(decision_of(grades, runs, costs=rows, bootstrap=None))
-    assert untested.text.startswith("Without intervals it is not tested")
-    assert all(math.isnan(point.most_lost) for point in untested.points)
-
-
 def test_the_cheapest_is_sought_among_the_runs_whose_costs_are_known() -> None:
     grades, runs, _ = world({"bad": 4.0, "good": 0.65, "best": 0.6})
     two, one = milliseconds({"good": 20, "best": 90}), milliseconds({"good": 20})
@@ -248,24 +222,6 @@ def test_runs_over_different_queries() -> None:
     assert refused.text.startswith("Not all runs can be compared with each other")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"cost_measure": "RA-nWG@5"}, r"RA-nWG@5 names a depth, .* give RA-nWG \(other depths: cost_depths"),
-        ({"cost_measure": "Harm"}, "a measure of which more is better, and Harm is none"),
-        ({"cost_measure": "BoR"}, "a mean over queries that has a largest value, and BoR is none"),
-        ({"cost_measure": "DCG"}, "a mean over queries that has a largest value, and DCG is none"),
-        ({"cost_measure": "RA-mWG"}, "RA-nWG"),
-        ({"cost_depths": [0]}, r"cost_depths \(--cost-depths\) must be whole numbers ≥ 1, got 0"),
-        ({"cost_depths": [True]}, "got True"),
-    ],
-)
-def test_mistakes_are_named(options, message) -> None:
-    grades, runs, lengths = world({"one": 0.5, "two": 0.5})
-    with pytest.raises(rs.InputError, match=message):
-        decision_of(grades, runs, tokens=lengths, **options)
-
-
 # -- bounds ----------------------------------------------------------------------------------------------
 
 
@@ -301,150 +257,3 @@ def test_the_rate_of_false_choices_and_that_good_runs_are_found(name) -> None:
     assert hold >= 0.928
     if name != "successes":
         assert shares(name, 400, 3, 0.1, 0.0, worlds=10)[3] == 1.0
-
-
-# -- views -----------------------------------------------------------------------------------------------
-
-
-def files(tmp_path, grades: dict, runs: dict, rows: list[dict]) -> list[str]:
-    lines = [f"{q} 0 {p} {grade}" for q, of in grades.items() for p, grade in of.items()]
-    (tmp_path / "grades.trec").write_text("\n".join(lines) + "\n")
-    arguments = ["--qrels", str(tmp_path / "grades.trec"), "--scale", "utility", "--corpus-size", "5000"]
-    for name, run in runs.items():
-        ranked = [f"{q} Q0 {p} {i} {-i} {name}" for q, ps in run.items() for i, p in enumerate(ps, 1)]
-        (tmp_path / f"{name}.trec").write_text("\n".join(ranked) + "\n")
-        arguments += ["--run", str(tmp_path / f"{name}.trec")]
-    (tmp_path / "costs.csv").write_text(
-        "run,query_id,milliseconds\n" + "".join(f"{r['run']},{r['query_id']},{r['milliseconds']}\n" for r in rows)
-    )
-    return [*arguments, "--costs", str(tmp_path / "costs.csv")]
-
-
-def test_compare_and_report_show_it(tmp_path) -> None:
-    grades, runs, lengths = world({"good": 0.65, "best": 0.6})
-    rows = milliseconds({"good": 20, "best": 90})
-    arguments = files(tmp_path, grades, runs, rows)
-    (tmp_path / "tokens.csv").write_text("passage_id,tokens\n" + "".join(f"{p},{n}\n" for p, n in lengths.items()))
-    arguments += ["--k", "2", "--depths", "2", "--tokens", str(tmp_path / "tokens.csv"), "--max-loss", "0.06"]
-    expected = decision_of(grades, runs, costs=rows, tokens=lengths, max_loss=0.06, bootstrap=Bootstrap())
-    run = CliRunner()
-    shown = run.invoke(app, ["compare", *arguments, "--format", "json"])
-    assert shown.exit_code == 0, shown.output
-    decision = json.loads(shown.stdout)["decision"]
-    found = decision["trade_offs"]
-    assert {kind: part["cheapest"] for kind, part in found.items()} == {
-        kind: {"run": part.cheapest[0], "K": 2} if part.cheapest else None for kind, part in expected.trade_offs.items()
-    }
-    assert found["milliseconds"] == json.loads(expected.to_json())["trade_offs"]["milliseconds"]
-    text = run.invoke(app, ["compare", *arguments, "--details"]).stdout
-    assert "Milliseconds of a query beside RA-nWG, the cheapest first" in text
-    assert "Pareto front over runs and K by the means of these queries" in text
-    sentence = expected.trade_offs["milliseconds"].text
-    assert sentence in " ".join(text.split())
-    page = tmp_path / "report.html"
-    pytest.importorskip("matplotlib")
-    made = run.invoke(
-        app, ["report", *arguments, "--cost-measure", "Success", "--cost-depths", "4", "--output", str(page)]
-    )
-    assert made.exit_code == 0, made.output
-    written = page.read_text()
-    assert "Tokens of a query beside Success, the cheapest first" in written
-    assert "of 2 runs at K = 2 and 4" in written
-
-
-def test_tokens_alone_are_costs_and_options_without_costs_are_refused(tmp_path) -> None:
-    grades, runs, lengths = world({"good": 0.65, "best": 0.6})
-    *arguments, _, _ = files(tmp_path, grades, runs, [])
-    (tmp_path / "tokens.csv").write_text("passage_id,tokens\n" + "".join(f"{p},{n}\n" for p, n in lengths.items()))
-    run = CliRunner()
-    plain = run.invoke(app, ["compare", *arguments, "--k", "2", "--format", "json"])
-    assert "trade_offs" not in json.loads(plain.stdout)["decision"]
-    tokens = run.invoke(
-        app, ["compare", *arguments, "--k", "2", "--format", "json", "--tokens", str(tmp_path / "tokens.csv")]
-    )
-    assert list(json.loads(tokens.stdout)["decision"]["trade_offs"]) == ["tokens"]
-    refused = run.invoke(app, ["compare", *arguments, "--cost-measure", "Success"])
-    assert refused.exit_code != 0
-
-
-# -- traces ----------------------------------------------------------------------------------------------
-
-
-def test_costs_of_a_monitors_trace(tmp_path) -> None:
-    labels = {"q1": {"a": 1}, "q2": {"b": 1}}
-    trace = tmp_path / "trace.jsonl"
-    monitor = rs.Monitor(labels, corpus_size=9, trace=trace)
-    for query, seconds, tokens in (("q1", 0.1, 30), ("q1", 0.3, 50), ("q2", 0.05, None)):
-        monitor.record(rs.Retrieval(query, ["a", "b"], query_id=query, seconds=seconds, tokens=tokens))
-    monitor.close()
-    read = Trace.read(trace)
-    assert {key: pytest.approx(costs) for key, costs in read.costs.items()} == {
-        "q1": {"milliseconds": 100.0, "tokens": 30.0},
-        "q1 (2)": {"milliseconds": 300.0, "tokens": 50.0},
-        "q2": {"milliseconds": 50.0},
-    }
-    expected = {"q1": {"milliseconds": 200.0, "tokens": 40.0}, "q2": {"milliseconds": 50.0}}
-    assert {query: pytest.approx(costs) for query, costs in read.costs_of_queries().items()} == expected
-    given = files_of_costs([f"run={trace}"], ["run=run.trec"])["run"]
-    assert given == read.costs_of_queries()
-    report = rs.evaluate(labels, {"run": {"q1": ["a"], "q2": ["a"]}}, corpus_size=9, depths=[1])
-    costs = read_costs({"run": report.runs["run"].judged}, {"run": {"q1": ["a"]}}, costs={"run": given})
-    assert costs.of_query("run", 1)["milliseconds"].mean.value == pytest.approx(125.0)
-
-
-def test_costs_of_spans_and_mistakes_in_a_trace(tmp_path) -> None:
-    def attribute(key: str, value: str) -> dict:
-        return {"key": key, "value": {"stringValue": value}}
-
-    span = {
-        "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203332", "name": "search",
-        "startTimeUnixNano": "1000000000", "endTimeUnixNano": "1250000000",
-        "attributes": [attribute("openinference.span.kind", "RETRIEVER"), attribute("input.value", "who?"),
-                       attribute("retrieval.documents.0.document.id", "d7")],
-    }  # fmt: skip
-    spans = tmp_path / "spans.jsonl"
-    spans.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) + "\n")
-    assert files_of_costs([str(spans)], ["run.trec"])["who?"]["milliseconds"] == pytest.approx(250.0)
-    line = {"schema": "rag-selectivity/trace/1", "query": "who?", "shown": ["d7"]}
-    trace = tmp_path / "trace.jsonl"
-    for more, message in (
-        ({}, r"trace.jsonl: no retrieval of the trace has tokens or a time"),
-        ({"seconds": -1}, r"trace.jsonl:1: `seconds` must be a number ≥ 0, got -1"),
-        ({"tokens": "many"}, r"trace.jsonl:1: not a line of a trace: .*tokens"),
-    ):
-        trace.write_text(json.dumps(line | more) + "\n")
-        with pytest.raises(rs.InputError, match=message):
-            files_of_costs([str(trace)], ["run.trec"])
-    records = tmp_path / "costs.json"
-    records.write_text(json.dumps([{"query_id": "q1", "price": 1}]))
-    assert files_of_costs([str(records)], ["run.trec"]) == records, "a list of records is no trace"
-
-
-@pytest.mark.slow
-def test_labels_by_people_calibrate_the_bounds_at_one_depth() -> None:
-    draw = random.Random(1)
-    queries = QUERIES[:90]
-    grades = {q: {f"{q}p{j}": draw.choice([1, 1, 2, 3, 4, 5]) for j in range(12)} for q in queries}
-    runs = {
-        name: {q: sorted(of, key=lambda p: -of[p] + draw.gauss(0, noise)) for q, of in grades.items()}
-        for name, noise in (("good", 1.0), ("bad", 4.0))
-    }
-    human = {
-        q: {p: min(5, max(1, grade + draw.choice([0, 0, 0, 1, -1]))) for p, grade in of.items() if draw.random() < 0.5}
-        for q, of in grades.items()
-    }
-    given = {"costs": milliseconds({"good": 20, "bad": 10}, queries), "k": 3, "evaluate": {"human": human}}
-    found = trade(decision_of(grades, runs, max_loss=0.1, **given))
-    assert {point.quality.basis for point in found.points} == {"calibrated"}
-    comparison = rs.compare(
-        grades, runs, scale="utility", human=human, measures=["RA-nWG"], depths=[3], baseline="good"
-    )
-    row = comparison["bad", "RA-nWG@3"]
-    lost = {point.run: point.most_lost for point in found.points}
-    # With two runs the level of a bound is that of the interval of `compare`, over the same completions.
-    assert lost["bad"] == pytest.approx(-row.low, abs=0.01)
-    assert lost["good"] == pytest.approx(max(0.0, row.high), abs=0.01)
-    assert found.cheapest == (("bad", 3) if lost["bad"] <= 0.1 else ("good", 3))
-    given |= {"tokens": {p: 10 for of in grades.values() for p in of}}
-    with pytest.raises(rs.InputError, match=r"labels by people .* leave out cost_depths"):
-        decision_of(grades, runs, cost_depths=[5], **given)

@@ -160,37 +160,6 @@ def test_documents_are_found_in_a_store_of_chunks(cranfield, kind, tmp_path) -> 
         assert result.metric_vals_dict["RandomSuccess@10"] == pytest.approx(rates[query])
 
 
-def test_empty_documents_and_scores_that_are_nan_are_named(cranfield, in_faiss, tmp_path) -> None:
-    retriever = index_of(cranfield, "memory", tmp_path).as_retriever(similarity_top_k=10)
-    with pytest.warns(rs.SelectivityWarning, match=r"retrieved passages have the score NaN, in \d+ of 20 lists"):
-        report = evaluated(cranfield, retriever).report
-    facts = report.runs["retriever"].input["retrieval"]
-    assert facts["empty_passages"] == facts["scores_nan"] > QUERIES
-    assert any(
-        f"{facts['empty_passages']} of 200 retrieved passages have no text" in n for n in report.runs["retriever"].notes
-    )
-    assert report["Success@10"].value < evaluated(cranfield, in_faiss).report["Success@10"].value - 0.05
-
-
-@pytest.mark.parametrize("identity", ["ref_doc_id", "docno"])
-def test_an_identity_that_is_named_gives_the_same_figures(cranfield, in_faiss, identity) -> None:
-    chosen, named = evaluated(cranfield, in_faiss).report, evaluated(cranfield, in_faiss, identity=identity).report
-    same_figures(named, chosen)
-    assert named.runs["retriever"].input["identity"] == {"taken": identity}
-
-
-def test_texts_of_chunks_and_ids_made_by_the_store_are_refused(cranfield, in_faiss) -> None:
-    for identity in ("text", "node_id"):
-        with pytest.raises(rs.InputError, match=r"no labelled passage is known to the retriever.*ref_doc_id"):
-            evaluated(cranfield, in_faiss, identity=identity)
-    chunk = next(node for node in cranfield.nodes if node.ref_doc_id == "12")
-    mixed = {**cranfield.labels, **{str(query): {chunk.node_id: 5} for query in range(1, 9)}}
-    with pytest.raises(rs.InputError, match=r"mixed kinds|different ids"):
-        SelectivityEvaluator(Fixed(cranfield, in_faiss, chunk), labels=mixed, scale="utility").evaluate_dataset(
-            cranfield.queries
-        )
-
-
 class Around(BaseRetriever):
     """A retriever around another, for what may go wrong."""
 
@@ -202,17 +171,6 @@ class Around(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         self.asked += 1
         return self.inner.retrieve(query_bundle.query_str)
-
-
-class Fixed(Around):
-    """One chunk is first in every list."""
-
-    def __init__(self, cranfield: Cranfield, inner: Any, chunk: TextNode) -> None:
-        super().__init__(cranfield, inner)
-        self.chunk = chunk
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [NodeWithScore(node=self.chunk, score=1.0), *super()._retrieve(query_bundle)]
 
 
 class FailsForSome(Around):
@@ -237,27 +195,6 @@ def test_four_of_ten_retrievals_fail_and_count(cranfield, in_faiss) -> None:
     assert report["Success@10"].n == QUERIES
     assert report["Success@10"].value < 0.6
     assert report.runs["retriever"].input["retrieval"]["failed"] == 8
-
-
-class Grows(Around):
-    """The index gets a node after the tenth query."""
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = super()._retrieve(query_bundle)
-        if self.asked == 10:
-            self.index.insert_nodes([TextNode(text="wing", embedding=[0.1] * SIZE)])
-        return found
-
-
-def test_an_index_that_changes_meanwhile_is_named(cranfield, tmp_path) -> None:
-    index = index_of(cranfield, "faiss", tmp_path)
-    retriever = Grows(cranfield, index.as_retriever(similarity_top_k=10))
-    retriever.index = index
-    size = len(cranfield.nodes)
-    expected = f"{size:,} passages at the beginning and {size + 1:,} at the end: N is {size:,};"
-    with pytest.warns(rs.SelectivityWarning, match=expected):
-        report = evaluated(cranfield, retriever, workers=1).report
-    assert report.corpus_size == size
 
 
 def test_merged_parents_are_counted_by_the_leaves(cranfield) -> None:

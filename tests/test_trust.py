@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 
 import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.agree import agree
-from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
+from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.decision.decide import decide
 from rag_selectivity.results.provenance import Provenance
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer, Reply, texts
@@ -195,68 +192,7 @@ def test_a_judge_that_agrees_is_no_caveat_and_one_that_does_not_is_a_strong_one(
     assert codes(mixed) == {"agreement-too-low": "strong"}
 
 
-def test_further_reasons_to_doubt_labels() -> None:
-    assert codes(provenance(outdated=2))["outdated-labels"] == "soft"
-    assert codes(provenance(drawn_for_people={"": 12}))["people-not-drawn"] == "soft"
-    assert "unknown-origin" not in codes(provenance(chosen=0))  # nothing is known: the shares decide
-    rows = [("q", f"d{i}", 3) for i in range(4)]
-    origins = LabelOrigins(
-        chosen=np.array([1, 1, 1, 0], np.uint8),
-        by_person=np.zeros(4, bool),
-        judge_grade=np.full(4, NO_GRADE),
-        tail_size=np.zeros(4, np.int64),
-    )
-    known = Provenance.of(Qrels.from_records(rows, scale="utility", origins=origins))
-    assert codes(known) == {"unknown-origin": "note"}
-
-
 # -- the paragraph -----------------------------------------------------------------------------------------------
-
-
-def test_the_paragraph_of_plain_labels_claims_no_more_than_they_show() -> None:
-    labels = {f"q{i}": {f"d{i}": 1, f"e{i}": 1} for i in range(40)}
-    run = {q: [f"x{q}", *list(row)[:1]] for q, row in labels.items()}
-    report = rs.evaluate(labels, {"r": run}, corpus_size=1000, depths=[2])
-    assert report.trust.text == (
-        "80 labels, by whom and how chosen is not known. The figures are as judged. The figures hold as far as these "
-        "labels do."
-    )
-    assert report.trust.text in plain(report.details())
-    assert report.to_dict()["trust"]["text"] == report.trust.text
-    decision = decide(report, k=2)
-    assert decision["trust"].more.endswith("The figures are as judged. The figures hold as far as these labels do.")
-    assert decision["trust"].more in plain(re.sub(r"<[^>]+>", "", report.to_html(decision=decision)))
-
-
-def test_the_paragraph_names_the_next_step_with_its_cost() -> None:
-    rng = np.random.default_rng(2)
-    labels = {f"q{i}": {f"d{i}-{j}": int(rng.integers(1, 6)) for j in range(10)} for i in range(225)}
-    rows = [(q, p, g) for q, row in labels.items() for p, g in row.items()]
-    origins = LabelOrigins(
-        chosen=np.ones(2250, np.uint8),
-        by_person=np.zeros(2250, bool),
-        judge_grade=np.array([g for *_, g in rows]),
-        tail_size=np.zeros(2250, np.int64),
-        judges={"mini": 2250},
-        cost_of_a_grade=0.0006,
-    )
-    qrels = Qrels.from_records(rows, scale="utility", origins=origins)
-    report = rs.evaluate(qrels, {"r": {q: list(row) for q, row in labels.items()}}, **DEPTH_10)
-    assert "675 grades of random controls (grade --controls 3), which cost about 0.4, can show up to 4.2 bits" in (
-        report.trust.next_step
-    )
-    assert "Nothing is shown about the retriever" in report.trust.conclusion
-    assert "agreement with people is not known" in report.trust.text
-
-
-def test_agree_opens_with_the_paragraph_too() -> None:
-    people = {f"q{i}": {f"d{j}": 1 + (i + j) % 5 for j in range(5)} for i in range(20)}
-    report = agree(people, {q: {**row, "e": 2} for q, row in people.items()})
-    kappa = report.agreement.kappa_quadratic
-    assert f"quadratic kappa {kappa.value:.3f} [{kappa.low:.3f}, {kappa.high:.3f}] over 100 pairs" in report.trust.text
-    assert f"Agreement of judge and people: {report.agreement.verdict}." in report.trust.text
-    assert plain(str(report)).startswith(report.trust.text)
-    assert report.to_dict()["trust"]["labels"]["agreement"]["pairs"] == 100
 
 
 def test_a_monitor_says_where_its_labels_come_from(tmp_path) -> None:
@@ -272,26 +208,3 @@ def test_a_monitor_says_where_its_labels_come_from(tmp_path) -> None:
     report = monitor.report()
     assert "24 by the judge judge" in report.trust.text
     assert "agreement-unknown" in {caveat.code for caveat in report.runs[monitor.name].caveats}
-
-
-def test_bits_that_controls_show_are_named_for_each_run(cranfield) -> None:
-    _, _, run, people = cranfield
-    good = {q: run[q][:10] for q in people}
-    poor = {q: run[q][60:70] for q in people}
-    labels = {q: {p: people[q].get(p, 1) for p in [*good[q], *poor[q]]} for q in people}
-    controls = {q: dict.fromkeys(run[q][150:190], 1) for q in people}
-    report = rs.evaluate(labels, {"good": good, "poor": poor}, controls=controls, scale="utility", **DEPTH_10)
-    shown = report["good", "BoR@10"].shown
-    assert shown > 0
-    assert f"at least {shown:.3f} bits are shown without a model for good" in report.trust.text
-    poorer = report["poor", "BoR@10"].shown
-    assert (f"{poorer:.3f} bits are shown without a model for poor" in report.trust.text) == (poorer > 0)
-
-
-def test_labels_without_an_origin_that_people_calibrate_are_a_judges() -> None:
-    labels = {f"q{i}": {f"d{i}-{j}": 1 + (i + j) % 5 for j in range(10)} for i in range(40)}
-    human = {q: dict(list(row.items())[:8]) for q, row in labels.items()}
-    report = rs.evaluate(
-        labels, {"r": {q: list(row) for q, row in labels.items()}}, human=human, scale="utility", depths=[10]
-    )
-    assert report.trust.text.startswith("400 labels: 400 by a judge and 320 by people.")

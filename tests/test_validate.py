@@ -16,7 +16,6 @@ from scipy.stats import kendalltau, pearsonr, rankdata, spearmanr
 import rag_selectivity as rs
 from rag_selectivity.cli import main
 from rag_selectivity.io.scores import answer_scores
-from rag_selectivity.render.report_table import grid
 from rag_selectivity.statistics.choosing import folds_of, out_of_fold, rank_correlations
 from rag_selectivity.statistics.correlation import (
     KENDALL,
@@ -121,23 +120,6 @@ def test_equal_measures_differ_by_nothing_and_have_an_interval() -> None:
     assert gap.p == 1
     interval = gap.interval(0.95)
     assert interval.low < 0 < interval.high
-
-
-@pytest.mark.parametrize(
-    ("figures", "scores", "reason"),
-    [
-        ([1, 2, 3], [1, 2, 3], "fewer than 4 queries"),
-        ([1, 1, 1, 1], [1, 2, 3, 4], "all figures are the same"),
-        ([1, 2, 3, 4], [1, 1, 1, 1], "all scores are the same"),
-        ([1, 2, 3, math.nan], [1, 2, 3, 4], "fewer than 4 queries"),
-    ],
-)
-def test_an_undefined_correlation_has_a_reason(figures, scores, reason) -> None:
-    found = of(figures, scores)[SPEARMAN]
-    assert found.reason == reason
-    assert math.isnan(found.value)
-    assert math.isnan(found.p)
-    assert found.interval(0.95).to_dict() == {"value": None, "low": None, "high": None, "reason": reason}
 
 
 def test_a_perfect_correlation_of_few_queries_is_not_certain() -> None:
@@ -349,46 +331,6 @@ def test_segments_hold_the_sets_between_the_borders(world) -> None:
     assert found.regimes["a"][3] == pytest.approx(3 / np.mean([r for r in relevant.values() if r]))
 
 
-def test_a_report_knows_its_slots_per_relevant_passage(world) -> None:
-    report, _ = world
-    relevant = report.runs["a"].judged.relevant()
-    mean = relevant[relevant > 0].mean()
-    assert report.slots_per_relevant("a") == pytest.approx({3: 3 / mean, 6: 6 / mean})
-    assert report.to_dict()["runs"]["a"]["slots_per_relevant"] == pytest.approx({"3": 3 / mean, "6": 6 / mean})
-
-
-def test_slots_per_relevant_passage_stand_beside_lambda() -> None:
-    """In every form of the report, with the rel of lambda, and with the weights of the queries."""
-    qrels = {"q1": {"a": 5, "b": 4}, "q2": {"a": 5}, "q3": {"a": 1}}
-    run = {query: ["a", "b", "c", "d"] for query in qrels}
-    options = {"scale": "utility", "corpus_size": 50, "depths": [2, 4], "measures": ["lambda", "lambda(rel=5)"]}
-    report = rs.evaluate(qrels, {"run": run}, bootstrap=None, **options)
-    assert report.slots_per_relevant("run") == pytest.approx({2: 2 / 1.5, 4: 4 / 1.5})
-    header, rows = grid(report, "run", report.runs["run"])
-    assert header == ["K", "lambda", "K/N_p", "lambda(rel=5)", "K/N_p"]
-    assert [(row[2], row[4]) for row in rows] == [("1.333", "2.000"), ("2.667", "4.000")]
-    assert "K/N_p" in report.details()
-    assert "K/N_p" in report.to_html()
-    assert r"K/N\_p" in report.to_latex()
-    weighted = rs.evaluate(qrels, {"run": run}, bootstrap=None, weights={"q1": 3, "q2": 1, "q3": 9}, **options)
-    assert weighted.slots_per_relevant("run")[2] == pytest.approx(2 / 1.75)
-
-
-def test_documents_with_chunks_have_no_slots_per_relevant_passage() -> None:
-    qrels = {"q1": {"a": 1}}
-    report = rs.evaluate(
-        qrels,
-        {"run": {"q1": ["a#1", "a#2"]}},
-        ids="name",
-        passages_of={"a": 9},
-        corpus_size=90,
-        depths=[2],
-        measures=["lambda"],
-        bootstrap=None,
-    )
-    assert report.slots_per_relevant("run") == {}
-
-
 def test_what_the_model_knows_by_itself_is_taken_out() -> None:
     """Queries that are easy to retrieve for are those that the model knows: the partial correlation is about 0."""
     rng = np.random.default_rng(1)
@@ -465,11 +407,6 @@ def test_scores_of_files(tmp_path) -> None:
         assert found.closed_book == {"q0": 1.0}
 
 
-def test_truth_values_and_another_column() -> None:
-    rows = [{"query_id": "q0", "right": True}, {"query_id": "q1", "right": "false"}]
-    assert answer_scores(rows, ["r"], QUERIES, column="right").by_run == {"r": {None: {"q0": 1.0, "q1": 0.0}}}
-
-
 @pytest.mark.parametrize(
     ("given_scores", "message"),
     [
@@ -501,32 +438,6 @@ def test_wrong_scores_are_named(given_scores, message) -> None:
         answer_scores(given_scores, ["r"], QUERIES, score_range=(0, 1))
 
 
-def test_scores_without_a_run_are_refused_for_several() -> None:
-    with pytest.raises(rs.InputError, match="do not say of which of the 2 runs"):
-        answer_scores([{"query_id": "q0", "score": 1}], ["a", "b"], QUERIES)
-
-
-def test_answers_of_another_set_are_refused(world) -> None:
-    report, rows = world
-    with pytest.raises(rs.InputError, match="answers from K = 4 passages, and the figures are at 3, 6"):
-        rs.validate(report, [*rows, {**rows[0], "k": 4}])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"borders": [0]}, "numbers above 0"),
-        ({"borders": ["x"]}, "numbers above 0"),
-        ({"folds": 1}, "folds must be a whole number ≥ 2"),
-        ({"score_range": (1, 0)}, "the lower one first"),
-        ({"column": "scor"}, "no column 'scor'; did you mean"),
-    ],
-)
-def test_wrong_arguments_are_named(world, arguments, message) -> None:
-    with pytest.raises(rs.InputError, match=message):
-        rs.validate(*world, **arguments)
-
-
 def test_weighted_queries_are_refused() -> None:
     qrels = {f"q{i}": {"a": 1} for i in range(6)}
     weights = {query: i + 1.0 for i, query in enumerate(qrels)}
@@ -534,29 +445,6 @@ def test_weighted_queries_are_refused() -> None:
     report = rs.evaluate(qrels, {"r": run}, measures=["P"], depths=[1], weights=weights)
     with pytest.raises(rs.InputError, match="correlation with scores of answers cannot be weighted"):
         rs.validate(report, dict.fromkeys(qrels, 1.0))
-
-
-def test_a_report_without_figures_of_queries_is_refused() -> None:
-    report = rs.evaluate({"q": {"a": 1}}, {"r": {"q": ["a"]}}, corpus_size=9, measures=["BoR"], depths=[1])
-    with pytest.raises(rs.InputError, match="no measure of the report has figures of single queries"):
-        rs.validate(report, {"q": 1.0})
-    with pytest.raises(rs.InputError, match="needs the Report"):
-        rs.validate({"q": {"a": 1}}, {"q": 1.0})
-
-
-def test_ceilings_constants_and_gaps_are_said() -> None:
-    qrels = {f"q{i}": {"a": i % 2, "b": 1} for i in range(20)}
-    report = rs.evaluate(qrels, {"r": {q: ["a", "c"] for q in qrels}}, measures=["P", "Success"], depths=[2])
-    mostly = {f"q{i}": float(i != 3) for i in range(18)} | {"q18": None}
-    found = rs.validate(report, mostly, bootstrap=rs.Bootstrap(50))
-    text = " ".join(found.notes)
-    assert "94.4% of the answers have the score 1; a ceiling: only the other 1" in text
-    assert "2 queries have no score" in text
-    assert "1 answer without a score left out" in text
-    constant = rs.validate(report, dict.fromkeys(qrels, 1.0), bootstrap=rs.Bootstrap(50))
-    assert "all scores are the same" in " ".join(constant.notes)
-    assert all(row.spearman.reason and row.verdict == "not shown" for row in constant.main_rows)
-    assert "No measure has a correlation with the scores of the answers: all scores are the same" in constant.summary[0]
 
 
 # -- signatures -----------------------------------------------------------------------------------
@@ -625,41 +513,6 @@ def test_answers_that_need_k_are_given_it() -> None:
     assert swept(rows_at(lambda i, k: float(i % 20 < k))).recommendation.K == 20
 
 
-def test_losses_are_shares_of_the_range_of_the_scores() -> None:
-    def grade(i: int, k: int) -> float:
-        return 5.0 if i % 10 < {2: 5, 5: 7, 10: 8, 20: 8}[k] else 1.0
-
-    with pytest.raises(rs.InputError, match="the scores are from 1 to 5"):
-        swept(rows_at(grade))
-    found = swept(rows_at(grade), score_range=(1, 5))
-    right = swept(rows_at(lambda i, k: (grade(i, k) - 1) / 4))
-    assert [row.loss for row in found.answers.rows] == pytest.approx([row.loss for row in right.answers.rows])
-    assert found.recommendation.K == right.recommendation.K == 10
-
-
-def test_answers_of_some_k_only_are_left_out_and_counted() -> None:
-    rows = rows_at(lambda i, k: float(i % 10 < 8))
-    found = swept(rows[:-3]).answers
-    assert (found.queries, found.left_out) == (299, 1)
-    few = swept([row for row in rows if int(row["query_id"][1:]) < 6])
-    assert few.recommendation.K is None
-    assert "are too few" in few.recommendation.reason
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"scores": {"q0": 1.0}}, "do not say from how many passages"),
-        ({"scores": rows_at(lambda i, k: 1.0), "max_k": 4}, "two or more K up to max_k"),
-        ({"scores": rows_at(lambda i, k: 1.0), "min_success": 0.5}, "leave one of the two out"),
-        ({"scores": None, "score_range": (0, 1)}, "give scores, or leave them out"),
-    ],
-)
-def test_wrong_scores_of_a_sweep_are_named(options, message) -> None:
-    with pytest.raises(rs.InputError, match=message):
-        swept(**options)
-
-
 @pytest.mark.slow
 def test_the_finding_is_rare_where_answers_do_not_fall() -> None:
     rng = np.random.default_rng(4)
@@ -722,39 +575,3 @@ def test_the_command_prints_what_python_gives(files, capsys, monkeypatch) -> Non
     code, out, _ = run_command(capsys, "validate", *common, "--scores", "scores.csv", "--resamples", "60")
     assert "Correlation with the scores of the answers" in out
     assert "K/N_p" in out
-
-
-def test_alpha_by_a_command(files, capsys, monkeypatch) -> None:
-    monkeypatch.chdir(files)
-    arguments = ["--qrels", "qrels.trec", "--grade-map", "1:0,2:0,3:0,4:1,5:1", "--run", "a.trec", "--measure", "F@3"]
-    code, out, err = run_command(
-        capsys, "calibrate-alpha", *arguments, "--scores", "scores.csv", "--resamples", "50", "--format", "json"
-    )
-    assert code == 0, err
-    data = json.loads(out)
-    assert data["n"] == 30
-    code, _, err = run_command(
-        capsys, "calibrate-alpha", *arguments[:-1], "F@4", "--scores", "scores.csv", "--resamples", "50"
-    )
-    assert code == 2
-    assert "has no scores of answers from K = 4 passages" in err
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--borders", "x"], "is not a list of numbers"),
-        (["--score-range", "1"], "list of two numbers"),
-        (["--score-column", "nope"], "no column 'nope'"),
-        (["--depths", "4"], "answers from K = 3, 6 passages"),
-        (["--format", "latex"], "there is no LaTeX view"),
-    ],
-)
-def test_mistakes_of_the_command_are_named(files, capsys, monkeypatch, more, message) -> None:
-    monkeypatch.chdir(files)
-    code, _, err = run_command(
-        capsys, "validate", "--qrels", "qrels.trec", "--scale", "utility", "--run", "a.trec", "--run", "b.trec",
-        "--scores", "scores.csv", "--resamples", "20", *more,
-    )  # fmt: skip
-    assert code == 2
-    assert message in err

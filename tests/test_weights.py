@@ -15,18 +15,14 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.data.query_weights import effective_size
 from rag_selectivity.errors import InputError
-from rag_selectivity.explain import explain
 from rag_selectivity.gates import Against
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.detectable import sensitivity
 from rag_selectivity.statistics.draws import resample_counts
 from rag_selectivity.statistics.exact import weighted_rate
-from rag_selectivity.statistics.interaction import heterogeneity
 from rag_selectivity.statistics.paired import paired_difference
-from rag_selectivity.statistics.unpaired import unpaired_difference
 from tests.forked_cli import run_command
 from tests.test_slices import HARD, LABELS, QUERIES, RUNS
 
@@ -249,31 +245,6 @@ def test_p_is_the_share_of_all_swaps(seed) -> None:
     assert (found.low[0] <= 0 <= found.high[0]) == (found.p[0] > 0.05)
 
 
-def test_bits_and_their_rate_share_one_p() -> None:
-    rng = np.random.default_rng(2)
-    weights, chance = rng.pareto(1.2, 60) + 1, np.repeat(rng.beta(1, 20, 60)[:, None], 1, axis=1)
-    sides = [rng.integers(0, 2, (60, 1)).astype(float) for _ in range(2)]
-    rates = [Outcome((side,), "", weights=weights) for side in sides]
-    bits = [Outcome((side, chance, 1 - chance), "", BoR.aggregate, weights=weights) for side in sides]
-    assert paired_difference(*rates).p[0] == paired_difference(*bits).p[0]
-    assert math.isfinite(sensitivity(*rates, 0)(0.05, 0.8))
-
-
-def test_the_test_of_interaction_is_weighted() -> None:
-    """A difference that only light queries have changes between slices without weights, and hardly with them."""
-    rng = np.random.default_rng(4)
-    places = np.repeat([0, 1], 40)
-    light = rng.random(80) < 0.5
-    other = rng.integers(0, 2, 80).astype(float)
-    one = np.where(light & (places == 0), 1.0, other)
-    weights = np.where(light, 1.0, 1000.0)
-    plain = heterogeneity(*(Outcome((x[:, None],), "") for x in (one, other)), places)[0]
-    weighted = heterogeneity(*(Outcome((x[:, None],), "", weights=weights) for x in (one, other)), places)[0]
-    assert plain.p < 0.01
-    # Within swaps of signs the scale of a slice's residuals does not matter: so the weights must be those of queries.
-    assert weighted.p != plain.p
-
-
 def test_few_successes_of_heavy_queries_do_not_make_a_narrow_interval() -> None:
     weights = np.array([1.0] * 38 + [50.0, 50.0])
     success = np.zeros((40, 1))
@@ -284,27 +255,6 @@ def test_few_successes_of_heavy_queries_do_not_make_a_narrow_interval() -> None:
     )
     # One of the two heavy queries alone would raise the rate to more than a third.
     assert high[0] > math.log2(0.33 / 0.01)
-
-
-def test_bits_of_one_success_are_a_finite_distance_from_their_placebo(tmp_path) -> None:
-    """Without the query that has it there are no bits: −∞ in a report is no JSON."""
-    labels = {query: {"a": 5, "b": 1, "c": 1} for query in QUERIES[:4]}
-    run = {query: ["b", "c"] for query in QUERIES[:4]} | {QUERIES[1]: ["a", "b"]}
-    report = rs.evaluate(
-        labels,
-        run,
-        scale="utility",
-        corpus_size=1000,
-        depths=[1],
-        weights=dict(zip(QUERIES[:4], (1, 2, 2, 3), strict=True)),
-    )
-    bits = report["BoR@1"]
-    low, high = bits.above_placebo
-    assert math.isfinite(low)
-    assert math.isfinite(high)
-    assert low < bits.value - bits.placebo < high
-    report.save(tmp_path / "report.json")
-    assert json.loads((tmp_path / "report.json").read_text())
 
 
 def test_clusters_and_weights_together() -> None:
@@ -389,13 +339,6 @@ def test_wrong_weights_are_named(weights, message) -> None:
         rs.evaluate(LABELS, RUNS, weights=weights, scale="utility")
 
 
-def test_a_wrong_weight_of_a_file_is_named_with_its_line(tmp_path) -> None:
-    file = tmp_path / "w.csv"
-    file.write_text("query_id,weight\n" + "".join(f"{query},1\n" for query in QUERIES) + "q60,-2\n")
-    with pytest.raises(InputError, match=r"w.csv:62: the weight of query 'q60' is '-2'"):
-        rs.evaluate(LABELS, RUNS, weights=file, scale="utility")
-
-
 def test_weights_of_other_queries_are_counted() -> None:
     weights = {**WEIGHTS, "elsewhere": sum(WEIGHTS.values())}
     report = rs.evaluate(LABELS, RUNS, weights=weights, measures=["Harm"], scale="utility", bootstrap=None)
@@ -422,37 +365,6 @@ def test_what_would_ignore_weights_is_refused(options, message) -> None:
         rs.evaluate(LABELS, RUNS, weights=WEIGHTS, **{**OPTIONS, **options})
 
 
-def test_figures_without_a_random_baseline_are_weighted_beside_controls() -> None:
-    report = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, controls=CONTROLS, **{**OPTIONS, "measures": ["RA-nWG"]})
-    plain = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, **{**OPTIONS, "measures": ["RA-nWG"]})
-    assert report["one", "RA-nWG@3"].value == plain["one", "RA-nWG@3"].value
-
-
-def test_an_unpaired_comparison_is_refused() -> None:
-    with pytest.raises(InputError, match="an unpaired comparison cannot be weighted"):
-        rs.compare(LABELS, RUNS, weights=WEIGHTS, paired=False, **OPTIONS)
-    outcomes = [Outcome((np.zeros((3, 1)),), "", weights=np.array([1.0, 2.0, 3.0]))] * 2
-    with pytest.raises(InputError, match="cannot be weighted"):
-        unpaired_difference(*outcomes)
-
-
-def test_what_follows_from_a_weighted_report_is_refused() -> None:
-    from rag_selectivity.advice import advise_on
-    from rag_selectivity.decision import decide
-    from rag_selectivity.statistics.moments import Moments
-
-    report = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, **{**OPTIONS, "measures": ["RA-nWG"]})
-    for call in (
-        lambda: decide(report),
-        lambda: advise_on(report, "one"),
-        lambda: Moments.of(Outcome((np.zeros((2, 1)),), "", weights=np.array([1.0, 2.0]))),
-    ):
-        with pytest.raises(InputError, match="cannot be weighted"):
-            call()
-    with pytest.raises(InputError, match="not explained in words"):
-        explain(report)
-
-
 # -- stored reports and views -----------------------------------------------------------------------------
 
 
@@ -473,38 +385,6 @@ def test_a_stored_report_is_compared_with_its_weights(tmp_path) -> None:
     assert (change.low, change.high, change.p) == pytest.approx((row.low, row.high, row.p))
     doubled = rs.evaluate(LABELS, RUNS, weights={q: 2 * w for q, w in WEIGHTS.items()}, **options)
     assert Against.of(doubled, before, runs=["one"]).change("one", rs.parse_measure("RA-nWG@3")).n == 60
-
-
-@pytest.mark.parametrize("weighted_then", [True, False])
-def test_a_stored_report_with_other_weights_is_refused(tmp_path, weighted_then) -> None:
-    before = stored(tmp_path, WEIGHTS if weighted_then else None)
-    for weights in (None if weighted_then else WEIGHTS, {**WEIGHTS, "q05": 99}):
-        report = rs.evaluate(LABELS, {"one": RUNS["one"]}, weights=weights, **{**OPTIONS, "measures": ["RA-nWG"]})
-        with pytest.raises(InputError, match="weight"):
-            Against.of(report, before)
-
-
-def test_every_view_says_that_figures_are_weighted(tmp_path) -> None:
-    pytest.importorskip("matplotlib")
-    report = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, by=HARD, **{**OPTIONS, "measures": ["RA-nWG", "Success"]})
-    effective = effective_size(np.array(list(WEIGHTS.values()), float))
-    said = f"weighted by weights: 60 queries, effectively {effective:.1f} of equal weight"
-    assert said in " ".join(report.to_text().split())
-    assert said in " ".join(report.to_markdown().split())
-    assert said in report.to_html()
-    assert said in " ".join(report._repr_html_().split())
-    assert report.to_dict()["settings"]["weights"]["effective"] == pytest.approx(effective)
-    assert report.to_dict()["runs"]["one"]["measures"]["Success@3"]["effective"] == pytest.approx(
-        report["one", "Success@3"].effective
-    )
-    assert all("effective" in row for row in report.to_rows())
-    comparison = rs.compare(LABELS, RUNS, weights=WEIGHTS, **{**OPTIONS, "measures": ["RA-nWG"]})
-    assert "60 queries (weighted)" in comparison.details()
-    assert comparison.to_dict()["settings"]["weights"]["source"] == "weights"
-    plain = rs.evaluate(LABELS, RUNS, **{**OPTIONS, "measures": ["RA-nWG"]})
-    assert "weight" not in plain.to_text().split("note")[0]
-    assert "effective" not in plain.to_rows()[0]
-    assert plain.weights is None
 
 
 # -- the command line -------------------------------------------------------------------------------------
@@ -530,70 +410,3 @@ def folder(tmp_path):
             )
         )
     return tmp_path, rows, ids
-
-
-def test_golden_queries_and_their_weights_go_through_the_commands(folder) -> None:
-    place, rows, ids = folder
-    shared = ["--qrels", "qrels.trec", "--scale", "utility", "--corpus-size", "500", "--weights", "golden.jsonl"]
-    done = run_command(
-        "evaluate", *shared, "--run", "one.trec", "--depths", "3", "--measure", "RA-nWG", "--format", "json", cwd=place
-    )
-    assert done.returncode == 0, done.stderr
-    data = json.loads(done.stdout)
-    report = rs.evaluate(
-        {new: LABELS[old] for new, old in ids.items()},
-        {new: RUNS["one"][old] for new, old in ids.items() if old in RUNS["one"]},
-        scale="utility",
-        measures=["RA-nWG"],
-        depths=[3],
-        bootstrap=None,
-    )
-    values = dict(zip(report.runs["run"].queries, report.runs["run"].per_query["RA-nWG@3"], strict=True))
-    known = [(row["weight"], values[row["query_id"]]) for row in rows if not math.isnan(values[row["query_id"]])]
-    expected = sum(w * v for w, v in known) / sum(w for w, _ in known)
-    assert data["runs"]["one"]["measures"]["RA-nWG@3"]["value"] == pytest.approx(expected)
-    assert data["settings"]["weights"]["source"] == "golden.jsonl"
-    assert data["settings"]["weights"]["sum"] == pytest.approx(sum(WEIGHTS.values()))
-    done = run_command(
-        "compare", *shared, "--run", "one.trec", "--run", "other.trec", "--depths", "3", "--details", cwd=place
-    )
-    assert done.returncode == 0, done.stderr
-    assert "30 queries (weighted)" in done.stdout
-    done = run_command("report", *shared, "--run", "one.trec", "--run", "other.trec", "-o", "page.html", cwd=place)
-    assert done.returncode == 0, done.stderr
-    assert "weighted by golden.jsonl" in (place / "page.html").read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["evaluate", "--run", "one.trec", "--k", "3"], "a decision (--k) cannot be weighted"),
-        (["evaluate", "--run", "one.trec", "--explain"], "not explained in words"),
-        (["compare", "--run", "one.trec", "--run", "other.trec", "--unpaired"], "an unpaired comparison cannot be"),
-        (["report", "--run", "one.trec", "-o", "x.md"], "--format markdown cannot be combined with weights"),
-        (["report", "--run", "one.trec", "-o", "x.html", "--k", "3"], "--k cannot be combined with weights"),
-        (["report", "--run", "one.trec", "-o", "x.html", "--baseline", "one"], "--baseline cannot be combined"),
-    ],
-)
-def test_commands_refuse_what_takes_no_weights(folder, arguments, message) -> None:
-    place, _, _ = folder
-    shared = ["--qrels", "qrels.trec", "--scale", "utility", "--corpus-size", "500", "--weights", "golden.jsonl"]
-    done = run_command(*arguments, *shared, cwd=place)
-    assert done.returncode == 2
-    assert message in " ".join(done.stderr.split())
-
-
-def test_gates_are_on_weighted_figures(folder) -> None:
-    place, _, _ = folder
-    shared = ["evaluate", "--qrels", "qrels.trec", "--run", "one.trec", "--scale", "utility", "--depths", "3"]
-    shared += ["--measure", "RA-nWG", "--weights", "golden.jsonl"]
-    run_command(*shared, "-o", "before.json", cwd=place)
-    value = json.loads((place / "before.json").read_text())["runs"]["one"]["measures"]["RA-nWG@3"]["value"]
-    assert run_command(*shared, "--fail-if", f"RA-nWG@3 < {value - 1e-6}", cwd=place).returncode == 0
-    assert run_command(*shared, "--fail-if", f"RA-nWG@3 < {value + 1e-6}", cwd=place).returncode == 1
-    same = [*shared, "--max-drop", "RA-nWG@3:0", "--against", "before.json"]
-    assert run_command(*same, cwd=place).returncode == 0
-    unweighted = [each for each in same if each not in ("--weights", "golden.jsonl")]
-    done = run_command(*unweighted, cwd=place)
-    assert done.returncode == 2
-    assert "the queries are weighted in before.json and not here" in " ".join(done.stderr.split())

@@ -22,8 +22,8 @@ LAYERS, WIDTH, HEADS, INNER, CONTEXT = 2, 64, 4, 128, 16384
 SLOTS = 4
 #: Of dimension 0 of every embedding. No layer writes to it, so that column 0 of the output weights acts as a bias.
 CONSTANT = 4.0
-#: Log-priors of a byte token: next to nothing, and so much that the server answers 500 to a third of the requests.
-NEVER, A_THIRD = -14.0, -0.6
+#: The log-prior of what hardly ever comes: of stray bytes the server would answer 500.
+NEVER = -14.0
 
 TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
@@ -43,12 +43,8 @@ def vocabulary() -> tuple[list[bytes], list[float], list[int]]:
     return tokens, [0.0] * len(tokens), [int(kind) for kind in types]
 
 
-def write_model(path: Path, *, seed: int = 7, bytes_prior: float = NEVER) -> None:
-    """Write the model; the same seed gives the same file.
-
-    `bytes_prior` is the log-prior of a byte token, where that of a letter is 0. Stray bytes make invalid UTF-8, for
-    which the server answers 500.
-    """
+def write_model(path: Path, *, seed: int = 7) -> None:
+    """Write the model; the same seed gives the same file."""
     from gguf import GGUFWriter
 
     random = np.random.default_rng(seed)
@@ -80,7 +76,7 @@ def write_model(path: Path, *, seed: int = 7, bytes_prior: float = NEVER) -> Non
 
     embeddings, output = weights(len(tokens), WIDTH, 1.0), weights(len(tokens), WIDTH, 0.1)
     embeddings[:, 0] = CONSTANT
-    output[:, 0] = _priors(tokens, bytes_prior)
+    output[:, 0] = _priors(tokens)
     digits = [tokens.index(str(digit).encode()) for digit in range(1, 6)]
     # Nearly the same row for the five grades, since some would never come otherwise.
     output[digits] = output[digits[0]]
@@ -106,10 +102,9 @@ def write_model(path: Path, *, seed: int = 7, bytes_prior: float = NEVER) -> Non
     writer.close()
 
 
-def _priors(tokens: list[bytes], bytes_prior: float) -> np.ndarray:
+def _priors(tokens: list[bytes]) -> np.ndarray:
     """Log-priors in units of the constant dimension: letters and grades often, a quotation mark now and then."""
     priors = np.full(len(tokens), NEVER)
-    priors[3:259] = bytes_prior
     for number, token in enumerate(tokens[259:], 259):
         character = token.decode()
         if character.isalpha() or character == "▁":
@@ -164,14 +159,12 @@ class TinyLlama:
         Tokens of the context of a request; a character is a token.
     key : str, optional
         The key that requests must carry.
-    broken : bool
-        The server answers 500 to about a third of the requests.
     """
 
-    def __init__(self, folder: Path, *, n_ctx: int = 8192, key: str | None = None, broken: bool = False) -> None:
-        model = folder / ("broken.gguf" if broken else "tiny.gguf")
+    def __init__(self, folder: Path, *, n_ctx: int = 8192, key: str | None = None) -> None:
+        model = folder / "tiny.gguf"
         if not model.exists():
-            write_model(model, bytes_prior=A_THIRD if broken else NEVER)
+            write_model(model)
         command = [sys.executable, "-m", "tests.tiny_llama", str(model), "--n-ctx", str(n_ctx)]
         self._log = (folder / "tiny_llama.log").open("ab")
         self.process = subprocess.Popen(
