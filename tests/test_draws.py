@@ -16,7 +16,7 @@ from rag_selectivity.grading.store import Store
 from tests.forked_cli import run_command
 from tests.judge_server import JudgeServer
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 CORPUS = {f"d{i:02}": f"text {i:02}" for i in range(60)}
 #: Two runs that share ranks: run b is run a with two ranks swapped and a passage of its own at the end.

@@ -1,4 +1,4 @@
-"""The explorer in Chromium with one run, without lists, with hostile texts, with 7,000 queries, and without scripts."""
+"""The explorer in Chromium with one run, without lists, with hostile texts, and without scripts."""
 
 from __future__ import annotations
 

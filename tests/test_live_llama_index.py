@@ -1,4 +1,4 @@
-"""`LiveSelectivity` on a real index: ids that the index makes anew, retrievals that fail, scores that are NaN."""
+"""`LiveSelectivity` on a real index: ids that the index makes anew, and when nodes are named."""
 
 from __future__ import annotations
 

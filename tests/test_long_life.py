@@ -1,4 +1,4 @@
-"""A monitor, a store and files outlive what happens to a service: rotation, full disks, jumps of the clock, kills."""
+"""A monitor, a store and files outlive what happens to a service: rotation, full disks, kills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The likeliest mistakes of a new user: each is answered with what is wrong, where, and the mend."""
+"""What is likely to be meant otherwise is said, and a missing extra is named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.forked_cli import run_command
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 FILES = {
     "qrels.trec": "q1 0 d1 1\nq2 0 d2 1\n",

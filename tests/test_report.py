@@ -9,7 +9,7 @@ import pytest
 
 import rag_selectivity as rs
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 QRELS = {"q1": {"a": 5, "b": 1}, "q2": {"c": 4}, "q3": {"d": 2}}
 RUNS = {"good": {"q1": ["a", "b"], "q2": ["c", "x"]}, "bad": {"q1": ["b", "x"], "q2": ["x", "y"], "zz": ["a"]}}

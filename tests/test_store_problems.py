@@ -1,4 +1,4 @@
-"""Disks that are full, files that are damaged, locks that do not work: an error that says what to do, nothing lost."""
+"""Disks that are full and stores that are locked: an error that says what to do, nothing lost."""
 
 from __future__ import annotations
 
