@@ -8,7 +8,6 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
-from rag_selectivity.single import QueryLists as Lists
 from rag_selectivity.single import aggregate, evaluate_queries, evaluate_query
 
 pytestmark = pytest.mark.contract
@@ -97,11 +96,11 @@ def test_files_parts_and_single_queries_agree(tmp_path, repeating) -> None:
         rs.evaluate(qrels, scattered, bootstrap=None, scale="trec", **options),
         evaluate_out_of_core(qrels, {"r": scattered}, resamples=0, level=None, progress=False, **options),
     ]
-    queries = [Lists(labels[q], lists[q], corpus_size=SIZE) for q in labels]
     for name in (*OF_LISTS, "RandomSuccess", "lambda"):
         for depth in options["depths"]:
             key = f"{name}@{depth}"
-            together = [row[0] for row in evaluate_queries([key], queries, scale="trec")]
+            rows = evaluate_queries([key], labels, lists, corpus_size=SIZE, scale="trec").values()
+            together = [row[0] for row in rows]
             alone = [evaluate_query(key, labels[q], lists[q], corpus_size=SIZE, scale="trec") for q in labels]
             figures = [report[key] for report in reports]
             figures += [aggregate(each, bootstrap=None) for each in (together, alone)]
