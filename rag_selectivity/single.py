@@ -36,19 +36,16 @@ from rag_selectivity.data.lazy import load_on_first_use
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_with
-from rag_selectivity.join.direct import QueryLists
 from rag_selectivity.measures import BoR, Outcome
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.measures.one_query import (
+from rag_selectivity.measures.of_query import (
     NO_LABELS,
     QueryFigure,
     evaluate_queries,
     evaluate_query,
-    join_query,
+    figures_of_query,
     measure_with_depth,
     per_query_measure,
-    plain_figures,
-    query_figure,
     query_figures,
 )
 from rag_selectivity.measures.refusal import Refusal, joint_refusal
@@ -63,7 +60,6 @@ __all__ = [
     "Labels",
     "PassageCounts",
     "QueryFigure",
-    "QueryLists",
     "QueryScorer",
     "Steps",
     "SummedFigure",
@@ -77,8 +73,8 @@ __all__ = [
     "document_ids",
     "evaluate_queries",
     "evaluate_query",
+    "figures_of_query",
     "is_missing",
-    "join_query",
     "kept_measures",
     "load_on_first_use",
     "measure_with_depth",
@@ -86,8 +82,6 @@ __all__ = [
     "numbered_queries",
     "passage_identity",
     "per_query_measure",
-    "plain_figures",
-    "query_figure",
     "query_figures",
     "text_id",
     "text_or_number",

@@ -1,157 +1,208 @@
-"""The figures of several queries at once, and the join from dicts, beside the columnar join that reports rest on."""
+"""One query alone has the figures that it has among many, for every measure and rule; what is refused is refused."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
-import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.data.passage_counts import PassageCounts
-from rag_selectivity.join.direct import join_directly
-from rag_selectivity.measures import REGISTRY, parse_measure
-from rag_selectivity.measures.base import Whole
-from rag_selectivity.single import QueryLists, evaluate_queries, evaluate_query, join_query, query_figure
+from rag_selectivity.single import aggregate, evaluate_queries, evaluate_query, figures_of_query
 
-pytestmark = pytest.mark.inside
-
-PER_QUERY = [
-    name if cls(at=None).takes_whole_lists else f"{name}@4"
-    for name, cls in REGISTRY.items()
-    if isinstance(cls.cutoff, Whole) and cls.per_query and not cls.needs_groups
-] + ["Harm(max_grade=1)@4", "nDCG(gain=exp)@4", "Success(rel=5,m=2)@4", "RandomSuccess(m=2)@4", "IPrec@.5"]
-LEVELS = (1, 2, 3, 4, 5)
+pytestmark = pytest.mark.contract
 
 
-def draw(seed: int, *, repeats: bool, pooled: bool, sized: bool, levels: tuple[int, ...] = LEVELS) -> list[QueryLists]:
-    """Queries with short, empty and long lists, with many, few and no labels, and unjudged passages."""
-    rng = np.random.default_rng(seed)
-    queries = []
-    for _ in range(12):
-        ids = [f"d{i}" for i in rng.permutation(40)]
-        labelled = [f"d{i}" for i in rng.permutation(40)[: rng.integers(0, 14)]]
-        passages = ids[: rng.integers(0, 12)]
-        if repeats and rng.random() < 0.6:
-            passages = [*passages, *passages[:3], "x", "x"]
-        queries.append(
-            QueryLists(
-                {passage: int(rng.choice(levels)) for passage in labelled},
-                passages,
-                ids[: rng.integers(0, 30)] if pooled else None,
-                int(rng.integers(40, 4000)) if sized else None,
-            )
+def named(cls: type) -> list[str]:
+    """The measures that come of a class, each once at 4 or of the whole list; those of groups need groups."""
+    name = vars(cls).get("name")
+    below = [each for sub in cls.__subclasses__() for each in named(sub)]
+    if name is None or name == "IPrec" or cls.needs_groups or not cls.__module__.startswith("rag_selectivity."):
+        return below
+    return [str(rs.parse_measure(name if cls().takes_whole_lists else f"{name}@4")), *below]
+
+
+VARIANTS = ["Harm(max_grade=1)@4", "Harm(unjudged=harmful)@4", "nDCG(gain=exp)@4", "Success(rel=5,m=2)@4", "IPrec@0.5"]
+VARIANTS += ["RandomSuccess(m=2)@4", "RA-nWG(alpha=2)@4", "PROC(base3=1,cap3=1)@4", "%PROC(aggregate=ratio)@4"]
+NAMES = [*named(rs.Measure), *VARIANTS]
+SCALES = {"utility": (1, 2, 3, 4, 5), "trec": (0, 1, 2)}
+IDS = [f"d{i}" for i in range(25)]
+#: Each rule but those that refuse lists, and all of them by default.
+RULES: list[dict[str, str]] = [
+    {},
+    {"short_lists": "returned"},
+    {"unjudged": "worst"},
+    {"unjudged": "condense"},
+    {"duplicates": "count_once"},
+    {"duplicates": "drop"},
+]
+
+
+@st.composite
+def worlds(draw: Any) -> dict[str, Any]:
+    """Queries with short, empty and long lists, copies in them, many, few and no labels, and each its own N."""
+    scale = draw(st.sampled_from(sorted(SCALES)))
+    levels = draw(st.sampled_from([SCALES[scale], SCALES[scale][-2:]]))
+    queries = [f"q{i}" for i in range(draw(st.integers(1, 5)))]
+    ids, unique = st.sampled_from(IDS), draw(st.booleans())
+    sizes = st.sampled_from([25, 26, 1000, 8_800_000])
+    return {
+        "scale": scale,
+        "levels": levels,
+        "grades": {
+            query: draw(st.dictionaries(ids, st.sampled_from(levels), max_size=15)) or {"d0": levels[0]}
+            for query in queries
+        },
+        "lists": {query: draw(st.lists(ids, max_size=12, unique=unique)) for query in queries},
+        "pool": {query: draw(st.lists(ids, max_size=20, unique=True)) for query in queries},
+        "corpus_size": {query: draw(sizes) for query in queries},
+    }
+
+
+def figures(world: dict[str, Any], names: list[str], queries: list[str], pooled: bool, **rules: str) -> dict[str, Any]:
+    def some(part: str) -> dict[str, Any]:
+        return {query: world[part][query] for query in queries}
+
+    return evaluate_queries(
+        names,
+        some("grades"),
+        some("lists"),
+        pool=some("pool") if pooled else None,
+        corpus_size=some("corpus_size"),
+        scale=world["scale"],
+        levels=world["levels"],
+        details=True,
+        **rules,
+    )
+
+
+def same(one: float, other: float) -> bool:
+    """Whether two numbers are equal to the last digit, or both NaN."""
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+@pytest.mark.parametrize("rules", RULES, ids=lambda rules: "-".join(rules.values()) or "default")
+@pytest.mark.parametrize("pooled", [False, True])
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(world=worlds())
+def test_one_query_alone_has_the_figures_that_it_has_among_many(world, rules, pooled) -> None:
+    names = [name for name in NAMES if rs.parse_measure(name).required_scale in (None, world["scale"])]
+    queries = list(world["grades"])
+    together = figures(world, names, queries, pooled, **rules)
+    for query in queries:
+        alone = figures(world, names, [query], pooled, **rules)[query]
+        for one, among in zip(alone, together[query], strict=True):
+            assert same(one.value, among.value), one.measure
+            assert (one.measure, one.reason, one.details) == (among.measure, among.reason, among.details)
+            whole, of_it = (aggregate([each], bootstrap=None) for each in (one, among))
+            assert same(whole.value, of_it.value), one.measure
+            assert (whole.n, whole.reason) == (of_it.n, of_it.reason)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(world=worlds())
+def test_they_are_the_rows_of_a_report(world) -> None:
+    names = [
+        name
+        for name in NAMES
+        if rs.parse_measure(name).per_query and rs.parse_measure(name).required_scale in (None, world["scale"])
+    ]
+    queries = list(world["grades"])
+    labels = rs.Qrels.from_records(
+        [(query, *row) for query in queries for row in world["grades"][query].items()], levels=world["levels"]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = rs.evaluate(
+            labels,
+            {"r": world["lists"]},
+            pool={"r": world["pool"]},
+            corpus_size=world["corpus_size"],
+            scale=world["scale"],
+            measures=names,
+            bootstrap=None,
+            ids="exact",
         )
-    return queries
-
-
-def by_columns(measure: str, query: QueryLists, scale: str, levels: tuple[int, ...], passages_of=None):
-    joined = join_query(
-        query.grades,
-        query.passages,
-        pool=query.pool,
-        corpus_size=query.corpus_size,
-        passages_of=passages_of,
-        scale=scale,
-        levels=levels,
-    )
-    return query_figure(measure, joined)
-
-
-@pytest.mark.parametrize("measure", PER_QUERY)
-@pytest.mark.parametrize(("repeats", "pooled"), [(False, True), (True, False)])
-def test_the_figures_at_once_are_those_of_the_columnar_join(measure, repeats, pooled) -> None:
-    for scale, levels in (("utility", LEVELS), ("utility", (4, 5)), ("trec", (0, 1, 2))):
-        if scale == "trec" and parse_measure(measure).required_scale == "utility":
-            continue
-        queries = draw(3, repeats=repeats, pooled=pooled, sized=True, levels=levels)
-        found = evaluate_queries([measure], queries, scale=scale, levels=levels)
-        for (figure,), query in zip(found, queries, strict=True):
-            expected = by_columns(measure, query, scale, levels)
-            assert figure.value == pytest.approx(expected.value, rel=1e-13, nan_ok=True)
-            assert (figure.reason, figure.measure) == (expected.reason, expected.measure)
-            alone = evaluate_query(
-                measure,
-                query.grades,
-                query.passages,
-                pool=query.pool,
-                corpus_size=query.corpus_size,
-                scale=scale,
-                levels=levels,
-            )
-            assert alone.value == pytest.approx(expected.value, rel=1e-13, nan_ok=True)
-            assert alone.reason == expected.reason
-
-
-def test_they_are_the_rows_of_a_report() -> None:
-    names = ["RA-nWG@4", "Harm@4", "Success@4", "RandomSuccess@4", "PROC@4", "%PROC@4", "nDCG@4", "RR", "N-Recall4+@4"]
-    queries = draw(5, repeats=False, pooled=True, sized=True)
-    keyed = {f"q{i}": query for i, query in enumerate(queries)}
-    report = rs.evaluate(
-        {key: query.grades for key, query in keyed.items()},
-        {"r": {key: query.passages for key, query in keyed.items()}},
-        pool={key: query.pool for key, query in keyed.items()},
-        corpus_size={key: query.corpus_size for key, query in keyed.items()},
-        scale="utility",
-        measures=names,
-        bootstrap=None,
-        ids="exact",
-    )
     rows = {row["query"]: row for row in report.per_query()}
-    for (key, query), figures in zip(
-        keyed.items(), evaluate_queries(names, queries, scale="utility", levels=LEVELS), strict=True
-    ):
-        if not query.grades:
-            continue  # a query without judgments has no row
-        expected = [math.nan if rows[key][name] is None else rows[key][name] for name in names]
-        assert [figure.value for figure in figures] == pytest.approx(expected, rel=1e-12, nan_ok=True)
+    for query, found in figures(world, names, queries, True).items():
+        expected = [math.nan if (value := rows[query][str(each.measure)]) is None else value for each in found]
+        assert [each.value for each in found] == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
 
 def test_chunks_of_labelled_documents() -> None:
-    counts = PassageCounts.of({f"d{i}": 1 + i % 4 for i in range(40)})
-    for measure in ("RandomSuccess@4", "Success@4", "R@4", "nDCG@4"):
-        queries = draw(8, repeats=True, pooled=False, sized=False)
-        found = evaluate_queries([measure], queries, passages_of=counts, scale="utility", levels=LEVELS)
-        for (figure,), query in zip(found, queries, strict=True):
-            expected = by_columns(measure, query, "utility", LEVELS, counts)
-            assert (figure.value, figure.reason) == (pytest.approx(expected.value, nan_ok=True), expected.reason)
+    options: dict[str, Any] = {"passages_of": {f"d{i}": 1 + i % 4 for i in range(25)}, "scale": "trec"}
+    grades = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 1, "d7": 1}}
+    lists = {"q1": ["d1", "d1", "d5"], "q2": ["d4", "d3"]}
+    names = ["RandomSuccess@2", "Success@2", "R@2", "nDCG@2", "BoR@2"]
+    together = evaluate_queries(names, grades, lists, **options)
+    size = sum(options["passages_of"].values())
+    for query, relevant in (("q1", 2), ("q2", 8)):
+        alone = figures_of_query(names, grades[query], lists[query], **options)
+        assert [each.value for each in alone] == pytest.approx(
+            [each.value for each in together[query]], rel=1e-13, nan_ok=True
+        )
+        miss = (size - relevant) * (size - relevant - 1) / (size * (size - 1))
+        assert alone[0].value == pytest.approx(1 - miss, rel=1e-12)
 
 
-def test_one_querys_labels_tell_no_other_that_there_is_junk() -> None:
-    queries = [QueryLists({"a": 5, "b": 1}, ["a"]), QueryLists({"a": 5}, ["a"])]
-    for levels, values in (((), [0.0, math.nan]), ((1, 5), [0.0, 0.0])):
-        found = evaluate_queries(["Harm@1"], queries, scale="utility", levels=levels)
-        assert [figure.value for (figure,) in found] == pytest.approx(values, nan_ok=True)
+def test_whether_there_is_junk_is_said_by_the_labels_that_are_given() -> None:
+    assert math.isnan(evaluate_query("Harm@1", {"a": 5}, ["a"], scale="utility").value)
+    levels = (grade for grade in (1, 5))
+    assert evaluate_query("Harm@1", {"a": 5}, ["a"], scale="utility", levels=levels).value == 0
+    assert evaluate_query("Harm@2", {"a": 5, "b": 1}, ["b"], scale="utility").value == 0.5
+    assert evaluate_query("Harm@2", {"a": 5, "b": 1}, ["b", "x"], scale="utility", unjudged="worst").value == 1
+
+
+def test_a_query_without_labels_or_a_list() -> None:
+    found = evaluate_queries(["Success@1", "BoR@1"], {"q1": {"a": 1}, "q2": None}, {"q2": ["a"]}, corpus_size=9)
+    assert [each.value for each in found["q1"]] == pytest.approx([0.0, math.nan], nan_ok=True)
+    assert {each.reason for each in found["q2"]} == {"nobody judged this query"}
+    assert evaluate_queries(["Success@1"], {"q": None}, {})["q"][0].outcome is None
 
 
 @pytest.mark.parametrize(
-    ("query", "options", "message"),
+    ("grades", "passages", "options", "message"),
     [
-        (QueryLists({"a": 9}, ["a"]), {"scale": "utility"}, "off the utility scale"),
-        (QueryLists({"a": 3}, ["a"]), {}, "the scale is not known"),
-        (QueryLists({"a": 0.5}, ["a"]), {}, "grade 0.5 is not a whole number"),  # type: ignore[dict-item]
-        (QueryLists({"a": 1}, [""]), {}, "empty"),
-        (QueryLists({"a": 1, "b": 1}, ["a"], corpus_size=1), {}, "2 judged passages, more than the corpus size"),
-        (QueryLists({"a": 1}, ["a"], corpus_size=2), {}, "depth K = 3 is more than the corpus size N = 2"),
-        (QueryLists({"a": 1}, ["a"]), {"passages_of": {"b": 2}}, "passages_of has no number of passages"),
-        (QueryLists({"a": 1}, ["a"], corpus_size=1), {"passages_of": {"a": 2}}, "corpus_size is 1, less than the 2"),
+        ({"a": 9}, ["a"], {"scale": "utility"}, "off the utility scale"),
+        ({"a": 3}, ["a"], {}, "the scale is not known"),
+        ({"a": 1}, ["a"], {"scale": "other"}, "unknown scale"),
+        ({"a": 0.5}, ["a"], {}, "grade 0.5 is not a whole number"),
+        (["a"], ["a"], {}, "the grades of a query must be"),
+        ({"a": 1}, [""], {}, "empty"),
+        ({"a": 1}, "a", {}, "must be a list of ids in rank order"),
+        ({"a": 1}, {"a"}, {}, "a set has no order"),
+        ({"a": 1}, ["a"], {"pool": {"a"}}, "a set has no order"),
+        ({"a": 1, "b": 1}, ["a"], {"corpus_size": 1}, "2 judged passages, more than the corpus size"),
+        ({"a": 1}, ["a"], {"corpus_size": 2}, "depth K = 3 is more than the corpus size N = 2"),
+        ({"a": 1}, ["a"], {"corpus_size": 4.5}, "corpus"),
+        ({"a": 1}, ["a"], {}, "needs the corpus size N"),
+        ({"a": 1}, ["a"], {"passages_of": {"b": 2}}, "passages_of has no number of passages"),
+        ({"a": 1}, ["a"], {"corpus_size": 1, "passages_of": {"a": 2}}, "corpus_size is 1, less than the 2"),
+        ({"a": 1}, ["a"], {"unjugded": "worst"}, "unknown option 'unjugded'"),
+        ({"a": 1}, ["b"], {"corpus_size": 9, "unjudged": "error"}, 'the policy is unjudged="error"'),
+        ({"a": 0}, ["a"], {"corpus_size": 9, "no_relevant": "error"}, 'the policy is no_relevant="error"'),
     ],
 )
-def test_what_the_join_refuses_is_refused(query, options, message) -> None:
-    for call in (
-        lambda: evaluate_queries(["RandomSuccess@3"], [query], **options),
-        lambda: evaluate_query(
-            "RandomSuccess@3", query.grades, query.passages, corpus_size=query.corpus_size, **options
-        ),
-    ):
-        with pytest.raises(rs.InputError, match=message):
-            call()
+def test_what_the_join_refuses_is_refused(grades, passages, options, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        evaluate_query("RandomSuccess@3", grades, passages, **options)
+    pool = options.pop("pool", None)
+    with pytest.raises(rs.InputError, match=message):
+        evaluate_queries(
+            ["RandomSuccess@3"], {"q": grades}, {"q": passages}, pool=None if pool is None else {"q": pool}, **options
+        )
 
 
-def test_ids_of_other_types_and_negative_grades_go_by_the_columnar_join() -> None:
-    assert join_directly([QueryLists({"a": -1}, ["a"])]) is None
-    assert join_directly([QueryLists({"1": 1}, [1])]) is None  # type: ignore[list-item]
+def test_the_smallest_corpus_of_some_queries_is_named_if_it_is_smaller_than_k() -> None:
+    grades, lists = {"q1": {"a": 1}, "q2": {"a": 1}}, {"q1": ["a"], "q2": ["a"]}
+    with pytest.raises(rs.InputError, match="depth K = 3 is more than the corpus size N = 2"):
+        evaluate_queries(["Success@3"], grades, lists, corpus_size={"q1": 2, "q2": 9})
+
+
+def test_ids_of_other_types_and_negative_grades() -> None:
     assert evaluate_query("Success@1", {"1": 1}, [1]).value == 1  # type: ignore[list-item]
     assert evaluate_query("P@1", {"a": -1, "b": 1}, ["a"]).value == 0
     with warnings.catch_warnings():

@@ -7,7 +7,6 @@ import warnings
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.single import QueryLists as Lists
 from rag_selectivity.single import aggregate, evaluate_queries, evaluate_query
 
 pytestmark = pytest.mark.contract
@@ -95,11 +94,11 @@ def test_files_and_single_queries_agree(tmp_path, repeating) -> None:
         rs.evaluate(qrels, run, bootstrap=None, scale="trec", **options),
         rs.evaluate(qrels, scattered, bootstrap=None, scale="trec", **options),
     ]
-    queries = [Lists(labels[q], lists[q], corpus_size=SIZE) for q in labels]
     for name in (*OF_LISTS, "RandomSuccess", "lambda"):
         for depth in options["depths"]:
             key = f"{name}@{depth}"
-            together = [row[0] for row in evaluate_queries([key], queries, scale="trec")]
+            rows = evaluate_queries([key], labels, lists, corpus_size=SIZE, scale="trec").values()
+            together = [row[0] for row in rows]
             alone = [evaluate_query(key, labels[q], lists[q], corpus_size=SIZE, scale="trec") for q in labels]
             figures = [report[key] for report in reports]
             figures += [aggregate(each, bootstrap=None) for each in (together, alone)]

@@ -26,12 +26,11 @@ from rag_selectivity.single import (
     bits_over_random_of_rows,
     document_ids,
     evaluate_query,
-    join_query,
+    figures_of_query,
     kept_measures,
     measure_with_depth,
     none_judged,
     per_query_measure,
-    query_figure,
     query_figures,
     text_id,
 )
@@ -127,15 +126,15 @@ def test_bits_over_random_from_plain_numbers() -> None:
 
 
 def test_one_join_serves_several_measures_with_their_details() -> None:
-    joined = join_query({"a": 5, "b": 1, "c": 3}, ["b", "x"], scale="utility", unjudged="worst")
-    figure = query_figure("Harm@2", joined, details=True)
-    assert (figure.value, figure.details["judged"], figure.details["returned"]) == (1.0, 1, 2)
-    assert query_figure("RA-nWG@1", joined).value == 0
-    assert query_figure("RR", joined).details == {}
-    with pytest.raises(rs.InputError, match="unknown option 'unjugded'"):
-        join_query({"a": 1}, ["a"], unjugded="worst")
+    options = {"scale": "utility", "unjudged": "worst"}
+    labels, names = {"a": 5, "b": 1, "c": 3}, ["Harm@2", "RA-nWG@1", "RR"]
+    harm, gain, reciprocal = figures_of_query(names, labels, ["b", "x"], details=True, **options)
+    assert (harm.value, harm.details["judged"], harm.details["returned"]) == (1.0, 1, 2)
+    assert (gain.value, gain.details["w5"], gain.details["G_oracle"]) == (0, 1, 1)
+    assert reciprocal.details == {"relevant": 1}
+    assert figures_of_query(["RR"], labels, ["b"], **options)[0].details == {}
     with pytest.raises(rs.InputError, match="name the depth, as in Harm@10"):
-        query_figure("Harm", joined)
+        evaluate_query("Harm", labels, ["b"], **options)
 
 
 def test_measures_for_one_query() -> None:

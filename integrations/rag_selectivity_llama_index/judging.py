@@ -24,7 +24,7 @@ from rag_selectivity.grading.single import (
     missing_reference,
 )
 from rag_selectivity.io.log import LOG
-from rag_selectivity.single import join_query, per_query_measure, query_figure
+from rag_selectivity.single import figures_of_query, per_query_measure
 from rag_selectivity_llama_index.judge import LLMJudge
 
 
@@ -142,7 +142,9 @@ class UtilityEvaluator(_JudgingEvaluator):
             reason = f"{len(missing)} of {len(graded)} passages could not be graded ({missing[0].error})"
             return _invalid(inputs, reason, grades=grades)
         labels = {each.id: each.grade for each in graded if each.grade is not None}
-        joined = join_query(
+        depth = self._measure.at or len(contexts)
+        score, harm = figures_of_query(
+            [self._measure @ depth, parse_measure("Harm") @ depth],
             labels,
             [each.id for each in of_contexts],
             pool=[each.id for each in graded] if candidates else None,
@@ -150,9 +152,6 @@ class UtilityEvaluator(_JudgingEvaluator):
             # Every passage has a grade: where none is junk, there is none.
             unjudged="worst",
         )
-        depth = self._measure.at or len(contexts)
-        score = query_figure(self._measure @ depth, joined)
-        harm = query_figure(parse_measure("Harm") @ depth, joined)
         figures = {str(figure.measure): figure.value for figure in (score, harm)}
         if score.reason is not None:
             return _invalid(inputs, score.reason, grades=grades, harm=harm.value)

@@ -73,8 +73,7 @@ class SelectivityMetric(HybridMetric):
 
     async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""
-        figures = self._scorer.figures_at_once(fields)
-        figure = (figures or figures_or_raise(await self._together.result_of(fields)))[0]
+        figure = figures_or_raise(await self._together.result_of(fields))[0]
         return figure.value, figure.reason
 
 

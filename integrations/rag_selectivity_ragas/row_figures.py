@@ -74,8 +74,7 @@ class RowFigures:
 
     async def ascore(self, **fields: Any) -> dict[str, float | None]:
         """{measure: figure} of a sample by its fields; None if the figure is undefined for it."""
-        figures = self._scorer.figures_at_once(fields)
-        return _plain(figures or figures_or_raise(await self._together.result_of(fields)))
+        return _plain(figures_or_raise(await self._together.result_of(fields)))
 
     def score(self, **fields: Any) -> dict[str, float | None]:
         """`ascore` from ordinary code."""

@@ -129,11 +129,6 @@ class Row:
         return replace(self, passages=tuple(known), identity=identity)
 
 
-def has_columns(fields: Mapping[str, Any]) -> bool:
-    """Whether a column besides ids and texts may hold a text for each passage."""
-    return any(isinstance(value, (list, tuple)) and name not in _NO_IDS_OF_PASSAGES for name, value in fields.items())
-
-
 def rows_of(dataset: Any, *, id_column: str | None = None) -> list[Row]:
     """Rows of what `selectivity` takes as a dataset.
 

@@ -11,15 +11,13 @@ from typing import Any, Generic, TypeVar
 
 from rag_selectivity import Measure
 from rag_selectivity.errors import SelectivityError, SelectivityWarning, examples
-from rag_selectivity.single import Labels, QueryFigure, QueryLists, evaluate_queries, plain_figures
+from rag_selectivity.single import Labels, QueryFigure, evaluate_queries
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.identity import AUTO, identified_row
-from rag_selectivity_ragas.samples import IDS, Row, grades_of, has_columns, levels_of, pool_of, row_of, scale_of
+from rag_selectivity_ragas.samples import Row, grades_of, levels_of, pool_of, row_of, scale_of
 
 Figures = tuple[QueryFigure, ...]
-_ONLY_STR = frozenset([str])
 
-NO_LABELS = "nobody judged this query"
 NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
 #: Rows that all lack a labelled passage before ids are doubted.
 ROWS_BEFORE_DOUBT = 10
@@ -31,9 +29,12 @@ class OfRepeats(float):
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A row with its labels; no lists if nobody judged it."""
+    """A row with its labels."""
 
-    lists: QueryLists | None
+    grades: Mapping[str, int]
+    passages: Sequence[str]
+    pool: Sequence[str] | None
+    corpus_size: int | None
     scale: str
     levels: tuple[int, ...]
 
@@ -65,13 +66,8 @@ class RowScorer:
         self._corpus = corpus_of(corpus_size, passages_of, labelled_ids)
         self._pool = pool
         self._scale, self._identity = scale, identity
-        size = self._corpus.size
-        self._one_size = size if isinstance(size, int) else None
-        sized = self._one_size is not None or not any(each.needs_corpus_size for each in self.measures)
-        self._needs_little = sized and pool is None and identity in (AUTO, IDS)
         self._without_hit = 0
         self._ids_meet = False
-        self._levels = () if self.labels is None else self.labels.levels
 
     @property
     def sized(self) -> bool:
@@ -83,80 +79,37 @@ class RowScorer:
         results: list[Figures | SelectivityError | None] = [None] * len(samples)
         alike: dict[Hashable, tuple[list[int], list[_Prepared]]] = {}
         for i, sample in enumerate(samples):
-            at_once = self._at_once(sample)
-            plain = None if at_once is None else self._plain(at_once)
-            if plain is not None:
-                results[i] = plain
-                continue
             try:
-                prepared = at_once or self._prepared(sample)
+                prepared = self._prepared(sample)
             except SelectivityError as error:
                 results[i] = error
                 continue
-            if prepared.lists is None:
-                results[i] = self._undefined(NO_LABELS)
+            if prepared is None:
+                results[i] = evaluate_queries(self.measures, {"row": None}, {})["row"]
                 continue
-            kind = prepared.scale, prepared.levels, prepared.lists.corpus_size is None
+            kind = prepared.scale, prepared.levels, prepared.corpus_size is None
             places, group = alike.setdefault(kind, ([], []))
             places.append(i)
             group.append(prepared)
         self._look_for_hits([prepared for _, group in alike.values() for prepared in group])
         for places, group in alike.values():
             for i, prepared, outcome in zip(places, group, self._figures_of_group(group), strict=True):
-                lists = prepared.lists
-                results[i] = outcome if lists is None else self._of_repeats(lists, self._doubted(lists, outcome))
+                results[i] = self._of_repeats(prepared, self._doubted(prepared, outcome))
         return [each for each in results if each is not None]
 
-    def figures_at_once(self, sample: Any) -> Figures | None:
-        """The figures of a sample if they cost so little that it is not worth while to wait for other samples."""
-        prepared = self._at_once(sample)
-        return None if prepared is None else self._plain(prepared)
-
-    def _plain(self, prepared: _Prepared) -> Figures | None:
-        if prepared.lists is None or self._corpus.passages_of is not None:
-            return None
-        figures = plain_figures(self.measures, prepared.lists, scale=prepared.scale, levels=prepared.levels)
-        # Without an earlier hit, such a row holds a labelled passage itself.
-        self._ids_meet = self._ids_meet or figures is not None
-        return figures
-
-    def _at_once(self, sample: Any) -> _Prepared | None:
-        """A row whose ids are those of its labels, and which needs no more; None for any other."""
-        fields = sample if type(sample) is dict else None
-        if fields is None or self.labels is None or not self._needs_little:
-            return None
-        ids, texts = fields.get(IDS), fields.get("retrieved_contexts")
-        question = fields.get("user_input")
-        if type(question) is not str or not question.strip():
-            return None
-        grades = self.labels.by_query.get(question)
-        if type(ids) is not list or type(grades) is not dict or fields.get("utility_grades") or fields.get("rubrics"):
-            return None
-        if texts is not None and len(texts) != len(ids):
-            return None
-        if not _ONLY_STR.issuperset(map(type, ids)) or "" in ids:
-            return None
-        if grades.keys().isdisjoint(ids) and not self._has_no_other_ids(fields, texts):
-            return None
-        lists = QueryLists(grades, ids, None, self._one_size, checked=True)
-        return _Prepared(lists, self._scale or self.labels.scale, self._levels)
-
-    def _has_no_other_ids(self, fields: Mapping[str, Any], texts: Any) -> bool:
-        """Whether ids that meet no label are known to be right: other rows' did, and the row has nothing else."""
-        return self._ids_meet and texts is None and (self._identity == IDS or not has_columns(fields))
-
-    def _prepared(self, sample: Any) -> _Prepared:
+    def _prepared(self, sample: Any) -> _Prepared | None:
+        """A row with its labels; None if nobody judged it."""
         row = row_of(sample)
         row = identified_row(row, self.labels) if self._identity == AUTO else row.by(self._identity)
         scale = self._scale or scale_of((row,), self.labels, self.measures)
         grades = grades_of(row, self.labels, scale)
         if grades is None:
-            return _Prepared(None, scale, ())
+            return None
         pool = None
         if self._pool is not None:
             pool = pool_of(row, self._pool.get(row.query, ()), "pool")
         levels = levels_of((row,), self.labels) or tuple(sorted({*grades.values()}))
-        return _Prepared(QueryLists(grades, row.passages, pool, self._size(row), checked=True), scale, levels)
+        return _Prepared(grades, row.passages, pool, self._size(row), scale, levels)
 
     def _size(self, row: Row) -> int | None:
         size = self._corpus.size
@@ -167,13 +120,16 @@ class RowScorer:
 
     def _figures_of_group(self, group: Sequence[_Prepared]) -> list[Figures | SelectivityError]:
         """The figures of rows whose labels have the same scale and levels; a faulty row gets its error alone."""
-        lists = [prepared.lists for prepared in group if prepared.lists is not None]
-        unsized = lists[0].corpus_size is None and self._corpus.passages_of is None
+        unsized = group[0].corpus_size is None and self._corpus.passages_of is None
         measures = [each for each in self.measures if not (unsized and each.needs_corpus_size)]
+        rows = {str(i): row for i, row in enumerate(group)}
         try:
             found = evaluate_queries(
                 measures,
-                lists,
+                {key: row.grades for key, row in rows.items()},
+                {key: row.passages for key, row in rows.items()},
+                pool=None if self._pool is None else {key: row.pool or () for key, row in rows.items()},
+                corpus_size={key: size for key, row in rows.items() if (size := row.corpus_size) is not None} or None,
                 passages_of=self._corpus.passages_of,
                 scale=group[0].scale,
                 levels=group[0].levels,
@@ -182,24 +138,21 @@ class RowScorer:
             if len(group) == 1:
                 return [error]
             return [self._figures_of_group([each])[0] for each in group]
-        if len(measures) == len(self.measures):
-            return list(found)
-        return [self._with_unsized(measures, figures) for figures in found]
+        return [self._with_unsized(measures, figures) for figures in found.values()]
 
     def _with_unsized(self, measures: Sequence[Measure], figures: Figures) -> Figures:
+        if len(measures) == len(self.measures):
+            return figures
         by_measure = dict(zip(measures, figures, strict=True))
         return tuple([by_measure.get(each) or QueryFigure(each, math.nan, NO_SIZE) for each in self.measures])
 
-    def _undefined(self, reason: str) -> Figures:
-        return tuple([QueryFigure(measure, math.nan, reason) for measure in self.measures])
-
-    def _of_repeats(self, lists: QueryLists, outcome: Figures | SelectivityError) -> Figures | SelectivityError:
+    def _of_repeats(self, row: _Prepared, outcome: Figures | SelectivityError) -> Figures | SelectivityError:
         """The figures, those of RandomSuccess marked where the list repeats a passage."""
         if isinstance(outcome, SelectivityError) or self._corpus.passages_of is not None:
             return outcome
-        if len(set(lists.passages)) == len(lists.passages):
+        if len(set(row.passages)) == len(row.passages):
             return outcome
-        return tuple([_marked(figure, lists.passages) for figure in outcome])
+        return tuple([_marked(figure, row.passages) for figure in outcome])
 
     # -- ids that meet no label --------------------------------------------------------------------
 
@@ -207,33 +160,34 @@ class RowScorer:
         """Remember whether any row held a labelled passage, and warn once if none of many did."""
         if self._ids_meet:
             return
-        for prepared in rows:
-            lists = prepared.lists
-            if lists is None or not lists.passages or not lists.grades:
+        for row in rows:
+            if not row.passages or not row.grades:
                 continue
-            if any(passage in lists.grades for passage in lists.passages):
+            if any(passage in row.grades for passage in row.passages):
                 self._ids_meet = True
                 return
             self._without_hit += 1
             if self._without_hit == ROWS_BEFORE_DOUBT:
-                warnings.warn(SelectivityWarning(self._doubt(lists), "ids-do-not-match"), stacklevel=2)
+                warnings.warn(SelectivityWarning(self._doubt(row), "ids-do-not-match"), stacklevel=2)
 
     @staticmethod
-    def _doubt(lists: QueryLists) -> str:
+    def _doubt(row: _Prepared) -> str:
         return (
             f"not one of the first {ROWS_BEFORE_DOUBT} labelled samples retrieved a labelled passage, so ids may "
-            f"differ: the labels name {examples(lists.grades)}, and retrieved were {examples(lists.passages)}. "
+            f"differ: the labels name {examples(row.grades)}, and retrieved were {examples(row.passages)}. "
             f"Figures are NaN until a labelled passage is retrieved, and were those of lists without evidence before; "
             f"give labels by these ids, or the identity that the labels name, as in identity='text'"
         )
 
-    def _doubted(self, lists: QueryLists, outcome: Figures | SelectivityError) -> Figures | SelectivityError:
-        if self._ids_meet or self._without_hit < ROWS_BEFORE_DOUBT or isinstance(outcome, SelectivityError):
+    def _doubted(self, row: _Prepared, outcome: Figures | SelectivityError) -> Figures | SelectivityError:
+        doubted = not self._ids_meet and self._without_hit >= ROWS_BEFORE_DOUBT
+        if not doubted or isinstance(outcome, SelectivityError):
             return outcome
-        return self._undefined(
+        reason = (
             f"no labelled passage was retrieved in {ROWS_BEFORE_DOUBT} labelled samples, so ids may differ: the labels "
-            f"name {examples(lists.grades)}, and retrieved were {examples(lists.passages)}"
+            f"name {examples(row.grades)}, and retrieved were {examples(row.passages)}"
         )
+        return tuple([QueryFigure(measure, math.nan, reason) for measure in self.measures])
 
 
 def _marked(figure: QueryFigure, passages: Sequence[str]) -> QueryFigure:

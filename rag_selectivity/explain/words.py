@@ -14,7 +14,7 @@ from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.token_budget import TokenBudget, is_budget
 from rag_selectivity.errors import SelectivityError
 from rag_selectivity.explain.numbers import ceiling_in_words, of_mean, of_parts, plain
-from rag_selectivity.join.direct import QueryLists, join_directly
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import Aggregate, FloatArray, Measure, Real
 from rag_selectivity.measures.chance import regime
 from rag_selectivity.measures.definition import summary
@@ -93,12 +93,12 @@ def aggregate_of(measure: Measure, scale: str) -> Aggregate | None:
     ('bits', 'mean')
     """
     known = scale_named(scale)
-    lists = QueryLists({"a": known.relevant_from, "b": known.lowest}, ["a"], None, _CORPUS)
-    judged = join_directly([lists], scale=scale)
+    one_query = JudgedRun.from_counts([_CORPUS], [1], [1], [1])
+    judged = replace(one_query, scale=known, grades=np.array([known.relevant_from]))
     at = measure.at if measure.at is not None else measure.default_depths(np.array([1]))[0]
     at = 1 if is_budget(at) else at
     try:
-        return None if judged is None else replace(measure, at=None).at_ranks(judged, np.array([at])).aggregate
+        return replace(measure, at=None).at_ranks(judged, np.array([at])).aggregate
     except SelectivityError:
         return None
 

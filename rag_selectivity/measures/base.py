@@ -89,6 +89,8 @@ class Outcome:
 
     def settled(self) -> Outcome:
         """The outcome of a whole dataset: without its premise, or where it is refused, every query is undefined."""
+        if self.premise and self.refused is None:
+            return self
         nowhere = np.full(self.parts[0].shape[1], not self.premise)
         if self.refused is not None:
             nowhere |= self.refused.refused
@@ -136,7 +138,7 @@ class Outcome:
         premise = any(outcome.premise for outcome in outcomes)
         return replace(outcomes[0], parts=parts, bounds=ends, premise=premise)
 
-    def over(self, rows: NDArray[Any]) -> Outcome:
+    def over(self, rows: NDArray[Any] | slice) -> Outcome:
         """The outcome of some of its queries, by mask, by position or by slice."""
         weights = None if self.weights is None else self.weights[rows]
         return replace(self, parts=tuple(part[rows] for part in self.parts), weights=weights)

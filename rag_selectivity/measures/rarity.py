@@ -60,15 +60,14 @@ def best_of(counts: IntArray, weights: FloatArray, slots: IntArray) -> FloatArra
     `counts` is int64[queries, 5], or int64[queries, depths, 5] if the passages differ by depth;
     `slots` is int64[queries, depths].
     """
-    by_weight = np.argsort(-weights, axis=1, kind="stable")
+    by_weight, rows = np.argsort(-weights, axis=1, kind="stable"), np.arange(len(weights))
     if counts.ndim == 2:
         counts = counts[:, None, :]
     result = np.zeros(slots.shape)
     left = slots
     for place in range(int((weights > 0).any(axis=0).sum())):
         level = by_weight[:, place]
-        available = np.take_along_axis(counts, level[:, None, None], axis=2)[:, :, 0]
-        taken = np.minimum(left, available)
-        result += weights[np.arange(len(weights)), level][:, None] * taken
+        taken = np.minimum(left, counts[rows, :, level])
+        result += weights[rows, level][:, None] * taken
         left = left - taken
     return result

@@ -6,6 +6,7 @@ After "Redefining RAG Evaluation: A Set-Based Approach" and its preprint (arXiv 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -62,9 +63,13 @@ def _require_utility(judged: JudgedRun, measure: Measure) -> None:
 
 def _level_counts(judged: JudgedRun) -> IntArray:
     """The number of each query's judged passages of grades 1 to 5: int64[queries, 5]."""
-    counts = np.zeros((len(judged), len(LEVELS)), np.int64)
-    counts[:, judged.grades - 1] = judged.labels
-    return counts
+
+    def counted() -> IntArray:
+        counts = np.zeros((len(judged), len(LEVELS)), np.int64)
+        counts[:, judged.grades - 1] = judged.labels
+        return counts
+
+    return judged.once("labels of levels", None, counted)
 
 
 def _counts_by_level(hits: Hits, queries: int) -> IntArray:
@@ -91,11 +96,17 @@ class _WeightedMeasure(Measure):
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
 
+    @cached_property
+    def _chosen(self) -> dict[str, float]:
+        """The parameters of its weights."""
+        return {
+            each.name: getattr(self, each.name) for each in _WeightedMeasure.parameters() if each.name != "distinct"
+        }
+
     def _weights(self, judged: JudgedRun) -> FloatArray:
         _require_utility(judged, self)
-        of_weights = (item.name for item in _WeightedMeasure.parameters() if item.name != "distinct")
-        chosen = {name: getattr(self, name) for name in of_weights}
-        return rarity_weights(_level_counts(judged), **chosen)
+        key = tuple(self._chosen.values())
+        return judged.once("weights", key, lambda: rarity_weights(_level_counts(judged), **self._chosen))
 
     def _observed(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         hits = judged.distinct
@@ -103,8 +114,11 @@ class _WeightedMeasure(Measure):
         return result
 
     def _oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
-        best = best_of(_level_counts(judged), weights, judged.slots_at(depths))
-        return np.where(best > 0, best, np.nan)
+        def best() -> FloatArray:
+            best = best_of(_level_counts(judged), weights, judged.slots_at(depths))
+            return np.where(best > 0, best, np.nan)
+
+        return judged.once("oracle", (*self._chosen.values(), *depths.tolist()), best)
 
     def _pool(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         """The weight of the best K of the pool; passages of the list that the pool lacks are added to the pool."""

@@ -11,7 +11,7 @@ from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.indexes import given_size
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.measures.one_query import QueryFigure, measure_query, measure_with_depth, per_query_measure
+from rag_selectivity.measures.of_query import QueryFigure, figures_of_query, measure_with_depth, per_query_measure
 from rag_selectivity.results.labels import Labels
 
 
@@ -102,8 +102,8 @@ class QueryScorer:
             if of_row.levels == (1,) and self._of_row == {"grade_map": None, "scale": None} and not says_truth:
                 raise unknown_scale([1], "the labels of the row")
         ids = document_ids(passages, grades, self.identity, place=self.place)
-        options = {"corpus_size": self.corpus_size, "passages_of": self.passages_of, "scale": scale}
-        return measure_query(self.measures, grades, ids, details=True, levels=self.labels.levels, **options)
+        options: dict[str, Any] = {"corpus_size": self.corpus_size, "passages_of": self.passages_of, "scale": scale}
+        return figures_of_query(self.measures, grades, ids, details=True, levels=self.labels.levels, **options)
 
 
 def kept_measures(*measures: str | Measure) -> tuple[Measure, ...]:
