@@ -55,7 +55,7 @@ class SampledIds:
     @cached_property
     def better_for_passages(self) -> BetterForm | None:
         """The form in which more retrieved passages have a label."""
-        return better_form((retrieved, labelled) for _, retrieved, labelled in self.lists)
+        return better_form([each[1:] for each in self.lists]) if self.lists else None
 
     @cached_property
     def better_for_queries(self) -> BetterForm | None:

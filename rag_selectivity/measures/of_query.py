@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.cells import shown
-from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.ids import check_ids
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
@@ -230,7 +229,7 @@ def evaluate_queries(
         warnings.simplefilter("ignore", SelectivityWarning)
         joined = join(
             qrels,
-            DictRun.of(ranked) or Run.from_dict(ranked),
+            Run.from_dict(ranked),
             pool=None if candidates is None else Run.from_dict(candidates),
             corpus_size=corpus_size,
             passages_of=passages_of,
