@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.grading.grade import grade
     from rag_selectivity.grading.limits import Budget, Limits
-    from rag_selectivity.io.formats import Format, register_format
     from rag_selectivity.io.reading import read_qrels, read_run
     from rag_selectivity.join.joining import join
     from rag_selectivity.join.judged_run import JudgedRun
@@ -56,7 +55,6 @@ _PLACES = {
     "Calibration": "results.calibration",
     "Comparison": "results.comparison",
     "Estimate": "results.estimate",
-    "Format": "io.formats",
     "InputError": "errors",
     "JudgeReport": "results.agreement",
     "JudgedRun": "join.judged_run",
@@ -94,7 +92,6 @@ _PLACES = {
     "ray": "scale.ray",
     "read_qrels": "io.reading",
     "read_run": "io.reading",
-    "register_format": "io.formats",
     "register_measure": "measures",
     "sweep": "sweep",
     "validate": "validate",

@@ -18,7 +18,7 @@ from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.io.groups import groups_of
 from rag_selectivity.io.lengths import passage_tokens
-from rag_selectivity.io.reading import named_runs, passage_counts_of, qrels_of, run_of, run_parts
+from rag_selectivity.io.reading import named_runs, passage_counts_of, qrels_of, run_of
 from rag_selectivity.join.controls import with_controls
 from rag_selectivity.join.corpus import CorpusIds, within_corpus
 from rag_selectivity.join.grouped import with_groups
@@ -116,7 +116,7 @@ def join_runs(
             warnings.simplefilter("always", SelectivityWarning)
             judged[name] = join(
                 labels,
-                DictRun.of(run) or run_parts(run, policy),
+                DictRun.of(run) or run_of(run, policy),
                 pool=candidates.lists,
                 pool_sources=candidates.sources,
                 corpus_size=corpus_size,

@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import LARGEST_GRADE, iterated
+from rag_selectivity.data.cells import LARGEST_GRADE
 from rag_selectivity.data.ids import IntArray
-from rag_selectivity.errors import InputError
 
 _ONLY_DICT, _ONLY_LISTS = frozenset([dict]), frozenset([list, tuple])
 _ONLY_STR = frozenset([str])
@@ -42,31 +41,6 @@ def labels_of_dicts(judgments: Mapping[Any, Any]) -> tuple[IntArray, list[str], 
     if column.min(initial=0) < 0 or column.max(initial=0) >= LARGEST_GRADE:
         return None
     return np.repeat(np.arange(len(given)), _lengths(given)), passages, column
-
-
-def records_of_dicts(judgments: Mapping[Any, Any]) -> tuple[list[tuple[Any, Any, Any]], list[bool]]:
-    """The (query, passage, grade) rows of judgments in any form that a dict may have, and which are expected ids.
-
-    Raises
-    ------
-    InputError
-        If a query has neither a dict of grades nor a list of ids.
-
-    >>> records_of_dicts({"q1": {"d1": 5}, "q2": ["d2"]})
-    ([('q1', 'd1', 5), ('q2', 'd2', 1)], [False, True])
-    """
-    rows: list[tuple[Any, Any, Any]] = []
-    expected: list[bool] = []
-    for query, judged in judgments.items():
-        if isinstance(judged, Mapping):
-            rows.extend((query, passage, grade) for passage, grade in judged.items())
-        elif isinstance(judged, str) or not isinstance(judged, Iterable):
-            raise InputError(f"qrels of query {query!r}: expected {{passage: grade}} or a list of ids, got {judged!r}")
-        else:
-            ids = iterated(judged, f"qrels of query {query!r}: expected {{passage: grade}} or a list of ids")
-            rows.extend((query, passage, 1) for passage in ids)
-        expected.extend([not isinstance(judged, Mapping)] * (len(rows) - len(expected)))
-    return rows, expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,60 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.arrow import IrregularCells
-from rag_selectivity.data.cells import iterated, query_text
-from rag_selectivity.data.columns import (
-    as_frame,
-    column_names,
-    column_values,
-    is_frame,
-    run_columns,
-    token_count,
-)
+from rag_selectivity.data.cells import iterated
 from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.frames import run_blocks
 from rag_selectivity.data.fusing import Lists, fuse
 from rag_selectivity.data.held import Held
-from rag_selectivity.data.ids import IdColumn, IntArray, refuse_set
+from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.policy import TIES, Policy, TieKey
-from rag_selectivity.data.remarks import NO_REMARKS, counted, together
-from rag_selectivity.data.rows import RankCheck, RunRows, rows_ordered_against_ranks
+from rag_selectivity.data.remarks import NO_REMARKS, together
 from rag_selectivity.errors import InputError
+from rag_selectivity.tables.columns import Columns, run
+from rag_selectivity.tables.exact import is_frame
 
 #: Ids of a column that are made strings at a time: one by one takes longer, and all together more memory.
 _IDS_AT_ONCE = 1 << 17
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Some rows of a run, in any order; `remarks` are those on them and on how they follow the rows before them."""
-
-    queries: IdColumn
-    passages: IdColumn
-    scores: NDArray[np.float64]
-    remarks: Mapping[str, int]
-
-
-class ScatteredQueries(Exception):
-    """A streamed file repeats a query after other queries.
-
-    `again()` starts over with the rows grouped by query. `rows()`, if it is there, gives them as they stand in the
-    file, as often as it is called.
-    """
-
-    def __init__(self, again: Callable[[], Iterator[Run]], rows: Callable[[], Iterator[Rows]] | None = None) -> None:
-        super().__init__("the lines of a query are not consecutive")
-        self.again, self.rows = again, rows
 
 
 class Run(Held):
@@ -107,62 +75,30 @@ class Run(Held):
     # -- making one ------------------------------------------------------------------------------
 
     @classmethod
+    def from_columns(cls, columns: Columns) -> Run:
+        """From the columns of a run, as `rag_selectivity.tables` reads them; without scores, ranks order the lists."""
+        position = {query: place for place, query in enumerate(columns.queries)}
+        codes = np.fromiter(map(position.__getitem__, columns.query), np.int64, len(columns.query))
+        passages, tokens = IdColumn.from_strings(columns.passage), columns.tokens
+        if columns.score is None and columns.rank is not None:
+            order = np.lexsort((columns.rank, codes))
+            codes, passages = codes[order], passages.take(order)
+            tokens = None if tokens is None else tokens[order]
+        return cls.of_rows(columns.queries, codes, passages, columns.score, columns.remarks, tokens)
+
+    @classmethod
     def from_dict(cls, lists: Mapping[Any, Any]) -> Run:
         """From {query: [passage, …]} (best first), {query: {passage: score}}, or {query: [(passage, score), …]}."""
         plain = DictRun.of(lists)
         if plain is not None:
             offsets = np.append(0, np.cumsum(plain.lengths))
             return cls(tuple(lists), offsets, IdColumn.from_strings(plain.passages()), plain.scores)
-        queries, lengths, passages, scores = [], [], [], []
-        scored: bool | None = None
-        for query, ranked in lists.items():
-            queries.append(query_text(query, "run"))
-            is_plain = isinstance(ranked, (list, tuple))
-            refuse_set(ranked, f"run: query {query!r}")
-            if not is_plain and (isinstance(ranked, str) or not isinstance(ranked, Iterable)):
-                raise InputError(f"run: query {query!r}: expected a list of ids or {{passage: score}}, got {ranked!r}")
-            items = ranked.items() if isinstance(ranked, Mapping) else ranked
-            expected = f"run: query {query!r}: expected a list of ids or {{passage: score}}"
-            rows = ranked if is_plain else list(iterated(items, expected))
-            lengths.append(len(rows))
-            if not rows:
-                continue
-            pairs = isinstance(rows[0], (tuple, list))
-            if scored is None:
-                scored = pairs
-            elif scored != pairs:
-                raise InputError(f"run: query {query!r} has {'' if pairs else 'no '}scores, unlike those before it")
-            if pairs:
-                for row in rows:
-                    passage, score = _scored_pair(row, query)
-                    passages.append(passage)
-                    scores.append(score)
-            else:
-                passages.extend(rows)
-        if len(set(queries)) != len(queries):
-            raise InputError("run: two query ids are the same when written as text; make them different")
-        offsets = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))])
-        return cls(
-            queries,
-            offsets,
-            IdColumn.from_strings(passages),
-            np.array(scores, np.float64) if scored else None,
-        )
+        return cls.from_columns(run(lists))
 
     @classmethod
-    def from_records(cls, records: Iterable[Sequence[Any]], *, remarks: Mapping[str, int] = NO_REMARKS) -> Run:
-        """From (query, passage) or (query, passage, score) rows; queries may come in any order."""
-        lists: dict[str, list[Any]] = {}
-        refuse_set(records, "run")
-        for record in iterated(records, "run: expected (query, passage) or (query, passage, score) rows"):
-            if not _is_row(record):
-                raise InputError(f"run: expected (query, passage) or (query, passage, score), got {record!r}")
-            lists.setdefault(query_text(record[0], "run"), []).append(
-                record[1] if len(record) == 2 else tuple(record[1:])
-            )
-        run = cls.from_dict(lists)
-        run.remarks = remarks
-        return run
+    def from_records(cls, records: Iterable[Any]) -> Run:
+        """From (query, passage) or (query, passage, score) rows, or dicts; queries may come in any order."""
+        return cls.from_columns(run(records))
 
     @classmethod
     def of_rows(
@@ -191,38 +127,7 @@ class Run(Held):
         ----------
         frame : pandas or polars DataFrame, Arrow table, or any object with Arrow's C stream
         """
-        frame = as_frame(frame, "run frame")
-        chosen = run_columns(column_names(frame), "run frame")
-        try:
-            rows = RunRows.concatenate(list(run_blocks(frame, chosen)))
-        except IrregularCells:
-            return cls._from_cells(frame, chosen)
-        check = RankCheck()
-        if rows.scores is not None and rows.ranks is not None:
-            check.add(rows)
-        elif rows.ranks is not None:
-            rows = rows.take(np.argsort(rows.ranks, kind="stable")).by_appearance()
-        return cls.of_rows(rows.names, rows.codes, rows.passages, rows.scores, check.remarks(), rows.tokens)
-
-    @classmethod
-    def _from_cells(cls, frame: Any, chosen: Mapping[str, str]) -> Run:
-        """From a frame, cell by cell."""
-        columns = {role: column_values(frame, name) for role, name in chosen.items()}
-        ranks, counts = columns.pop("rank", None), columns.pop("tokens", None)
-        rows = list(zip(*columns.values(), strict=True))
-        order = list(range(len(rows)))
-        if "score" not in columns and ranks is not None:
-            _check_ranks(ranks)
-            order.sort(key=ranks.__getitem__)
-        against = 0
-        if "score" in columns and ranks is not None:
-            against = ranks_against_scores(columns["query"], ranks, columns["score"])
-        run = cls.from_records((rows[i] for i in order), remarks=counted(rank_against_score=against))
-        if counts is None:
-            return run
-        return run.with_tokens(
-            [rows[i][0] for i in order], [token_count(counts[i], f"run frame, row {i + 1}") for i in order]
-        )
+        return cls.from_columns(run(frame))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Run]) -> Run:
@@ -302,20 +207,6 @@ class Run(Held):
         offsets = np.append(0, np.cumsum(lengths))
         rows = np.repeat(ordered.offsets[:-1] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return ordered._with_rows(ordered.queries, offsets, rows)
-
-    def with_tokens(self, queries: Sequence[Any], tokens: Sequence[float]) -> Run:
-        """The same run with the lengths of its passages, given in the order of the rows that it was made from."""
-        by_query: dict[str, list[float]] = {}
-        for query, count in zip(queries, tokens, strict=True):
-            by_query.setdefault(str(query), []).append(count)
-        column = np.array([count for query in self.queries for count in by_query.get(query, [])], np.float64)
-        return Run(self.queries, self.offsets, self.passages, self.scores, column, self.remarks)
-
-    def compact(self) -> Run:
-        """The same run without the rest of the text that its ids were read from."""
-        result = copy(self)
-        result.passages = self.passages.compact()
-        return result
 
     def in_form(self, form: IdForm) -> Run:
         """The same run with all ids in a form; two queries may get the same id, which `join` refuses.
@@ -450,44 +341,3 @@ def _places(run: Run, rows: IntArray, key: TieKey) -> IntArray:
     places = np.empty(len(rows), np.int64)
     places[sorted(range(len(rows)), key=keys.__getitem__)] = np.arange(len(rows))
     return places
-
-
-def ranks_against_scores(queries: Sequence[Any], ranks: Sequence[Any], scores: Sequence[Any]) -> int:
-    """How many neighbouring rows of a query its ranks and its scores order differently; 0 if a rank is no number.
-
-    >>> ranks_against_scores(["q", "q", "q", "r"], [1, 2, 3, 1], [.9, .3, .5, .7])
-    1
-    """
-    try:
-        columns = [np.array(column, np.float64) for column in (ranks, scores)]
-    except (TypeError, ValueError):
-        return 0
-    same = np.array([one == other for one, other in pairwise(queries)], bool)
-    return rows_ordered_against_ranks(same, *columns)
-
-
-def _check_ranks(ranks: Sequence[Any]) -> None:
-    """An InputError for a rank that cannot be compared with the others."""
-    for row, rank in enumerate(ranks, 1):
-        try:
-            comparable = bool(rank == rank) and (rank <= ranks[0] or rank > ranks[0])
-        except TypeError:
-            comparable = False
-        if not comparable:
-            raise InputError(f"run frame, row {row}: the rank {rank!r} is not a number")
-
-
-def _scored_pair(row: Any, query: Any) -> tuple[Any, float]:
-    try:
-        passage, score = row
-        return passage, float(score)
-    except (OverflowError, TypeError, ValueError):
-        raise InputError(f"run: query {query!r}: expected (passage, score) with a number, got {row!r}") from None
-
-
-def _is_row(record: Any) -> bool:
-    """Whether a record is a sequence of two or three values."""
-    try:
-        return len(record) in (2, 3) and not isinstance(record, (Mapping, Set))
-    except TypeError:
-        return False

@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.arrow import are_whole_texts, holds_ids
 from rag_selectivity.data.cells import id_fault, query_text
-from rag_selectivity.data.columns import (
+from rag_selectivity.data.ids import IdColumn
+from rag_selectivity.data.remarks import NO_REMARKS, counted
+from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.io.blocks import Block
+from rag_selectivity.tables.exact import folder_keys
+from rag_selectivity.tables.names import (
     PASSAGE_NAMES,
     QUERY_NAMES,
     RANK_NAMES,
@@ -22,35 +26,10 @@ from rag_selectivity.data.columns import (
     optional_column,
     ranking_columns,
 )
-from rag_selectivity.data.ids import IdColumn
-from rag_selectivity.data.remarks import NO_REMARKS, counted
-from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.io.blocks import Block
 
 #: Rows that are read first to see how wide their ids are.
 _FIRST_ROWS = 1024
 _BUFFER = 1 << 17
-
-
-def parquet_files(path: Path) -> list[Path]:
-    """A Parquet file, or those of a folder and its subfolders in the order of their names."""
-    if path.is_file():
-        return [path]
-    files = sorted(
-        file
-        for file in path.rglob("*")
-        if file.suffix in (".parquet", ".pq") and not any(part[0] in "._" for part in file.relative_to(path).parts)
-    )
-    if not files:
-        raise InputError(f"{path}: there is no Parquet file in this folder")
-    return files
-
-
-def is_dataset(path: Path) -> bool:
-    """Whether a path is a Parquet file, or a folder that holds some."""
-    if path.is_dir():
-        return any(file.suffix in (".parquet", ".pq") for file in path.rglob("*.p*q*"))
-    return path.suffix in (".parquet", ".pq")
 
 
 def size_of(files: Sequence[Path]) -> tuple[int, float]:
@@ -73,7 +52,7 @@ def run_blocks(files: Sequence[Path], rows: Callable[[float], int]) -> Iterator[
     last = None
     for file in files:
         parquet = _opened(file)
-        names, keys = parquet.schema_arrow.names, _keys(file)
+        names, keys = parquet.schema_arrow.names, dict(folder_keys(file))
         query, passage = _columns(file, [*names, *keys])
         score, rank = optional_column(names, SCORE_NAMES), optional_column(names, RANK_NAMES)
         extra = score or rank
@@ -110,7 +89,7 @@ def qrels_blocks(files: Sequence[Path], rows: Callable[[float], int]) -> Iterato
     """Rows of judgments: query, passage and grade, which stands where a run has its score; `rows` as for runs."""
     for file in files:
         parquet = _opened(file)
-        names, keys = parquet.schema_arrow.names, _keys(file)
+        names, keys = parquet.schema_arrow.names, dict(folder_keys(file))
         query, passage = _columns(file, [*names, *keys])
         grade = grade_column(names, str(file))
         remarks = counted(ranking_columns_in_labels=len(ranking_columns(names, grade)))
@@ -142,14 +121,6 @@ def _columns(file: Path, names: Sequence[str]) -> tuple[str, str]:
         find_column(names, QUERY_NAMES, "query", str(file)),
         find_column(names, PASSAGE_NAMES, "passage", str(file)),
     )
-
-
-def _keys(file: Path) -> dict[str, str]:
-    """The values that the folders of a partitioned dataset give: `…/query_id=17/part-0.parquet`."""
-    from urllib.parse import unquote
-
-    pairs = (part.split("=", 1) for part in file.parts[:-1] if "=" in part)
-    return {key: unquote(value) for key, value in pairs}
 
 
 def _batches(
@@ -241,7 +212,7 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
         if column.null_count:
             raise InputError(f"{where}: a {name} is missing")
         kind = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
-        if not holds_ids(kind):
+        if not _holds_ids(kind):
             raise InputError(f"{where}: {name} holds values of the type {kind}; ids must be strings or integers")
         columns_read.append(column)
     by_name = (
@@ -258,7 +229,7 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[int(offsets[0]) : int(offsets[-1])]
     if np.count_nonzero(data) < len(data):
         raise InputError(f"{where}: a {passage} holds a NUL character; give another id")
-    if not are_whole_texts(data, offsets):
+    if not _are_whole_texts(data, offsets):
         raise InputError(f"{where}: a {passage} is not UTF-8 text")
     return Block(names, codes, IdColumn.from_buffer(texts.buffers()[2] or b"", offsets), figures)
 
@@ -286,3 +257,21 @@ def _names(by_name: Any, query: str, where: str) -> tuple[list[str], NDArray[np.
     if id_fault("".join(["id", *texts])) is not None:
         texts = [text and query_text(text, where) for text in texts]
     return texts, codes
+
+
+def _are_whole_texts(letters: NDArray[np.uint8], offsets: NDArray[np.int64]) -> bool:
+    """Whether non-empty texts that stand one after the other are UTF-8 each; nobody has checked those of Parquet."""
+    if (text := letters.tobytes()).isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return not ((letters[offsets[:-1] - offsets[0]] & 0b1100_0000) == 0b1000_0000).any()
+
+
+def _holds_ids(kind: Any) -> bool:
+    """Whether an Arrow type is one of strings or integers."""
+    import pyarrow
+
+    return str(kind) in ("string", "large_string", "string_view") or bool(pyarrow.types.is_integer(kind))

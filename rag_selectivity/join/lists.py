@@ -16,14 +16,13 @@ from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run, ScatteredQueries
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.facts import TOP, JoinFacts
 from rag_selectivity.join.judged_lists import JudgedLists, facts_of_unknown, remarks_by, whole_grades
 from rag_selectivity.join.judged_run import Hits
 from rag_selectivity.join.ranks import ListOrder
 from rag_selectivity.join.sampled_ids import IdSampler
-from rag_selectivity.join.scattered import can_be_counted, judge_scattered
 
 
 def judge_lists(
@@ -40,25 +39,6 @@ def judge_lists(
     `counts` are the passages of documents, if lists name documents. `controls` are judgments of random passages, which
     do not count as judgments of the lists.
     """
-    try:
-        return _judge_parts(qrels, [run] if isinstance(run, Run) else run, policy, name, form, counts, controls)
-    except ScatteredQueries as scattered:
-        if scattered.rows is not None and counts is None and can_be_counted(policy, form):
-            counted = judge_scattered(qrels, scattered.rows, policy, form, controls)
-            if counted is not None:
-                return counted
-        return _judge_parts(qrels, scattered.again(), policy, name, form, counts, controls)
-
-
-def _judge_parts(
-    qrels: Qrels,
-    parts: Iterable[Run],
-    policy: Policy,
-    name: str,
-    form: IdForm,
-    counts: PassageCounts | None,
-    controls: NDArray[np.bool_] | None,
-) -> JudgedLists:
     returned = np.full(len(qrels), -1, np.int64)
     none = np.empty(0, np.int64)
     collected = [Hits(none, none, none, np.empty(0, bool), none)]
@@ -68,7 +48,7 @@ def _judge_parts(
     facts = JoinFacts()
     first_repeat = np.zeros(len(qrels), np.int64)
     duplicates = 0
-    for given in parts:
+    for given in [run] if isinstance(run, Run) else run:
         part = given.in_form(form)
         position = qrels.positions(part.queries)
         inside = position >= 0

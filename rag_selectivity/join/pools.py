@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_selectivity.data.columns import is_frame
 from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.io.reading import is_path, pool_names, run_of, run_parts
+from rag_selectivity.io.reading import is_path, pool_names, run_of
+from rag_selectivity.tables.exact import is_frame
 
 #: {name of a pool: the pool} of one run.
 Sources = Mapping[str, Any]
@@ -62,7 +62,7 @@ class Pools:
         (value,) = sources.values()
         if held or self._depth is not None:
             return RunPool(self._read(value), None)
-        return RunPool(DictRun.of(value) or run_parts(value, self._policy), None)
+        return RunPool(DictRun.of(value) or run_of(value, self._policy), None)
 
     def _read(self, value: Any) -> Run:
         if id(value) not in self._lists:

@@ -26,7 +26,6 @@ _A_ROW_READ, _AN_ID_BYTE_READ = 150, 32
 #: What a judgment file's byte takes while it is read, at the highest point, and what it leaves.
 _A_LABEL_FILE_BYTE = 30
 #: The parse of a text takes many times its size, and two further texts are read ahead.
-_A_TEXT_BYTE = 24
 _SMALLEST_PART = 10 * _MB
 _MOST_ROWS_A_BLOCK = 1 << 18
 
@@ -79,11 +78,6 @@ class Budget:
     def gathered(self) -> int:
         """The bytes of rows that are divided at once: small blocks would leave a few rows in each of many parts."""
         return self.block // 4
-
-    @property
-    def text_block(self) -> int:
-        """The bytes of text that may be parsed at once."""
-        return max(1 << 16, min(8 << 20, self.free // 2 // _A_TEXT_BYTE))
 
     def rows_of_width(self, id_bytes: float) -> int:
         """How many rows a block may have whose ids have so many bytes."""

@@ -12,15 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.columns import (
-    GRADE_NAMES,
-    PASSAGE_NAMES,
-    QUERY_NAMES,
-    RANK_NAMES,
-    SCORE_NAMES,
-    find_column,
-    optional_column,
-)
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, scale_named
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -35,6 +26,15 @@ from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.tally import Tally, report_of_tallies
+from rag_selectivity.tables.names import (
+    GRADE_NAMES,
+    PASSAGE_NAMES,
+    QUERY_NAMES,
+    RANK_NAMES,
+    SCORE_NAMES,
+    find_column,
+    optional_column,
+)
 
 
 def tally_rows(

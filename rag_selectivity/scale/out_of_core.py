@@ -19,9 +19,8 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import together
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
-from rag_selectivity.io import datasets, trec
+from rag_selectivity.io import datasets
 from rag_selectivity.io.blocks import Block
-from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.io.reading import named_runs, passage_counts_of, read_qrels
 from rag_selectivity.join.controls import refuse_controls
 from rag_selectivity.join.corpus import size_with_counts
@@ -44,6 +43,8 @@ from rag_selectivity.scale.parts import DividedRows, Division, Rows, gathered, w
 from rag_selectivity.scale.tally import report_of_tallies
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.poisson import query_hashes
+from rag_selectivity.tables.columns import run as columns_of_run
+from rag_selectivity.tables.exact import first_bytes, holds_parquet, parquet_files
 
 #: The bytes of a row with an id of eight bytes while its part is measured, for the first number of parts.
 _BYTES_A_ROW = 300
@@ -130,7 +131,7 @@ def evaluate_out_of_core(
     source: Qrels | Path
     if isinstance(qrels, Qrels):
         source = qrels
-    elif datasets.is_dataset(Path(qrels)):
+    elif holds_parquet(Path(qrels)):
         source = Path(qrels)
     else:
         check_held_file(qrels, memory, "judgments")
@@ -262,8 +263,8 @@ def _first_division(run: Path, qrels: Path | Qrels, budget: Budget) -> tuple[Div
 
 def _size_of(path: Path) -> tuple[int, float]:
     """About how many rows there are, and how many bytes their passage ids have."""
-    if datasets.is_dataset(path):
-        return datasets.size_of(datasets.parquet_files(path))
+    if holds_parquet(path):
+        return datasets.size_of(parquet_files(path))
     lines = first_bytes(path).splitlines(keepends=True)[:20]
     length = max(1.0, sum(map(len, lines)) / max(1, len(lines)))
     return int(path.stat().st_size / length), max(
@@ -291,11 +292,11 @@ def _divided(
         seen.append(qrels.remarks)
         left_out = Coverage(repeated_judgments=qrels.repeated, negative_judgments=qrels.negative)
     else:
-        judged = datasets.qrels_blocks(datasets.parquet_files(qrels), budget.rows_of_width)
-    if datasets.is_dataset(run):
-        listed = datasets.run_blocks(datasets.parquet_files(run), budget.rows_of_width)
+        judged = datasets.qrels_blocks(parquet_files(qrels), budget.rows_of_width)
+    if holds_parquet(run):
+        listed = datasets.run_blocks(parquet_files(run), budget.rows_of_width)
     else:
-        listed = trec.blocks(run, budget.text_block, long_tags=policy.long_tags)
+        listed = _blocks_of_text(run, policy)
     parts = _Parts(place / "parts", division, budget, form, held, bare)
 
     def rows_of(blocks: Iterable[Block]) -> Iterator[Rows]:
@@ -319,6 +320,18 @@ def _blocks_of(qrels: Qrels, rows: int) -> Iterator[Block]:
             qrels.passages[start : start + rows],
             np.arange(start, start + len(codes), dtype=np.float64),
         )
+
+
+def _blocks_of_text(path: Path, policy: Policy) -> Iterator[Block]:
+    """The rows of a run that is no Parquet file."""
+    read = columns_of_run(path, long_tags=policy.long_tags)
+    scores = read.score if read.score is not None else -np.arange(len(read.query), dtype=np.float64)
+    if read.score is None and read.rank is not None:
+        scores = -read.rank
+    names = list(dict.fromkeys(read.query))
+    position = {name: place for place, name in enumerate(names)}
+    codes = np.fromiter(map(position.__getitem__, read.query), np.int32, len(read.query))
+    yield Block(names, codes, IdColumn.from_strings(read.passage), scores, remarks=read.remarks)
 
 
 def _bar(total: int, what: str, unit: str, progress: bool) -> Any:

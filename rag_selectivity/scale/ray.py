@@ -11,15 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.columns import (
-    PASSAGE_NAMES,
-    QUERY_NAMES,
-    RANK_NAMES,
-    SCORE_NAMES,
-    find_column,
-    grade_column,
-    optional_column,
-)
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -31,6 +22,15 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.engines import report_of_states, tally_for, tally_rows
 from rag_selectivity.statistics.poisson import query_hashes
+from rag_selectivity.tables.names import (
+    PASSAGE_NAMES,
+    QUERY_NAMES,
+    RANK_NAMES,
+    SCORE_NAMES,
+    find_column,
+    grade_column,
+    optional_column,
+)
 
 _PAIR = ("query_id", "passage_id", "query", "passage")
 
