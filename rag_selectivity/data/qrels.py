@@ -167,15 +167,17 @@ class Qrels(LabelSource):
         given = labels(records)
         further = [query_text(query, source or "qrels") for query in queries]
         named = tuple(dict.fromkeys([*further, *given.queries]))
-        about: dict[str, Any] = {
-            "source": source or given.source,
-            "scale": scale,
-            "levels": tuple(levels),
-            "origins": origins,
-        }
-        if expected is not None:
-            about["expected"] = np.array(expected, bool)
-        return cls.from_columns(replace(given, queries=named, **about))
+        return cls.from_columns(
+            replace(
+                given,
+                queries=named,
+                source=source or given.source,
+                expected=None if expected is None else np.array(expected, bool),
+                scale=scale,
+                levels=tuple(levels),
+                origins=origins,
+            )
+        )
 
     @classmethod
     def from_dataframe(cls, frame: Any) -> Qrels:

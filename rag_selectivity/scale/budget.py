@@ -25,7 +25,6 @@ _A_ROW, AN_ID_BYTE, _A_QUERY_AND_DEPTH = 50, 26, 180
 _A_ROW_READ, _AN_ID_BYTE_READ = 150, 32
 #: What a judgment file's byte takes while it is read, at the highest point, and what it leaves.
 _A_LABEL_FILE_BYTE = 30
-#: The parse of a text takes many times its size, and two further texts are read ahead.
 _SMALLEST_PART = 10 * _MB
 _MOST_ROWS_A_BLOCK = 1 << 18
 

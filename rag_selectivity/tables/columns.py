@@ -260,7 +260,7 @@ def _record_cells(source: Any, what: str, kind: Kind) -> _Cells:
     """The cells of rows: of dicts, or of a query, a passage, and perhaps a grade or score."""
     form = "(query, passage, grade)" if kind == "labels" else "(query, passage) or (query, passage, score)"
     _refuse_set(source, what)
-    given = iterated(source, f"{what}: expected a dict, DataFrame, path, {form} rows or dicts")
+    given = iterated(source, f"{what}: expected {form} rows, dicts, a DataFrame or a path")
     first = next(given, None)
     if isinstance(first, Mapping):
         return _table_cells(enumerate(chain([first], given), 1), what, kind, ", row ")
@@ -413,13 +413,15 @@ def rows_against_ranks(same: NDArray[np.bool_], ranks: FloatArray, scores: Float
 
 def _refuse_missing(cells: _Cells) -> None:
     """An InputError for the first cell of a table that holds nothing; ranks beside scores need not be there."""
+    missing = []
     for role, name in (cells.names or {}).items():
         column = cells.columns[role]
-        if role == "rank" and "score" in cells.columns:
-            continue
-        if None in column or "" in column:
-            row = next(row for row, cell in enumerate(column) if cell is None or cell == "")
-            raise InputError(f"{cells.where(row)}: {name} is missing")
+        if role != "rank" or "score" not in cells.columns:
+            missing += [
+                (row, name) for row, cell in enumerate(column) if cell is None or (type(cell) is str and not cell)
+            ][:1]
+    for row, name in sorted(missing)[:1]:
+        raise InputError(f"{cells.where(row)}: {name} is missing")
 
 
 def _ids(cells: _Cells, role: str) -> list[str]:
