@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.grading.grade import grade
     from rag_selectivity.grading.limits import Budget, Limits
-    from rag_selectivity.io.formats import Format, register_format
     from rag_selectivity.io.reading import read_qrels, read_run
     from rag_selectivity.join.joining import join
     from rag_selectivity.join.judged_run import JudgedRun
@@ -54,7 +53,6 @@ _PLACES = {
     "Calibration": "results.calibration",
     "Comparison": "results.comparison",
     "Estimate": "results.estimate",
-    "Format": "io.formats",
     "InputError": "errors",
     "JudgeReport": "results.agreement",
     "JudgedRun": "join.judged_run",
@@ -89,7 +87,6 @@ _PLACES = {
     "queries_needed": "planning",
     "read_qrels": "io.reading",
     "read_run": "io.reading",
-    "register_format": "io.formats",
     "register_measure": "measures",
     "sweep": "sweep",
     "validate": "validate",
@@ -103,7 +100,6 @@ __all__ = [
     "Calibration",
     "Comparison",
     "Estimate",
-    "Format",
     "InputError",
     "JudgeReport",
     "JudgedRun",
@@ -138,7 +134,6 @@ __all__ = [
     "queries_needed",
     "read_qrels",
     "read_run",
-    "register_format",
     "register_measure",
     "sweep",
     "validate",

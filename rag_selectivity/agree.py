@@ -14,7 +14,7 @@ from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import calibration_ground, draws_of, judge_labels, left_out_as_targeted
 from rag_selectivity.calibrated.ranking import biases_of, groups, passage_lengths, rankings, thirds
 from rag_selectivity.calibrated.reporting import sampling_of
-from rag_selectivity.data.columns import whole_count
+from rag_selectivity.data.cells import whole_count
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels

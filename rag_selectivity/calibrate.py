@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import shown
-from rag_selectivity.data.columns import whole_count
+from rag_selectivity.data.cells import shown, whole_count
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun

@@ -13,8 +13,7 @@ import numpy as np
 
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.calibrated.plan import expected_widths, halving
-from rag_selectivity.data.cells import iterated, shown
-from rag_selectivity.data.columns import find_column, whole_count
+from rag_selectivity.data.cells import iterated, shown, whole_count
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import evaluate_joined
@@ -29,6 +28,7 @@ from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import mcnemar
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.names import find_column
 from rag_selectivity.wording import counted, percent
 
 PLAN_SCHEMA = "rag-selectivity/plan/1"

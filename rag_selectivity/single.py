@@ -20,8 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rag_selectivity.data.cells import is_missing, iterated, shown, text_or_number, whole_grade
-from rag_selectivity.data.columns import whole_count
+from rag_selectivity.data.cells import is_missing, iterated, shown, text_or_number, whole_count, whole_grade
 from rag_selectivity.data.documents import document_ids
 from rag_selectivity.data.identity import (
     ChosenIdentity,

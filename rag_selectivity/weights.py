@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.cells import is_missing, number_of, shown
-from rag_selectivity.data.columns import QUERY_NAMES, WEIGHT_NAMES, find_column
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.query_weights import QueryWeights
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import is_path
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.slices.table import path_and_column, rows_of
+from rag_selectivity.tables.names import QUERY_NAMES, WEIGHT_NAMES, find_column
 from rag_selectivity.wording import counted, percent
 
 _WHAT = "weights"

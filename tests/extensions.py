@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rag_selectivity.io.formats import FORMATS
 
 from rag_selectivity.data.policy import POLICIES, TIES
 from rag_selectivity.data.registry import Registry
-from rag_selectivity.io.formats import FORMATS
 from rag_selectivity.io.indexes import INDEXES
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.statistics import INTERVAL_METHODS

@@ -11,6 +11,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from rag_selectivity.io.json_lines import json_rows
+from rag_selectivity.io.json_objects import json_objects
+from rag_selectivity.io.opening import text_lines
 
 import rag_selectivity as rs
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
@@ -18,10 +21,7 @@ from rag_selectivity.golden import build
 from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.io import texts_of_ids
 from rag_selectivity.io.corpus_file import CorpusFile
-from rag_selectivity.io.json_lines import json_rows
-from rag_selectivity.io.json_objects import json_objects
 from rag_selectivity.io.lengths import estimated_tokens
-from rag_selectivity.io.opening import text_lines
 from rag_selectivity.io.reading import read_corpus_ids
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.render.explorer.texts import LEAST, texts_with_room

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
+from rag_selectivity.io.formats import format_names
+from rag_selectivity.io.trec_fields import PaddedText
 
 from rag_selectivity import InputError, Qrels, Run, join
 from rag_selectivity.io import trec
-from rag_selectivity.io.formats import format_names
 from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_records, read_run, stream_run
 from rag_selectivity.io.texts import read_texts
-from rag_selectivity.io.trec_fields import PaddedText
 from rag_selectivity.io.writing import write_rows
 
 pytestmark = pytest.mark.inside

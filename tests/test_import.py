@@ -9,10 +9,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from rag_selectivity.io.formats import FORMATS
 
 import rag_selectivity as rs
 from rag_selectivity.data.registry import Registry
-from rag_selectivity.io.formats import FORMATS
 
 pytestmark = pytest.mark.inside
 

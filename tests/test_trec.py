@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rag_selectivity.data.id_numbers import IdNumbers
+from rag_selectivity.io.trec_fields import PaddedText, decimals
 
 from rag_selectivity import read_qrels
+from rag_selectivity.data.id_numbers import IdNumbers
 from rag_selectivity.data.ids import IdColumn, rows_that_may_repeat
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io import trec
 from rag_selectivity.io.reading import read_run, stream_run
-from rag_selectivity.io.trec_fields import PaddedText, decimals
 from rag_selectivity.join.facts import JoinFacts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun

@@ -7,9 +7,9 @@ import random
 import zlib
 
 import pytest
+from rag_selectivity.io.opening import opened
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.opening import opened
 
 pytestmark = pytest.mark.inside
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from rag_selectivity.answers.figures import Scored, contrasts, estimates
 from rag_selectivity.answers.records import records_of
-from rag_selectivity.data.cells import iterated
+from rag_selectivity.data.cells import iterated, whole_count
 from rag_selectivity.data.cells import shown as shown_value
-from rag_selectivity.data.columns import QUERY_NAMES, RUN_NAMES, find_column, optional_column, whole_count
 from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.io.reading import named_runs, ranked_lists
@@ -22,6 +21,7 @@ from rag_selectivity.measures.answers import ScoreKind
 from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, Contrast, Shown
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.names import QUERY_NAMES, RUN_NAMES, find_column, optional_column
 
 __all__ = ["AnswerReport", "answers_given"]
 

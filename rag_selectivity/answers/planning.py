@@ -11,7 +11,6 @@ from rag_selectivity.answers.prompt import AnswerPrompt
 from rag_selectivity.answers.references import Reference
 from rag_selectivity.answers.sets import HARD_NEGATIVE, Judged, Sets, controls_of, judged_passages, needs_labels
 from rag_selectivity.data.cells import iterated, names_in
-from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.io.reading import is_path, qrels_of, ranked_lists, read_corpus_ids
@@ -27,6 +26,7 @@ from rag_selectivity.results.answers import (
     RESERVED,
     Shown,
 )
+from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.wording import counted
 
 

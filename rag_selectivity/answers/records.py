@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rag_selectivity.data.cells import iterated, shown
-from rag_selectivity.data.columns import as_frame, column_names, column_values, is_frame
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
 
 
 def records_of(source: Any, what: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from rag_selectivity.answers.records import records_of
 from rag_selectivity.data.cells import is_missing
-from rag_selectivity.data.columns import QUERY_NAMES, find_column, optional_column
 from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.tables.names import QUERY_NAMES, find_column, optional_column
 from rag_selectivity.wording import counted
 
 #: Names of the column of right answers, the most fitting first.

@@ -17,10 +17,9 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.labels_format import ExportedLabels, LabelStore
 from rag_selectivity.grading.store_file import is_store
-from rag_selectivity.io.formats import format_of
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
+from rag_selectivity.tables.exact import kind_of
 from rag_selectivity.wording import counted, enumeration
 
 #: So many equal grades of people and judge, without a different one, are named in a note.
@@ -53,7 +52,7 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
     """
     if not is_path(source):
         labels = qrels_of(source)
-    elif isinstance(format_of(Path(source), format), (LabelStore, ExportedLabels)):
+    elif kind_of(Path(source), format) in ("store", "exported"):
         labels = read_qrels(source, format=format, judges=judges, humans=False)
     else:
         labels = read_qrels(source, format=format, judges=judges)

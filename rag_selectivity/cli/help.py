@@ -78,7 +78,7 @@ def without_names(text: str) -> str:
 def _registry(of: str) -> Iterable[str]:
     match of:
         case "formats":
-            from rag_selectivity.io.formats import FORMATS
+            from rag_selectivity.tables.exact import FORMATS
 
             return FORMATS
         case "policies":

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import typer
 
 V = TypeVar("V")
-#: As `rag_selectivity.io.opening` has it, which is imported where files are read.
+#: As `rag_selectivity.tables.exact` has it, which is imported where files are read.
 STANDARD_INPUT = Path("-")
 
 
@@ -197,7 +197,8 @@ def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
         path = Path(text)
         if path != STANDARD_INPUT and not path.exists():
             raise InputError(f"--corpus-size {text!r} is neither a whole number nor a file") from None
-    from rag_selectivity.data.columns import SIZE_NAMES, whole_count
+    from rag_selectivity.data.cells import whole_count
+    from rag_selectivity.tables.names import SIZE_NAMES
 
     return _of_queries(
         path, SIZE_NAMES, "corpus size", lambda size, where: whole_count(size, f"{where}: the corpus size")
@@ -253,8 +254,8 @@ def clusters_of(path: Path | None) -> dict[str, str] | None:
     """{query: cluster} of a table."""
     if path is None:
         return None
-    from rag_selectivity.data.columns import CLUSTER_NAMES
     from rag_selectivity.data.forms import AS_THEY_ARE
+    from rag_selectivity.tables.names import CLUSTER_NAMES
 
     return _of_queries(
         path, CLUSTER_NAMES, "cluster", lambda cluster, where: AS_THEY_ARE.of_cell(cluster, where, "cluster")
@@ -263,9 +264,9 @@ def clusters_of(path: Path | None) -> dict[str, str] | None:
 
 def _of_queries(path: Path, names: Sequence[str], what: str, checked: Callable[[Any, str], V]) -> dict[str, V]:
     """{query: value} of a table; `names` are those that the column of the values may have."""
-    from rag_selectivity.data.columns import QUERY_NAMES, find_column
     from rag_selectivity.data.forms import AS_THEY_ARE
     from rag_selectivity.io.reading import read_records
+    from rag_selectivity.tables.names import QUERY_NAMES, find_column
 
     found: dict[str, V] = {}
     for line, row in read_records(path):

@@ -152,10 +152,15 @@ def _refuse_underscore(value: Any) -> None:
 
 
 def whole_grade(value: Any, where: str) -> int:
-    """A grade as an int; a fractional or non-numeric grade is an InputError."""
+    """A grade as an int; a fractional or non-numeric grade is an InputError.
+
+    >>> whole_grade("1.0", "here"), whole_grade(2.0, "here")
+    (1, 2)
+    """
     try:
-        grade = integer_of(value)
-        if (isinstance(value, str) or grade == value) and abs(grade) < LARGEST_GRADE:
+        number = number_of(value) if isinstance(value, str) and "." in value else value
+        grade = integer_of(number)
+        if (isinstance(number, str) or grade == number) and abs(grade) < LARGEST_GRADE:
             return grade
     except (TypeError, ValueError, OverflowError):
         pass
@@ -221,3 +226,25 @@ def iterated(values: Any, expected: str) -> Iterator[Any]:
 def locate(source: str, line: int | None) -> str:
     """`file:line`, or the file if the line is unknown."""
     return f"{source}:{line}" if line is not None else source
+
+
+def token_count(value: Any, where: str) -> float:
+    """A finite number of tokens ≥ 0 as a float; any other value is an InputError that names `where`."""
+    try:
+        number = number_of(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise InputError(f"{where}: {value!r} is not a number of tokens; give a number ≥ 0")
+    return number
+
+
+def whole_count(value: Any, what: str) -> int:
+    """A whole number from 0 to 2**53 as an int; any other value is an InputError that names `what`."""
+    try:
+        count = integer_of(value)
+        if count == number_of(value) and 0 <= count <= 1 << 53 and not isinstance(value, bool):
+            return count
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{what} is {value!r}; give a whole number from 0 to 2**53")

@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rag_selectivity.data.columns import (
-    CHUNK_NAMES,
-    DOCUMENT_NAMES,
-    as_frame,
-    column_names,
-    column_values,
-    find_column,
-    is_frame,
-)
 from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.names import CHUNK_NAMES, DOCUMENT_NAMES, find_column
 
 
 def chunks_by_document(documents: Any) -> dict[str, list[str]]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from rag_selectivity.data.columns import is_frame
 from rag_selectivity.errors import InputError
+from rag_selectivity.tables.exact import is_frame
 
 
 class Held(ABC):

@@ -8,19 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.columns import (
-    COUNT_NAMES,
-    DOCUMENT_NAMES,
-    as_frame,
-    column_names,
-    column_values,
-    find_column,
-    is_frame,
-    whole_count,
-)
+from rag_selectivity.data.cells import whole_count
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.ids import IntArray, id_hashes, mix
 from rag_selectivity.errors import InputError
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.names import COUNT_NAMES, DOCUMENT_NAMES, find_column
 
 
 class PassageCounts:

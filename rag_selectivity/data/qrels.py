@@ -12,20 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.arrow import IrregularCells
-from rag_selectivity.data.cells import iterated, label_grade, locate, query_text
+from rag_selectivity.data.cells import label_grade, locate, query_text
 from rag_selectivity.data.chunks import chunks_by_document
-from rag_selectivity.data.columns import as_frame, column_names, column_values, label_columns, ranking_columns
-from rag_selectivity.data.dicts import labels_of_dicts, records_of_dicts
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.frames import label_blocks
 from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IntArray, id_hashes, id_texts, mix, natural_key
 from rag_selectivity.data.origins import NO_GRADE, LabelOrigins
-from rag_selectivity.data.remarks import NO_REMARKS, counted
-from rag_selectivity.data.rows import Labels
+from rag_selectivity.data.remarks import NO_REMARKS
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.tables.columns import Columns, labels
 
 #: Grades below are counted, to find which there are.
 _FEW = 1 << 10
@@ -75,7 +71,7 @@ class Qrels(Held):
         grade: NDArray[np.integer[Any]],
         *,
         source: str | None = None,
-        lines: NDArray[np.integer[Any]] | None = None,
+        lines: IntArray | None = None,
         remarks: Mapping[str, int] = NO_REMARKS,
         expected: NDArray[np.bool_] | None = None,
         scale: str | None = None,
@@ -113,58 +109,71 @@ class Qrels(Held):
     # -- making one ------------------------------------------------------------------------------
 
     @classmethod
+    def from_columns(cls, columns: Columns) -> Qrels:
+        """From the columns of labels, as `rag_selectivity.tables` reads them."""
+        position = {query: place for place, query in enumerate(columns.queries)}
+        codes = np.fromiter(map(position.__getitem__, columns.query), np.int64, len(columns.query))
+        return cls(
+            columns.queries,
+            codes,
+            columns.passage,
+            np.empty(0, np.int64) if columns.grade is None else columns.grade,
+            source=columns.source if columns.source not in ("qrels", "qrels frame") else None,
+            lines=columns.lines,
+            remarks=columns.remarks,
+            expected=columns.expected,
+            scale=columns.scale,
+            levels=columns.levels,
+            origins=columns.origins,
+        )
+
+    def columns(self) -> Columns:
+        """The judgments as columns."""
+        return Columns(
+            [self.queries[i] for i in self.query.tolist()],
+            self.passages,
+            self.grade,
+            queries=self.queries,
+            expected=self.expected,
+            source=self.source or self.kind,
+            lines=self._lines,
+            remarks=self.remarks,
+            scale=self.scale,
+            levels=self.levels,
+            origins=self.origins,
+        )
+
+    @classmethod
     def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
         """From {query: {passage: grade}}; in place of a dict, a list or set of passages names the relevant ones."""
-        plain = labels_of_dicts(judgments)
-        if plain is not None:
-            query, texts, grade = plain
-            return cls(tuple(judgments), query, texts, grade)
-        rows, expected = records_of_dicts(judgments)
-        remarks = counted(lists_as_labels=sum(not isinstance(judged, Mapping) for judged in judgments.values()))
-        return cls.from_records(rows, queries=judgments, expected=expected, remarks=remarks)
+        return cls.from_columns(labels(judgments))
 
     @classmethod
     def from_records(
         cls,
-        records: Iterable[Sequence[Any]],
+        records: Iterable[Any],
         *,
         queries: Iterable[Any] = (),
         source: str | None = None,
-        lines: Sequence[int] | None = None,
-        remarks: Mapping[str, int] = NO_REMARKS,
         expected: Sequence[bool] | None = None,
         scale: str | None = None,
         levels: Iterable[int] = (),
         origins: LabelOrigins | None = None,
     ) -> Qrels:
-        """From (query, passage, grade) rows; `queries` names further queries, which may have no judgment."""
-        position: dict[str, int] = {}
-        for query in queries:
-            position.setdefault(query_text(query, source or "qrels"), len(position))
-        query_column, passages, grades = [], [], []
-        given = iterated(records, f"{source or 'qrels'}: expected (query, passage, grade) rows")
-        for number, record in enumerate(given):
-            where = locate(source or "qrels", lines[number] if lines is not None else None)
-            try:
-                query, passage, grade = record
-            except (TypeError, ValueError):
-                raise InputError(f"{where}: expected (query, passage, grade), got {record!r}") from None
-            name = query_text(query, where)
-            query_column.append(position.setdefault(name, len(position)))
-            passages.append(passage)
-            grades.append(label_grade(grade, f"{where}: query {name!r}, passage {passage!r}"))
-        return cls(
-            tuple(position),
-            np.array(query_column, np.int64),
-            id_texts(passages),
-            np.array(grades, np.int64),
-            source=source,
-            lines=np.array(lines, np.int64) if lines is not None else None,
-            remarks=remarks,
-            expected=np.array(expected, bool) if expected is not None else None,
-            scale=scale,
-            levels=levels,
-            origins=origins,
+        """From (query, passage, grade) rows or dicts; `queries` names further queries, which may have no judgment."""
+        given = labels(records)
+        further = [query_text(query, source or "qrels") for query in queries]
+        named = tuple(dict.fromkeys([*further, *given.queries]))
+        return cls.from_columns(
+            replace(
+                given,
+                queries=named,
+                source=source or given.source,
+                expected=None if expected is None else np.array(expected, bool),
+                scale=scale,
+                levels=tuple(levels),
+                origins=origins,
+            )
         )
 
     @classmethod
@@ -175,31 +184,7 @@ class Qrels(Held):
         ----------
         frame : pandas or polars DataFrame, Arrow table, or any object with Arrow's C stream
         """
-        frame = as_frame(frame, "qrels frame")
-        names = column_names(frame)
-        chosen = label_columns(names, "qrels frame")
-        remarks = counted(ranking_columns_in_labels=len(ranking_columns(names, chosen["grade"])))
-        try:
-            return cls.from_blocks(label_blocks(frame, chosen), remarks=remarks)
-        except IrregularCells:
-            cells = zip(*(column_values(frame, name) for name in chosen.values()), strict=True)
-            return cls.from_records(cells, remarks=remarks)
-
-    @classmethod
-    def from_blocks(
-        cls, blocks: Iterable[Labels], *, source: str | None = None, remarks: Mapping[str, int] = NO_REMARKS
-    ) -> Qrels:
-        """From blocks of rows in columns."""
-        labels = Labels.concatenate(list(blocks))
-        return cls(
-            labels.names,
-            labels.codes,
-            list(labels.passages),
-            labels.grades,
-            source=source,
-            lines=labels.lines,
-            remarks=remarks,
-        )
+        return cls.from_columns(labels(frame))
 
     @classmethod
     def from_classes(

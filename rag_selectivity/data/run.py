@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import chain, pairwise
 from typing import Any
@@ -11,37 +11,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.arrow import IrregularCells
-from rag_selectivity.data.cells import iterated, query_text
-from rag_selectivity.data.columns import (
-    as_frame,
-    column_names,
-    column_values,
-    is_frame,
-    run_columns,
-    token_count,
-)
+from rag_selectivity.data.cells import iterated
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.frames import run_blocks
 from rag_selectivity.data.fusing import fuse
 from rag_selectivity.data.held import Held
-from rag_selectivity.data.ids import IntArray, id_texts, refuse_set
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import TIES, Policy
-from rag_selectivity.data.remarks import NO_REMARKS, counted, together
-from rag_selectivity.data.rows import RankCheck, RunRows, rows_ordered_against_ranks
+from rag_selectivity.data.remarks import NO_REMARKS, together
 from rag_selectivity.errors import InputError
+from rag_selectivity.tables.columns import Columns, run
+from rag_selectivity.tables.exact import is_frame
 
 
 class ScatteredQueries(Exception):
     """A streamed file repeats a query after other queries; `again()` starts over with the rows grouped by query."""
 
-    def __init__(self, again: Callable[[], Iterator[Run]], rows: Any = None) -> None:
+    def __init__(self, again: Callable[[], Iterator[Run]]) -> None:
         super().__init__("the lines of a query are not consecutive")
         self.again = again
-
-
-class Rows:  # until tables
-    def __init__(self, *args): ...
 
 
 class Run(Held):
@@ -83,7 +70,7 @@ class Run(Held):
         self.form = AS_THEY_ARE
         self.queries = tuple(queries)
         self.offsets: IntArray = np.asarray(offsets, np.int64)
-        self.passages = passages if isinstance(passages, list) else list(passages)
+        self.passages = passages
         self.scores = scores
         if scores is not None and np.isnan(scores).any():
             row = int(np.flatnonzero(np.isnan(scores))[0])
@@ -93,46 +80,31 @@ class Run(Held):
     # -- making one ------------------------------------------------------------------------------
 
     @classmethod
-    def from_dict(cls, lists: Mapping[Any, Any]) -> Run:
-        """From {query: [passage, …]} (best first), {query: {passage: score}}, or {query: [(passage, score), …]}."""
-        queries: list[str] = []
-        lengths: list[int] = []
-        passages: list[Any] = []
-        scores: list[Any] = []
-        scored: bool | None = None
-        for query, ranked in lists.items():
-            queries.append(query_text(query, "run"))
-            ids, values = _ids_and_scores(ranked, query)
-            lengths.append(len(ids))
-            if not ids:
-                continue
-            if scored is None:
-                scored = values is not None
-            elif scored != (values is not None):
-                raise InputError(
-                    f"run: query {query!r} has {'no ' if values is None else ''}scores, unlike those before it"
-                )
-            passages += ids
-            scores += values or ()
-        if len(set(queries)) != len(queries):
-            raise InputError("run: two query ids are the same when written as text; make them different")
-        offsets = np.append(0, np.cumsum(np.array(lengths, np.int64)))
-        return cls(queries, offsets, id_texts(passages), np.array(scores, np.float64) if scored else None)
+    def from_columns(cls, columns: Columns) -> Run:
+        """From the columns of a run, as `rag_selectivity.tables` reads them; without scores, ranks order the lists.
+
+        A file keeps its order, in which a policy may trust, and the negatives of its ranks are its scores.
+        """
+        position = {query: place for place, query in enumerate(columns.queries)}
+        codes = np.fromiter(map(position.__getitem__, columns.query), np.int64, len(columns.query))
+        passages, scores, tokens = columns.passage, columns.score, columns.tokens
+        if scores is None and columns.rank is not None and columns.lines is not None:
+            scores = -columns.rank
+        elif scores is None and columns.rank is not None:
+            order = np.lexsort((columns.rank, codes))
+            codes, passages = codes[order], list(map(passages.__getitem__, order.tolist()))
+            tokens = None if tokens is None else tokens[order]
+        return cls.of_rows(columns.queries, codes, passages, scores, columns.remarks, tokens)
 
     @classmethod
-    def from_records(cls, records: Iterable[Sequence[Any]], *, remarks: Mapping[str, int] = NO_REMARKS) -> Run:
-        """From (query, passage) or (query, passage, score) rows; queries may come in any order."""
-        lists: dict[str, list[Any]] = {}
-        refuse_set(records, "run")
-        for record in iterated(records, "run: expected (query, passage) or (query, passage, score) rows"):
-            if not _is_row(record):
-                raise InputError(f"run: expected (query, passage) or (query, passage, score), got {record!r}")
-            lists.setdefault(query_text(record[0], "run"), []).append(
-                record[1] if len(record) == 2 else tuple(record[1:])
-            )
-        run = cls.from_dict(lists)
-        run.remarks = remarks
-        return run
+    def from_dict(cls, lists: Mapping[Any, Any]) -> Run:
+        """From {query: [passage, …]} (best first), {query: {passage: score}}, or {query: [(passage, score), …]}."""
+        return cls.from_columns(run(lists))
+
+    @classmethod
+    def from_records(cls, records: Iterable[Any]) -> Run:
+        """From (query, passage) or (query, passage, score) rows, or dicts; queries may come in any order."""
+        return cls.from_columns(run(records))
 
     @classmethod
     def of_rows(
@@ -161,38 +133,7 @@ class Run(Held):
         ----------
         frame : pandas or polars DataFrame, Arrow table, or any object with Arrow's C stream
         """
-        frame = as_frame(frame, "run frame")
-        chosen = run_columns(column_names(frame), "run frame")
-        try:
-            rows = RunRows.concatenate(list(run_blocks(frame, chosen)))
-        except IrregularCells:
-            return cls._from_cells(frame, chosen)
-        check = RankCheck()
-        if rows.scores is not None and rows.ranks is not None:
-            check.add(rows)
-        elif rows.ranks is not None:
-            rows = rows.take(np.argsort(rows.ranks, kind="stable")).by_appearance()
-        return cls.of_rows(rows.names, rows.codes, list(rows.passages), rows.scores, check.remarks(), rows.tokens)
-
-    @classmethod
-    def _from_cells(cls, frame: Any, chosen: Mapping[str, str]) -> Run:
-        """From a frame, cell by cell."""
-        columns = {role: column_values(frame, name) for role, name in chosen.items()}
-        ranks, counts = columns.pop("rank", None), columns.pop("tokens", None)
-        rows = list(zip(*columns.values(), strict=True))
-        order = list(range(len(rows)))
-        if "score" not in columns and ranks is not None:
-            _check_ranks(ranks)
-            order.sort(key=ranks.__getitem__)
-        against = 0
-        if "score" in columns and ranks is not None:
-            against = ranks_against_scores(columns["query"], ranks, columns["score"])
-        run = cls.from_records((rows[i] for i in order), remarks=counted(rank_against_score=against))
-        if counts is None:
-            return run
-        return run.with_tokens(
-            [rows[i][0] for i in order], [token_count(counts[i], f"run frame, row {i + 1}") for i in order]
-        )
+        return cls.from_columns(run(frame))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Run]) -> Run:
@@ -251,8 +192,8 @@ class Run(Held):
             raise InputError("Run.fused takes a list of runs, and got an empty one")
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
             raise InputError(f"Run.fused: k must be a whole number ≥ 0, got {k!r}")
-        for run in held:
-            twice = [query for query, count in Counter(run.queries).items() if count > 1]
+        for each in held:
+            twice = [query for query, count in Counter(each.queries).items() if count > 1]
             if twice:
                 raise InputError(f"Run.fused: query {twice[0]!r} has two lists in a run: put their rows into one")
         lists = fuse([dict(run.ordered(policy).lists()) for run in held], int(k))
@@ -436,63 +377,3 @@ class Run(Held):
 
     def __repr__(self) -> str:
         return f"<Run: {len(self.queries)} queries, {len(self.passages)} passages>"
-
-
-def _ids_and_scores(ranked: Any, query: Any) -> tuple[list[Any], list[float] | None]:
-    """The passages of a list and their scores, None without scores."""
-    refuse_set(ranked, f"run: query {query!r}")
-    expected = f"run: query {query!r}: expected a list of ids or {{passage: score}}"
-    if isinstance(ranked, Mapping):
-        try:
-            return list(ranked), list(map(float, ranked.values()))
-        except (OverflowError, TypeError, ValueError):
-            rows = list(ranked.items())
-    elif isinstance(ranked, str) or not isinstance(ranked, Iterable):
-        raise InputError(f"{expected}, got {ranked!r}")
-    else:
-        rows = ranked if isinstance(ranked, list) else list(iterated(ranked, expected))
-    if not rows or not isinstance(rows[0], (tuple, list)):
-        return rows, None
-    pairs = [_scored_pair(row, query) for row in rows]
-    return [passage for passage, _ in pairs], [score for _, score in pairs]
-
-
-def ranks_against_scores(queries: Sequence[Any], ranks: Sequence[Any], scores: Sequence[Any]) -> int:
-    """How many neighbouring rows of a query its ranks and its scores order differently; 0 if a rank is no number.
-
-    >>> ranks_against_scores(["q", "q", "q", "r"], [1, 2, 3, 1], [.9, .3, .5, .7])
-    1
-    """
-    try:
-        columns = [np.array(column, np.float64) for column in (ranks, scores)]
-    except (TypeError, ValueError):
-        return 0
-    same = np.array([one == other for one, other in pairwise(queries)], bool)
-    return rows_ordered_against_ranks(same, *columns)
-
-
-def _check_ranks(ranks: Sequence[Any]) -> None:
-    """An InputError for a rank that cannot be compared with the others."""
-    for row, rank in enumerate(ranks, 1):
-        try:
-            comparable = bool(rank == rank) and (rank <= ranks[0] or rank > ranks[0])
-        except TypeError:
-            comparable = False
-        if not comparable:
-            raise InputError(f"run frame, row {row}: the rank {rank!r} is not a number")
-
-
-def _scored_pair(row: Any, query: Any) -> tuple[Any, float]:
-    try:
-        passage, score = row
-        return passage, float(score)
-    except (OverflowError, TypeError, ValueError):
-        raise InputError(f"run: query {query!r}: expected (passage, score) with a number, got {row!r}") from None
-
-
-def _is_row(record: Any) -> bool:
-    """Whether a record is a sequence of two or three values."""
-    try:
-        return len(record) in (2, 3) and not isinstance(record, (Mapping, Set))
-    except TypeError:
-        return False

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rag_selectivity.data.remarks import counted
-from rag_selectivity.data.run import Run, ScatteredQueries, rows_ordered_against_ranks
+from rag_selectivity.data.run import Run, ScatteredQueries
+from rag_selectivity.tables.columns import rows_against_ranks
+from rag_selectivity.tables.fast import Odd, Scan
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,35 +21,41 @@ _ROWS = 100_000
 _GROUPED_ROWS = 10_000_000
 
 
-def parts_of_scan(frame: pl.LazyFrame) -> Iterator[Run]:
-    """The run of a frame with columns query and passage, and score, rank or tokens, in parts of whole lists.
-
-    Memory holds one part, whatever the number of rows.
+def parts_of_scan(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
+    """The run of a scan in parts of whole lists. Memory holds one part, whatever the number of rows.
 
     Raises
     ------
     ScatteredQueries
-        If the rows of a query do not stand together.
+        If the rows of a query do not stand together, or one is odd: `exactly` then reads the run as it is.
     """
+    import polars as pl
+
     known: set[str] = set()
-    batches = _marked(frame).collect_batches(chunk_size=_ROWS, maintain_order=True, engine="streaming")
-    for part in _whole_lists(batches):
-        if len(set(part.queries)) < len(part) or not known.isdisjoint(part.queries):
-            raise ScatteredQueries(lambda: _grouped(frame))
-        known.update(part.queries)
-        yield part
+    try:
+        batches = _marked(scan.frame).collect_batches(chunk_size=_ROWS, maintain_order=True, engine="streaming")
+        for part in _whole_lists(batches, scan):
+            if len(set(part.queries)) < len(part) or not known.isdisjoint(part.queries):
+                raise ScatteredQueries(lambda: _grouped(scan))
+            known.update(part.queries)
+            yield part
+    except (Odd, OSError, pl.exceptions.PolarsError):
+        raise ScatteredQueries(lambda: iter([exactly()])) from None
+    if not known:
+        yield exactly()
 
 
-def _grouped(frame: pl.LazyFrame) -> Iterator[Run]:
+def _grouped(scan: Scan) -> Iterator[Run]:
     """The same run of rows that are scattered: some of the queries at a time, their rows sorted by query."""
     import polars as pl
 
+    frame = scan.frame
     rows = frame.select(pl.len()).collect(engine="streaming").item()
     turns = -(-rows // _GROUPED_ROWS)
     for turn in range(turns):
         some = frame if turns == 1 else frame.filter(pl.col("query").hash() % turns == turn)
         held = _marked(some.collect(engine="streaming").sort("query", maintain_order=True).lazy()).collect()
-        yield from _whole_lists(held.iter_slices(_ROWS))
+        yield from _whole_lists(held.iter_slices(_ROWS), scan)
 
 
 def _marked(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -56,7 +65,7 @@ def _marked(frame: pl.LazyFrame) -> pl.LazyFrame:
     return frame.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift()))
 
 
-def _whole_lists(batches: Iterable[pl.DataFrame]) -> Iterator[Run]:
+def _whole_lists(batches: Iterable[pl.DataFrame], scan: Scan) -> Iterator[Run]:
     """The runs of batches of rows; the last list of a batch may go on in the next one."""
     import polars as pl
 
@@ -66,29 +75,33 @@ def _whole_lists(batches: Iterable[pl.DataFrame]) -> Iterator[Run]:
         if len(starts):
             end = int(starts[-1])
             if begun or end:
-                yield _run(pl.concat([*begun, batch[:end]]))
+                yield _run(pl.concat([*begun, batch[:end]]), scan)
             begun = []
             batch = batch[end:]
         begun.append(batch)
     if begun:
-        yield _run(pl.concat(begun))
+        yield _run(pl.concat(begun), scan)
 
 
-def _run(rows: pl.DataFrame) -> Run:
+def _run(rows: pl.DataFrame, scan: Scan) -> Run:
+    """The run of rows whose lists stand whole."""
     starts = np.flatnonzero(rows["new"].to_numpy())
+    passages = rows["passage"].to_list()
+    queries = rows["query"].gather(starts).to_list()
+    if "\0" in "".join(chain(queries, passages)):
+        raise Odd
     score, rank, tokens = (
         rows[name].to_numpy() if name in rows.columns else None for name in ("score", "rank", "tokens")
     )
     offsets = np.append(starts, rows.height)
-    passages = rows["passage"].to_list()
     against = 0
-    if rank is not None:
+    if rank is not None and score is not None:
         list_of = np.repeat(np.arange(len(starts)), np.diff(offsets))
-        if score is not None:
-            against = rows_ordered_against_ranks(list_of[1:] == list_of[:-1], rank, score)
-        else:
-            order = np.lexsort((rank, list_of))
-            passages = list(map(passages.__getitem__, order.tolist()))
-            tokens = None if tokens is None else tokens[order]
-    queries = rows["query"].gather(starts).to_list()
+        against = rows_against_ranks(list_of[1:] == list_of[:-1], rank, score)
+    elif rank is not None and scan.lines is not None:
+        score = -rank
+    elif rank is not None:
+        order = np.lexsort((rank, np.repeat(np.arange(len(starts)), np.diff(offsets))))
+        passages = list(map(passages.__getitem__, order.tolist()))
+        tokens = None if tokens is None else tokens[order]
     return Run(queries, offsets, passages, score, tokens, counted(rank_against_score=against))

@@ -9,22 +9,19 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.cells import LARGEST, is_missing, iterated, number_of, shown
-from rag_selectivity.data.columns import (
+from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.names import (
     MILLISECOND_NAMES,
     PRICE_NAMES,
     QUERY_NAMES,
     RUN_NAMES,
     TOKEN_NAMES,
-    as_frame,
-    column_names,
-    column_values,
     find_column,
-    is_frame,
     optional_column,
 )
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.io.reading import is_path, read_records
 
 #: The kinds of cost, in the order of every view, and the columns that hold them.
 TOKENS, MILLISECONDS, PRICE = "tokens", "milliseconds", "price"

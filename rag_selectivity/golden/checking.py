@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.cells import LARGEST, iterated, names_in, shown
-from rag_selectivity.data.columns import QUERY_NAMES
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
@@ -29,6 +28,7 @@ from rag_selectivity.grading.store import digest
 from rag_selectivity.io.reading import named_runs, run_of
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.measures import parse_measure
+from rag_selectivity.tables.names import QUERY_NAMES
 from rag_selectivity.wording import counted, number, percent
 
 DEFAULT_DEPTH = 10

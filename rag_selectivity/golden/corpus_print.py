@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from rag_selectivity.data.columns import PASSAGE_NAMES
 from rag_selectivity.io.texts import read_texts
+from rag_selectivity.tables.names import PASSAGE_NAMES
 
 _BYTES = 32
 

@@ -11,7 +11,7 @@ from rag_selectivity.data.origins import Chosen
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.annotation.drawing import stratified
 from rag_selectivity.grading.designs import DrawnPair, Pair
-from rag_selectivity.grading.labels_format import LabelStore
+from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.store import Store, median_grade
 from rag_selectivity.wording import counted
 
@@ -83,7 +83,7 @@ def disagreement_draw(
 
 
 def _controls(store: Store, judges: Sequence[str] | None) -> set[Pair]:
-    labels = LabelStore().read_labels(store.path, judges, humans=False)
+    labels = store_labels(store.path, judges, humans=False)
     if labels.origins is None:
         return set()
     only = labels.origins.are(Chosen.CONTROL) & ~labels.origins.are(Chosen.POOL | Chosen.TAIL)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.columns import PASSAGE_NAMES
 from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.golden.corpus_print import CorpusPrint
@@ -16,6 +15,7 @@ from rag_selectivity.golden.forms.form import RELEVANT, RELEVANT_FROM_1, Form, V
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set
 from rag_selectivity.io.replacing import is_one_file, refuse_unwritable_folder, write_files
 from rag_selectivity.io.texts import read_texts
+from rag_selectivity.tables.names import PASSAGE_NAMES
 
 #: What a grade map is called that leaves the grades as they are.
 AS_THEY_ARE = "none"

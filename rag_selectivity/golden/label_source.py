@@ -13,7 +13,7 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.exchange import label_table
 from rag_selectivity.grading.importing import import_export, import_labels
-from rag_selectivity.grading.labels_format import LabelStore
+from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.io.limits import json_value
@@ -85,7 +85,7 @@ def qrels_of_export(path: Path, judges: Sequence[str] | None, *, humans: bool = 
     """One grade for each pair of an export, as a label store gives it."""
     with store_of_export(path) as store:
         try:
-            labels = LabelStore().read_labels(store.path, judges, humans)
+            labels = store_labels(store.path, judges, humans)
         except InputError as error:
             # The store is a temporary one, of which the user knows nothing.
             raise InputError(str(error).replace(str(store.path), str(path))) from None

@@ -16,7 +16,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.drawing import CorpusOrder, Tail, how_of_tail, pair_number
-from rag_selectivity.grading.labels_format import LabelStore
+from rag_selectivity.grading.labels_format import read_whole
 from rag_selectivity.grading.store import Draw, Origin, Store
 from rag_selectivity.io.reading import ranked_lists, ranked_rows
 from rag_selectivity.statistics.sampled_totals import SampledTotal
@@ -221,7 +221,7 @@ def _retrieved(store: Store, lists: Lists, depth: int) -> dict[str, set[str]]:
         for query, passages in ranked_lists(run, depth):
             taken.setdefault(query, set()).update(passages)
     if any(row["graded"] for row in store.judges()) or store.people():
-        labels = LabelStore().read_whole(store.path)
+        labels = read_whole(store.path)
         inside = np.ones(len(labels.query), bool)
         if labels.origins is not None:
             outside = labels.origins.are(Chosen.CONTROL | Chosen.TAIL)

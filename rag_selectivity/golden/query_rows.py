@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.cells import checked_id, holds_half, is_missing, iterated, number_of, shown
-from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, is_frame, optional_column
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
 from rag_selectivity.io.limits import json_value
@@ -17,6 +16,8 @@ from rag_selectivity.io.reading import is_path, is_table, read_records
 from rag_selectivity.io.record_text import TEXT_NAMES
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.io.writing import json_line
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.names import QUERY_NAMES, optional_column
 
 _IDS = ("_id", "id", *QUERY_NAMES)
 #: The columns that can only be the id of a row. The others, as `query`, may be a text beside it.

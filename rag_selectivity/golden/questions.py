@@ -9,22 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.cells import checked_id, holds_half, iterated, shown
-from rag_selectivity.data.columns import (
-    QUERY_NAMES,
-    as_frame,
-    column_names,
-    column_values,
-    find_column,
-    is_frame,
-    optional_column,
-)
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.opening import first_bytes, text_lines
 from rag_selectivity.io.reading import is_path, read_records
 from rag_selectivity.io.record_text import TEXT_NAMES
 from rag_selectivity.live.spans import is_otlp
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import SCHEMA
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, first_bytes, is_frame, text_lines
+from rag_selectivity.tables.names import QUERY_NAMES, find_column, optional_column
 
 _IDS = ("_id", "id", *(name for name in QUERY_NAMES if name not in TEXT_NAMES))
 _LINES = (".txt", ".text", ".log")

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.columns import find_column
 from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.golden.questions import Question
 from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.tables.names import find_column
 
 _ID_NAMES = ("query_id", "id", "_id", "qid")
 _VECTOR_NAMES = ("vector", "embedding", "values")

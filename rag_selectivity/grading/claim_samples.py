@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.data.cells import iterated, shown
-from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import is_path, named_runs, ranked_lists, read_records
 from rag_selectivity.io.texts import needed_texts, read_texts
 from rag_selectivity.measures.claims import GROUNDEDNESS
+from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.wording import counted
 
 REFERENCE_NAMES = ("reference", "reference_answer", "ground_truth", "answer", "text", "contents", "content")

@@ -9,15 +9,6 @@ from random import Random
 from typing import Any
 
 from rag_selectivity.data.cells import checked_id, iterated
-from rag_selectivity.data.columns import (
-    PASSAGE_NAMES,
-    QUERY_NAMES,
-    as_frame,
-    column_names,
-    column_values,
-    find_column,
-    is_frame,
-)
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import is_path, read_records
 from rag_selectivity.io.writing import without_apostrophe
@@ -26,6 +17,8 @@ from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck, ClaimReport
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, find_column
 from rag_selectivity.wording import counted
 
 #: What people may write into the column `verdict`.

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, integer_of, number_of, shown, whole_grade
-from rag_selectivity.data.columns import whole_count
+from rag_selectivity.data.cells import checked_id, integer_of, number_of, shown, whole_count, whole_grade
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.exchange import LABEL_SCHEMA

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.drawing import Tail, check_controls, draw_controls, draw_tail
@@ -15,6 +14,7 @@ from rag_selectivity.grading.store.pool import Pool, PoolTexts
 from rag_selectivity.io.reading import pool_names, ranked_rows, run_of
 from rag_selectivity.io.texts import checked_texts, read_texts
 from rag_selectivity.results.grading import DrawnPart
+from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.wording import counted
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rag_selectivity.io.opening import first_bytes, is_folder
+from rag_selectivity.tables.exact import first_bytes, is_folder
 
 #: How every SQLite file begins.
 SQLITE = b"SQLite format 3\0"

@@ -1,6 +1,5 @@
-"""Reading and writing. Importing any part of it registers the formats and the indexes that are always there."""
+"""Reading and writing. Importing any part of it registers the indexes that are always there."""
 
-from rag_selectivity.io.formats import FORMATS, register_format
 from rag_selectivity.io.indexes import register_index
 from rag_selectivity.io.langchain_indexes import (
     LangChainChroma,
@@ -19,16 +18,6 @@ from rag_selectivity.io.llama_index_indexes import (
     LlamaIndexStore,
 )
 from rag_selectivity.io.stores import ChromaCollection, FaissIndex, LanceTable, QdrantClient
-from rag_selectivity.io.tables import Beir, CommaSeparated, JsonLines, Parquet, TabSeparated
-from rag_selectivity.io.trec import Trec
-
-# Of several that recognise a file the last one is taken; TREC, which recognises any file, comes first.
-for _format in (Trec, Beir, TabSeparated, JsonLines, CommaSeparated, Parquet):
-    register_format(_format)
-# Label stores and golden sets are read above this package, and are registered by their place.
-for _name, _class in (("store", "LabelStore"), ("exported", "ExportedLabels")):
-    FORMATS.add_later(_name, "rag_selectivity.grading.labels_format", _class)
-FORMATS.add_later("golden", "rag_selectivity.golden.label_format", "GoldenLabels")
 
 for _reader in (
     ChromaCollection,

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from rag_selectivity.data.columns import PASSAGE_NAMES, is_frame
 from rag_selectivity.data.identity import TEXT, candidates
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.indexes import StoredPassage, identity_of_stored, index_reader_of
 from rag_selectivity.io.reading import is_path
 from rag_selectivity.io.texts import read_texts
+from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.tables.names import PASSAGE_NAMES
 from rag_selectivity.wording import counted
 
 __all__ = ["corpus_texts", "identity_in_index", "texts_of_index"]

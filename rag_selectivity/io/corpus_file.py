@@ -9,15 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES, optional_column
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.formats import Row, format_of
-from rag_selectivity.io.opening import opened
 from rag_selectivity.io.reading import corpus_rows
 from rag_selectivity.io.record_text import TEXT_NAMES, passage_text
-from rag_selectivity.io.tables import JsonLines
 from rag_selectivity.io.texts import read_texts
+from rag_selectivity.tables.exact import Row, kind_of, opened
+from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, optional_column
 
 
 class CorpusFile:
@@ -76,7 +74,7 @@ class CorpusFile:
         InputError
             If a passage has no text, or the file has changed since it was read.
         """
-        if not self._is_plain or not isinstance(format_of(self.path), JsonLines):
+        if not self._is_plain or kind_of(self.path) != "jsonl":
             yield from (row for row in read_texts(self.path, "corpus") if form(row[0]) in wanted)
             return
         ids = map(form, self.ids) if form.changes_ids else self.ids

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from rag_selectivity.data.columns import PASSAGE_NAMES, as_frame, column_names, column_values, find_column, is_frame
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.groups import Groups
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.reading import is_path, read_records
-from rag_selectivity.io.tables import NoRowsError
+from rag_selectivity.tables.exact import NoRowsError, as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.names import PASSAGE_NAMES, find_column
 
 GROUP_NAMES = ("group", "group_id", "duplicate_of", "canonical_id")
 

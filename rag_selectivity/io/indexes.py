@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, TypeVar
 
-from rag_selectivity.data.cells import shown
-from rag_selectivity.data.columns import whole_count
+from rag_selectivity.data.cells import shown, whole_count
 from rag_selectivity.data.identity import passage_identity
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.registry import Registry

@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
-from rag_selectivity.data.cells import shown
-from rag_selectivity.data.columns import (
-    PASSAGE_NAMES,
-    TOKEN_NAMES,
-    as_frame,
-    column_names,
-    column_values,
-    find_column,
-    is_frame,
-    token_count,
-)
+from rag_selectivity.data.cells import shown, token_count
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.corpus_file import CorpusFile
 from rag_selectivity.io.reading import is_path, read_records
 from rag_selectivity.io.texts import read_texts
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.names import PASSAGE_NAMES, TOKEN_NAMES, find_column
 
 #: Four characters are about one token of English text.
 CHARACTERS_A_TOKEN = 4

@@ -6,29 +6,29 @@ names the file and the line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.data.cells import checked_id, id_fault
-from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column, is_frame
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.parts import parts_of_frame
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run, ScatteredQueries
+from rag_selectivity.data.run import Run
+from rag_selectivity.data.scanned import parts_of_scan
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.formats import Format, Row, TableFormat, format_of
-from rag_selectivity.io.opening import first_bytes, is_folder
 from rag_selectivity.io.record_text import passage_text
-from rag_selectivity.io.tables import CommaSeparated, TabSeparated, header
 from rag_selectivity.io.texts_of_ids import TextsOfIds, two_texts
-from rag_selectivity.io.trec import Trec
+from rag_selectivity.tables import columns
+from rag_selectivity.tables.exact import TABLES, Row, is_folder, is_frame, is_large, kind_of, table_kind, table_rows
+from rag_selectivity.tables.fast import scan
+from rag_selectivity.tables.names import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column
 
 _ONLY_DICT = frozenset([dict])
+_LARGE_FRAME = 100_000
 
 
 def read_qrels(
@@ -44,7 +44,7 @@ def read_qrels(
     ----------
     path : str or Path
     format : str, optional
-        If neither content nor suffix shows it: trec, beir, jsonl, csv, tsv, parquet, store, or one that was registered.
+        If neither content nor suffix shows it: trec, beir, jsonl, csv, tsv, parquet or store.
     judges : sequence of str, optional
         Of a label store: whose labels count; default: all. The grade of a pair that several judges graded is their
         median, of two the lower.
@@ -56,14 +56,11 @@ def read_qrels(
     InputError
         Naming the file and the line.
     """
-    file = Path(path)
-    reader = format_of(file, format)
-    # Formats of other packages need not know of people and judges.
-    return reader.read_labels(file, judges, **({} if humans else {"humans": False}))
+    return Qrels.from_columns(columns.labels(Path(path), format=format, judges=judges, humans=humans))
 
 
 def read_run(path: str | Path, *, format: str | None = None, policy: str | Policy | None = None) -> Run:
-    """A run from a TREC, JSONL, CSV, TSV or Parquet file, or one of a registered format.
+    """A run from a TREC, MS MARCO, JSONL, CSV, TSV or Parquet file.
 
     With `policy="trec_eval"`, all that follows the fifth field of a TREC file belongs to the tag.
 
@@ -72,25 +69,7 @@ def read_run(path: str | Path, *, format: str | None = None, policy: str | Polic
     InputError
         Naming the file and the line.
     """
-    try:
-        return Run.concatenate([part for part in stream_run(path, format=format, policy=policy)])
-    except ScatteredQueries as scattered:
-        return Run.concatenate([part for part in scattered.again()])
-
-
-def stream_run(path: str | Path, *, format: str | None = None, policy: str | Policy | None = None) -> Iterable[Run]:
-    """A run in parts over different queries; TREC files come block by block.
-
-    Raises
-    ------
-    ScatteredQueries
-        Where a query's lines do not stand together; its `again` starts over.
-    """
-    file = Path(path)
-    reader = format_of(file, format)
-    if isinstance(reader, Trec):
-        return reader.read_run(file, long_tags=resolve_policy(policy).long_tags)
-    return reader.read_run(file)
+    return Run.from_columns(columns.run(Path(path), format=format, long_tags=resolve_policy(policy).long_tags))
 
 
 def qrels_of(value: Any) -> Qrels:
@@ -125,6 +104,20 @@ def run_of(value: Any, policy: Policy | None = None) -> Run:
     return read_run(value, policy=policy) if is_path(value) else Run.of(value)
 
 
+def run_parts(value: Any, policy: Policy | None = None) -> Run | Iterator[Run]:
+    """As `run_of`, but a large file or frame comes in parts, so that memory need not hold its run."""
+    large = is_large(Path(value)) if is_path(value) else is_frame(value) and _length(value) >= _LARGE_FRAME
+    found = scan(value, "run") if large else None
+    return run_of(value, policy) if found is None else parts_of_scan(found, lambda: run_of(value, policy))
+
+
+def _length(frame: Any) -> int:
+    try:
+        return len(frame)
+    except TypeError:
+        return 0
+
+
 def pool_names(pools: Sequence[Any]) -> list[str]:
     """What several pools are called: files by their names, runs by their own; the others are numbered.
 
@@ -148,13 +141,6 @@ def _name_of_pool(pool: Any) -> str | None:
         return Path(pool).name.split(".")[0] or None
     name = getattr(pool, "name", None)
     return name if isinstance(name, str) else None
-
-
-def run_parts(value: Any, policy: Policy | None = None) -> Run | Iterable[Run]:
-    """As `run_of`, but a file or a frame comes in parts, so that memory need not hold its run."""
-    if is_path(value):
-        return stream_run(value, policy=policy)
-    return parts_of_frame(value) if is_frame(value) and not isinstance(value, Run) else Run.of(value)
 
 
 def named_runs(runs: Any) -> dict[str, Any]:
@@ -193,24 +179,8 @@ def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -
 
 
 def ranked_lists(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, list[str]]]:
-    """(query, passages in rank order) of a Run, a dict, a frame or a file, down to a depth.
-
-    A list that comes again takes the place of the one that came before: the lines of its query are scattered.
-    """
-    for part in _parts(run, policy):
-        yield from part.ordered(policy).lists(depth)
-
-
-def _parts(run: Any, policy: Policy) -> Iterator[Run]:
-    parts = run_parts(run, policy)
-    if isinstance(parts, Run):
-        yield parts
-        return
-    try:
-        yield from parts
-    except ScatteredQueries as scattered:
-        # What has been given out comes again, with the same ranks or better ones.
-        yield from scattered.again()
+    """(query, passages in rank order) of a Run, a dict, a frame or a file, down to a depth."""
+    return run_of(run, policy).ordered(policy).lists(depth)
 
 
 def read_corpus_ids(path: str | Path) -> Iterator[str]:
@@ -251,21 +221,9 @@ def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
 def read_records(path: str | Path) -> Iterator[tuple[int, Row]]:
     """(line, row) of a JSONL, CSV, TSV or Parquet file, as dicts."""
     file = Path(path)
-    yield from _table_of(file).read_rows(file)
+    yield from table_rows(file, table_kind(file))
 
 
 def is_table(path: str | Path) -> bool:
     """Whether a file is recognised as a table: rows with named columns."""
-    return isinstance(format_of(Path(path)), TableFormat)
-
-
-def _table_of(file: Path) -> Format:
-    """The format of a file that must be a table: without a suffix, the separator in its first line shows it."""
-    format = format_of(file)
-    if not isinstance(format, Trec) or file.suffix:
-        return format
-    head = first_bytes(file)
-    for table, separator in ((TabSeparated(), "\t"), (CommaSeparated(), ",")):
-        if len(header(head, separator)) > 1:
-            return table
-    return format
+    return kind_of(Path(path)) in (*TABLES, "exported")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from rag_selectivity.data.columns import optional_column
+from rag_selectivity.tables.names import optional_column
 
 TEXT_NAMES = ("text", "contents", "content", "body", "passage_text", "query", "question")
 

@@ -7,21 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.data.cells import LARGEST, is_missing, iterated, number_of, shown
-from rag_selectivity.data.columns import (
-    QUERY_NAMES,
-    RUN_NAMES,
-    as_frame,
-    column_names,
-    column_values,
-    find_column,
-    is_frame,
-    optional_column,
-    whole_count,
-)
+from rag_selectivity.data.cells import LARGEST, is_missing, iterated, number_of, shown, whole_count
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.names import QUERY_NAMES, RUN_NAMES, find_column, optional_column
 from rag_selectivity.wording import counted
 
 #: Columns of a table of scores. A row of K = 0 is an answer without passages.

@@ -7,21 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.cells import checked_id, holds_half, id_fault, iterated, shown
-from rag_selectivity.data.columns import (
-    PASSAGE_NAMES,
-    QUERY_NAMES,
-    as_frame,
-    column_names,
-    column_values,
-    find_column,
-    is_frame,
-    optional_column,
-)
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.io.opening import first_bytes, is_folder, text_lines
 from rag_selectivity.io.reading import is_path, read_records
 from rag_selectivity.io.record_text import TEXT_NAMES, passage_text
 from rag_selectivity.io.texts_of_ids import TextsOfIds, two_texts
+from rag_selectivity.tables.exact import (
+    as_frame,
+    column_names,
+    column_values,
+    first_bytes,
+    is_folder,
+    is_frame,
+    text_lines,
+)
+from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, find_column, optional_column
 from rag_selectivity.wording import counted
 
 

@@ -8,23 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import iterated
-from rag_selectivity.data.columns import (
-    QUERY_NAMES,
-    SIZE_NAMES,
-    as_frame,
-    column_names,
-    column_values,
-    find_column,
-    is_frame,
-    whole_count,
-)
+from rag_selectivity.data.cells import iterated, whole_count
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.join.facts import first_ids
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.names import QUERY_NAMES, SIZE_NAMES, find_column
 
 
 class CorpusIds(frozenset[str]):

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.data.cells import is_missing, iterated, shown
-from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, find_column, is_frame
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.names import QUERY_NAMES, find_column
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES, find_column
 from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.data.origins import NO_GRADE, Chosen
 from rag_selectivity.data.qrels import Qrels
@@ -17,6 +16,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.grading.designs import LEAST, DrawnPair, Pair, allocated, calibrate_draw, tail_weights
 from rag_selectivity.io.reading import ranked_rows, read_records
+from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, find_column
 from rag_selectivity.wording import counted
 
 DRAWS = ("calibrate", "agree", "outside", "file")

@@ -20,7 +20,7 @@ from rag_selectivity.grading.annotation.task import (
     make_task,
 )
 from rag_selectivity.grading.designs import DrawnPair, Pair
-from rag_selectivity.grading.labels_format import LabelStore
+from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.io.reading import pool_names, ranked_rows, run_of
@@ -181,7 +181,7 @@ def judge_labels(store: Store, judges: Sequence[str] | None) -> Qrels:
     """The labels of judges alone, one grade for each pair, with their origins."""
     if not any(row["graded"] for row in store.judges()):
         raise InputError(f"{store.path}: the label store has no grades of a judge; have pairs graded first (`grade`)")
-    return LabelStore().read_labels(store.path, judges, humans=False)
+    return store_labels(store.path, judges, humans=False)
 
 
 def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) -> dict[Pair, dict[str, int]]:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Draw, Origin, Store, digest
 from rag_selectivity.io.texts import read_texts
+from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.wording import counted
 
 FORMAT = "rag-selectivity annotation"

@@ -14,9 +14,9 @@ from typing import Any
 from rag_selectivity.data.cells import integer_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.limits import json_value
-from rag_selectivity.io.opening import first_bytes, opened
 from rag_selectivity.live.spans.problems import Problem, Problems
 from rag_selectivity.live.spans.span import Span
+from rag_selectivity.tables.exact import first_bytes, opened
 
 __all__ = ["is_otlp", "read_spans"]
 

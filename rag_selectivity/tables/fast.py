@@ -1,0 +1,286 @@
+"""Large files and frames of labels and runs as lazy Polars scans.
+
+A scan is made of regular sources alone. Anything else is left to the exact reader (None, or `Odd` when the scan is
+collected), which either reads it or says what is wrong and where.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rag_selectivity.data.cells import LARGEST_GRADE
+from rag_selectivity.errors import InputError
+from rag_selectivity.tables.exact import (
+    STANDARD_INPUT,
+    as_frame,
+    column_names,
+    first_bytes,
+    folder_keys,
+    is_frame,
+    kind_of,
+    opened,
+    parquet_files,
+)
+from rag_selectivity.tables.names import label_columns, run_columns
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Kind = Literal["labels", "run"]
+_BLOCK = 1 << 18
+_LINE_END, _BLANK = 10, 32
+#: The fields of a line without a header, by the kind of the file and their number; MS MARCO's runs have three.
+FIELDS: Mapping[tuple[str, int], Sequence[str]] = {
+    ("labels", 4): ("query", "iteration", "passage", "grade"),
+    ("run", 6): ("query", "Q0", "passage", "rank", "score", "tag"),
+    ("run", 3): ("query", "passage", "rank"),
+}
+
+
+class Odd(Exception):
+    """A source that the exact reader has to read."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The rows of labels or of a run in their order.
+
+    Attributes
+    ----------
+    frame : polars.LazyFrame
+        Columns query and passage (String), and those of grade (Int64), score, rank and tokens (Float64) that there are.
+    source : str
+        Its name in messages.
+    lines : int or None
+        The line of the first row in the file; None for what is no file. The others follow line by line.
+    """
+
+    frame: pl.LazyFrame
+    source: str
+    lines: int | None = None
+    #: All names of the table's columns.
+    names: tuple[str, ...] = ()
+    #: What was unpacked for the scan, which goes with it.
+    unpacked: Any = None
+
+    def collect(self, *queries: pl.LazyFrame) -> list[pl.DataFrame]:
+        """What queries of the frame give, or the frame itself.
+
+        Raises
+        ------
+        Odd
+            If a cell is missing, empty or no finite number, or the file is no such file as it seemed to be.
+        """
+        import polars as pl
+
+        try:
+            frames: list[pl.DataFrame] = pl.collect_all(list(queries) or [self.frame], engine="streaming")
+        except (pl.exceptions.PolarsError, OSError):
+            raise Odd from None
+        return frames
+
+
+def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
+    """A scan of a frame, or of a file in text or Parquet; None where it has to be read exactly, or Polars is absent."""
+    try:
+        import polars  # noqa: F401
+
+        if not isinstance(source, (str, Path)):
+            return _scan_of_frame(source, kind) if is_frame(source) else None
+        path = Path(source)
+        match kind_of(path, format):
+            case "parquet":
+                return _scan_of_parquet(path, kind)
+            case "csv" | "tsv" | "jsonl" | "trec" as name:
+                return _scan_of_text(path, kind, name)
+        return None
+    except (ImportError, InputError, Odd, ValueError):
+        return None
+
+
+def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
+    """The scan of a text whose lines are all written as the first one is."""
+    import polars as pl
+
+    head = first_bytes(path)
+    first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0].removesuffix(b"\r")
+    marks: list[bytes] = []
+    if name == "jsonl":
+        row, separator = json.loads(first), ""
+        names = list(row)
+        columns = _columns_of(names, kind, str(path))
+        for role in ("query", "passage"):
+            start = json.dumps(columns[role]).encode() + b":"
+            blank = b" " * (first.partition(start)[2][:1] == b" ")
+            marks.append(start + blank + b'"' * isinstance(row[columns[role]], str))
+    else:
+        separator = {"csv": ",", "tsv": "\t"}.get(name) or ("\t" if b"\t" in first else " ")
+        names = [field.strip() for field in first.decode().split(separator)]
+        if name == "trec":
+            names = list(FIELDS[kind, len(names)]) if (kind, len(names)) in FIELDS else []
+        columns = _columns_of(names, kind, str(path)) if names else {}
+        if not columns or len(set(names)) < len(names):
+            return None
+    file = _regular(path, separator, 0 if name == "jsonl" else len(names), marks, is_trec=name == "trec")
+    where = Path(file.name) if file is not None else path
+    if name == "jsonl":
+        types = {columns[role]: _type(role, row[columns[role]]) for role in columns}
+        frame = pl.scan_ndjson(where, schema=types)
+    else:
+        types = dict.fromkeys(names, pl.String) | {columns[role]: _type(role, "") for role in columns}
+        frame = pl.scan_csv(
+            where,
+            separator=separator,
+            has_header=name != "trec",
+            quote_char=None,
+            schema=types,
+            glob=False,
+        )
+    checked = _checked(frame, columns, comments=name == "trec")
+    return Scan(checked, str(path), 1 + (name in ("csv", "tsv")), () if name == "trec" else tuple(names), file)
+
+
+def _regular(path: Path, separator: str, width: int, marks: Sequence[bytes], *, is_trec: bool) -> IO[bytes] | None:
+    """The unpacked file if it is packed; its lines have `width` fields each, or all of the marks.
+
+    Raises
+    ------
+    Odd
+        If they have not, if a line or field is empty in TREC, or a character is odd.
+    """
+    with path.open("rb") if path != STANDARD_INPUT else opened(path) as plain:
+        packed = path == STANDARD_INPUT or plain.read(4)[:2] in (b"\x1f\x8b", b"\x28\xb5")
+    file = NamedTemporaryFile(suffix=".txt") if packed else None  # noqa: SIM115
+    odd = [b"\0", *({",": [b'"'], "": [b"\\"]}.get(separator, []))]
+    if is_trec:
+        odd += [white for white in (b" ", b"\t", b"\v", b"\f", b"\r") if white != separator.encode()]
+    lines = separators = 0
+    found = [0] * len(marks)
+    last = _LINE_END
+    for block in _blocks(path):
+        if file is not None:
+            file.write(block)
+        if any(mark in block for mark in odd):
+            raise Odd
+        letters = np.frombuffer(block, np.uint8)
+        lines += int(np.count_nonzero(letters == _LINE_END))
+        if separator:
+            separators += int(np.count_nonzero(letters == ord(separator)))
+        if is_trec:
+            white = letters <= _BLANK
+            if (white[1:] & white[:-1]).any() or (white[0] and last <= _BLANK):
+                raise Odd
+        elif b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
+            raise Odd
+        found = [count + block.count(mark) for count, mark in zip(found, marks, strict=True)]
+        last = int(letters[-1])
+    lines += last != _LINE_END
+    if lines == 0 or separators != lines * max(width - 1, 0) or any(count != lines for count in found):
+        raise Odd
+    if file is not None:
+        file.flush()
+    return file
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """A file in blocks of whole lines."""
+    with opened(path) as file:
+        while block := file.read(_BLOCK):
+            yield block + file.readline()
+
+
+def _scan_of_parquet(path: Path, kind: Kind) -> Scan | None:
+    import polars as pl
+
+    files = parquet_files(path)
+    keys = {name: pl.String for name, _ in folder_keys(files[0])}
+    frame = pl.scan_parquet(files, glob=False, hive_partitioning=bool(keys), hive_schema=keys or None)
+    return _scan_of_columns(frame, kind, str(path), 1 if path.is_file() else None)
+
+
+def _scan_of_frame(source: Any, kind: Kind) -> Scan | None:
+    import polars as pl
+
+    where = "qrels frame" if kind == "labels" else "run frame"
+    if isinstance(source, pl.LazyFrame):
+        return _scan_of_columns(source, kind, where)
+    frame = as_frame(source, where)
+    chosen = _columns_of(column_names(frame), kind, where)
+    if not isinstance(frame, pl.DataFrame):
+        frame = pl.DataFrame({name: _series(frame[name]) for name in chosen.values()})
+    return _scan_of_columns(frame.lazy(), kind, where)
+
+
+def _series(column: Any) -> pl.Series:
+    """A column of a frame of pandas or Arrow; a TypeError or a PolarsError for one of several types."""
+    import polars as pl
+
+    if type(column).__module__.split(".")[0] == "pyarrow":
+        return pl.Series(column)
+    numeric = getattr(getattr(column, "dtype", None), "kind", "O") in "iuf"
+    return pl.Series(column.to_numpy() if numeric else list(column))
+
+
+def _scan_of_columns(frame: pl.LazyFrame, kind: Kind, where: str, lines: int | None = None) -> Scan | None:
+    """The scan of typed columns: ids that are texts or whole numbers, and numbers, which may be written as texts."""
+    import polars as pl
+
+    schema = frame.collect_schema()
+    columns = _columns_of(schema.names(), kind, where)
+    for role, name in columns.items():
+        texts = schema[name] in (pl.String, pl.Categorical, pl.Enum)
+        if not (texts or schema[name].is_integer() or (schema[name].is_float() and role not in ("query", "passage"))):
+            return None
+    return Scan(_checked(frame, columns), where, lines, tuple(schema.names()))
+
+
+def _checked(frame: pl.LazyFrame, columns: Mapping[str, str], *, comments: bool = False) -> pl.LazyFrame:
+    """The columns by what they hold; the first one with numbers cannot be cast where a row is odd."""
+    import polars as pl
+
+    ids = [pl.col(columns[role]).cast(pl.String).alias(role) for role in ("query", "passage")]
+    numbers = {role: pl.col(name).cast(pl.Float64) for role, name in columns.items() if role in _NUMBERS}
+    odd = [pl.col(name).is_null() for name in columns.values()]
+    odd += [each.str.len_bytes() == 0 for each in ids]
+    odd += [each.is_nan() | each.is_infinite() for each in numbers.values()]
+    if comments:
+        odd.append(ids[0].str.starts_with("#"))
+    if "grade" in numbers:
+        odd += [numbers["grade"].abs() >= LARGEST_GRADE, numbers["grade"] != numbers["grade"].floor()]
+    if "tokens" in numbers:
+        odd.append(numbers["tokens"] < 0)
+    any_odd = pl.any_horizontal(odd)
+    if not numbers:
+        if frame.select(any_odd.any()).collect(engine="streaming").item():
+            raise Odd
+        return frame.select(ids)
+    zero = pl.when(any_odd).then(float("nan")).otherwise(0.0).cast(pl.Int8)
+    first = next(iter(numbers))
+    numbers[first] = numbers[first] + zero
+    types = {"grade": pl.Int64}
+    return frame.select(*ids, *(each.cast(types.get(role, pl.Float64)).alias(role) for role, each in numbers.items()))
+
+
+_NUMBERS = ("grade", "score", "rank", "tokens")
+
+
+def _type(role: str, value: Any) -> Any:
+    """The type of a column, by what it holds and its first value."""
+    import polars as pl
+
+    if role in ("query", "passage"):
+        return pl.Int64 if isinstance(value, int) else pl.String
+    return pl.Int64 if role == "grade" else pl.Float64
+
+
+def _columns_of(names: Sequence[str], kind: Kind, where: str) -> dict[str, str]:
+    if set(names) in map(set, FIELDS.values()):
+        return {name: name for name in names if name in ("query", "passage", *_NUMBERS)}
+    return label_columns(names, where) if kind == "labels" else run_columns(names, where)
