@@ -169,13 +169,14 @@ def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> di
     whole = scores == np.floor(scores)
     if whole.any():
         whole &= (scores >= 0) & (scores <= 5)
+    scored, graded = int(lengths.sum()), int(np.count_nonzero(whole & rows))
     rising, tied = part.neighbours(scores)
-    if rising.any():
-        # As they were given: scores that differ are not equal, even where a policy compares them as float32.
+    if scored == graded and rising.any():
+        # Only of what may be grades the exact number matters, of everything else whether all are equal.
         tied = part.neighbours(scores[part.by_score(scores)])[1]
     return {
-        "scored": int(lengths.sum()),
-        "graded": int(np.count_nonzero(whole & rows)),
+        "scored": scored,
+        "graded": graded,
         "neighbours": int(np.maximum(lengths - 1, 0).sum()),
         "tied": 0 if policy.ties == "as_given" else int(np.count_nonzero(tied & rows[1:])),
     }

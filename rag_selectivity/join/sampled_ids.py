@@ -101,10 +101,15 @@ class IdSampler:
     def sampled(self, missing: Iterable[str], unknown: Iterable[str]) -> SampledIds:
         """The lists that were collected; `missing` are queries of the qrels alone, `unknown` those of the run alone."""
         lists = tuple(
-            (place, tuple(retrieved), tuple(sorted(self._qrels.judgments_of(place))[:_LABELLED]))
+            (place, tuple(retrieved), _some(self._qrels.passages[self._qrels.rows(place)]))
             for place, retrieved in self._lists
         )
         return SampledIds(lists, _unshared(missing), _unshared(unknown))
+
+
+def _some(labelled: list[str]) -> tuple[str, ...]:
+    """The labelled passages of a query, or as many as are compared."""
+    return tuple(labelled if len(labelled) <= _LABELLED else sorted(labelled)[:_LABELLED])
 
 
 def _unshared(queries: Iterable[str]) -> tuple[Unshared, ...]:
