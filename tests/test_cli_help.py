@@ -21,7 +21,7 @@ from rag_selectivity.cli import inputs, options
 from rag_selectivity.cli.app import all_commands, app
 from rag_selectivity.cli.options import PANELS
 from rag_selectivity.cli.output import EXIT_CODES
-from rag_selectivity.io import opening
+from rag_selectivity.tables import exact
 
 pytestmark = pytest.mark.inside
 
@@ -195,7 +195,7 @@ def test_a_completion_needs_no_numpy(imported_by_the_parser) -> None:
 
 def test_what_is_written_twice_is_the_same() -> None:
     assert (options.DEFAULT_MAX_K, options.DEFAULT_MAX_LOSS) == (advice.DEFAULT_MAX_K, advice.DEFAULT_MAX_LOSS)
-    assert inputs.STANDARD_INPUT == opening.STANDARD_INPUT
+    assert inputs.STANDARD_INPUT == exact.STANDARD_INPUT
 
 
 # -- examples ---------------------------------------------------------------------------------------------

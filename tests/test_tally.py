@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.io.reading import stream_run
+from rag_selectivity.io.reading import read_run
 from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.chance import _BITS
 from rag_selectivity.scale.tally import Tally
@@ -100,7 +100,7 @@ def judged_parts(qrels: dict, run: dict, pieces: list[list[str]]):
 @pytest.mark.parametrize("seed", range(4))
 def test_real_runs_split_at_random_give_the_digits_of_the_whole(cranfield, seed) -> None:
     qrels = rs.read_qrels(cranfield / "qrels.trec").to_dict()
-    run = {query: ids for part in stream_run(cranfield / "runs" / "bm25.trec") for query, ids in part.to_dict().items()}
+    run = read_run(cranfield / "runs" / "bm25.trec").to_dict()
     whole = rs.evaluate(
         qrels,
         {"bm25": run},
