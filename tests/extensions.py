@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rag_selectivity.io.formats import FORMATS
 
 from rag_selectivity.data.policy import POLICIES, TIES
 from rag_selectivity.data.registry import Registry
@@ -19,7 +18,7 @@ from rag_selectivity.statistics import INTERVAL_METHODS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "extending.md"
 PROJECT = "my-extensions/pyproject.toml"
-REGISTRIES: tuple[Registry, ...] = (REGISTRY, FORMATS, INDEXES, INTERVAL_METHODS, POLICIES, TIES)
+REGISTRIES: tuple[Registry, ...] = (REGISTRY, INDEXES, INTERVAL_METHODS, POLICIES, TIES)
 
 
 def titled_files(page: Path) -> dict[str, str]:

@@ -11,9 +11,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from rag_selectivity.io.json_lines import json_rows
-from rag_selectivity.io.json_objects import json_objects
-from rag_selectivity.io.opening import text_lines
 
 import rag_selectivity as rs
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
@@ -22,7 +19,7 @@ from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.io import texts_of_ids
 from rag_selectivity.io.corpus_file import CorpusFile
 from rag_selectivity.io.lengths import estimated_tokens
-from rag_selectivity.io.reading import read_corpus_ids
+from rag_selectivity.io.reading import read_corpus_ids, read_records
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.render.explorer.texts import LEAST, texts_with_room
 from tests.forked_cli import run_command
@@ -189,41 +186,10 @@ def test_texts_are_cut_and_then_left_out_where_there_is_no_room(tmp_path, room) 
         assert all(corpus[i].startswith(text) for i, text in held.texts.items())
 
 
-LINES = (
-    b'{"_id": "d1", "text": "one"}',
-    b'{"_id": "d1", "_id": 7, "text": NaN, "more": {"deep": [1, 2.50, "\\u00e9\\ud83d"]}} \t',
-    b'  {"_id": "d1"}',
-    b'{"_id": "d1"}\r\r',
-    b"  \t ",
-    b"",
-    b'\xef\xbb\xbf{"_id": "d1"}',
-    '{"_id": "é\u2028"}'.encode(),
-    b'{"_id": "\xff"}',
-    b'{"_id": "d1"} {"_id": "d2"}',
-    b'{"_id": "d1"},',
-    b'{"_id": "d1"',
-    b'["_id"]',
-    b"3",
-    b'"\x00"',
-    b"[" * 100_000,
-)
-
-
-@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
-def test_objects_are_those_of_the_line_by_line_reader(tmp_path, end) -> None:
-    plain = b'{"_id": "d0", "text": "x"}'
-    for i, line in enumerate(LINES):
-        for lines in ((line, plain), (plain, line), (plain, line, b"", plain)):
-            path = tmp_path / f"{i}.jsonl"
-            path.write_bytes(end.join(lines))
-            slow = told(lambda path=path: repr(list(json_rows(path, text_lines(path)))))
-            assert told(lambda path=path: repr(list(json_objects(path)))) == slow
-
-
 def test_no_row_before_an_error_is_lost(tmp_path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b'{"a": 1}\n{"a": 2}\nno\n')
-    rows = json_objects(path)
+    rows = read_records(path)
     assert [next(rows), next(rows)] == [(1, {"a": 1}), (2, {"a": 2})]
     with pytest.raises(rs.InputError, match=r"rows\.jsonl:3: not a JSON object"):
         next(rows)

@@ -26,7 +26,7 @@ __all__ = ["registries_as_before"]  # a fixture
 TEXT = PAGE.read_text(encoding="utf-8")
 FILES = {name: content for name, content in titled_files(PAGE).items() if name.endswith(".py")}
 PUBLIC = re.findall(r"^\| `(rag_selectivity[\w.]*)` \|", TEXT, flags=re.M)
-LABELS, BM25 = ("--qrels", "judgments.json"), ("--run", "bm25.json")
+LABELS, BM25 = ("--qrels", "judgments.trec"), ("--run", "bm25.trec")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def python(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Python with the folder among the installed packages, in another folder of its own."""
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
     (site / "elsewhere").mkdir(exist_ok=True)
-    for name in ("judgments.json", "bm25.json"):
+    for name in ("judgments.trec", "bm25.trec"):
         (site / "elsewhere" / name).write_text(titled_files(PAGE)[name], encoding="utf-8")
     return subprocess.run(
         [sys.executable, *arguments],
@@ -103,7 +103,7 @@ def test_the_command_line_knows_a_measure_of_another_package(site) -> None:
     first = command(site, "evaluate", *LABELS, *BM25, *gate, status=1)
     assert re.search(r"^ *run +Early$", first, re.MULTILINE)
     assert "Early [95%]" in command(site, "evaluate", *LABELS, *BM25, *gate, "--details", status=1)
-    pair = (*LABELS, *BM25, "--run", "again=bm25.json", "--measure", "Early@2")
+    pair = (*LABELS, *BM25, "--run", "again=bm25.trec", "--measure", "Early@2")
     compared = command(site, "compare", *pair, "--details")
     assert "Early@2" in compared
 
@@ -137,16 +137,7 @@ def test_adapters_know_a_measure_of_another_package(site, framework, code) -> No
     assert done.stdout.strip() == "Early@2", done.stderr
 
 
-# -- a reader, an interval method, a policy ----------------------------------------------------------------
-
-
-def test_a_format_of_another_package_is_recognised_and_can_be_named(site) -> None:
-    for given in ((), ("--qrels-format", "ranx")):
-        options = (*LABELS, *BM25, *given, "--measure", "Success@1", "--format", "json", "--resamples", "0")
-        report = json.loads(command(site, "evaluate", *options))
-        assert report["runs"]["bm25"]["measures"]["Success@1"]["n"] == 2
-    read = "import rag_selectivity as rs; print(rs.read_qrels('judgments.json', format='ranx').to_dict())"
-    assert python(site, "-c", read).stdout.strip() == "{'q1': {'d1': 1, 'd3': 0}, 'q2': {'d2': 1}}"
+# -- an interval method, a policy ----------------------------------------------------------------
 
 
 def test_an_interval_method_of_another_package_is_used_and_named(site) -> None:
@@ -155,7 +146,7 @@ def test_an_interval_method_of_another_package_is_used_and_named(site) -> None:
     assert report["settings"]["method"] == "basic"
     assert report["runs"]["bm25"]["measures"]["RR"]["low"] is not None
     assert "RR" in command(
-        site, "compare", *LABELS, *BM25, "--run", "b=bm25.json", "--measure", "RR", "--method", "basic"
+        site, "compare", *LABELS, *BM25, "--run", "b=bm25.trec", "--measure", "RR", "--method", "basic"
     )
     done = python(site, "-m", "rag_selectivity", "evaluate", *LABELS, *BM25, "--method", "basik")
     assert done.returncode == 2

@@ -458,16 +458,9 @@ def test_ranks_that_say_nothing_are_no_contradiction(tmp_path, rank) -> None:
     assert told(lambda: rs.evaluate(JUDGED, {"r": run}, depths=[1], bootstrap=None))[1] == []
 
 
-@pytest.mark.parametrize("fast", [True, False])
-def test_contradictions_across_blocks_are_counted_once(tmp_path, monkeypatch, fast) -> None:
-    from rag_selectivity.io import trec as module
-
+def test_contradictions_are_counted_once(tmp_path) -> None:
     lines = [f"q{i // 10} Q0 d{i} {i % 10} {i % 10} t" for i in range(200)]
-    if not fast:
-        monkeypatch.setattr(module, "_parse_fast", lambda text, most: None)
-    for size in (40, 200, 1 << 18):
-        monkeypatch.setattr(module, "_BLOCK", size)
-        assert rs.read_run(trec(tmp_path, *lines)).remarks == {"rank_against_score": 180}
+    assert rs.read_run(trec(tmp_path, *lines)).remarks == {"rank_against_score": 180}
 
 
 def test_equal_scores_are_named_unless_the_order_is_that_of_the_rows() -> None:

@@ -9,7 +9,6 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from rag_selectivity.io.formats import FORMATS
 
 import rag_selectivity as rs
 from rag_selectivity.data.registry import Registry
@@ -103,22 +102,6 @@ def test_an_entry_that_is_added_later_keeps_its_place_and_is_imported_when_looke
         registry.add("pairs", dict)
     with pytest.raises(ModuleNotFoundError):
         registry["calendar"]
-
-
-def test_formats_are_registered_by_their_names_whatever_is_imported_first() -> None:
-    assert [FORMATS[name].name for name in FORMATS] == list(FORMATS)
-    code = "from rag_selectivity.io.formats import format_names; print(*format_names())"
-    assert python(code).stdout.split() == [
-        "trec",
-        "beir",
-        "tsv",
-        "jsonl",
-        "csv",
-        "parquet",
-        "store",
-        "exported",
-        "golden",
-    ]
 
 
 def test_measuring_dicts_needs_no_extra() -> None:

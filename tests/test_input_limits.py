@@ -22,7 +22,6 @@ from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io import unpacking
 from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_run
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.retrieval import Retrieval
@@ -30,6 +29,7 @@ from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.results.stored_claims import StoredClaims
+from rag_selectivity.tables import exact
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside
@@ -463,10 +463,10 @@ def test_a_compressed_file_may_grow_up_to_the_limit(tmp_path, monkeypatch) -> No
     data = rows(60_000)
     path = tmp_path / "run.gz"
     path.write_bytes(gzip.compress(data, 1))
-    monkeypatch.setattr(unpacking, "MOST_UNPACKED", len(data))
+    monkeypatch.setattr(exact, "MOST_UNPACKED", len(data))
     whole = read_run(path)
     assert sum(len(whole[query]) for query in whole) == 60_000
-    monkeypatch.setattr(unpacking, "MOST_UNPACKED", len(data) - 1)
+    monkeypatch.setattr(exact, "MOST_UNPACKED", len(data) - 1)
     with pytest.raises(rs.InputError, match=r"run\.gz: the compressed file grows above"):
         read_run(path)
     (tmp_path / "plain").write_bytes(data)

@@ -22,14 +22,12 @@ def later(what: str, where: str):
 # -- tables -----------------------------------------------------------------------------------------------
 
 
-@later("a grade 1.0 in a TREC file is refused", "tables")
 def test_grades_of_trec_may_have_a_decimal_point(tmp_path) -> None:
     path = tmp_path / "qrels.trec"
     path.write_text("q1 0 d1 1.0\nq1 0 d2 0.0\n")
     assert rs.read_qrels(path).to_dict() == {"q1": {"d1": 1, "d2": 0}}
 
 
-@later("a list of dicts is no qrels", "tables")
 @pytest.mark.parametrize(
     "row",
     [
@@ -43,14 +41,12 @@ def test_a_list_of_dicts_is_qrels(row) -> None:
     assert rs.evaluate([row], RUN, **P_AT_1)["P@1"].value == 1.0
 
 
-@later("a Hugging Face dataset is no qrels", "tables")
 def test_a_hugging_face_dataset_is_qrels() -> None:
     datasets = pytest.importorskip("datasets")
     rows = datasets.Dataset.from_list([{"query-id": "q1", "corpus-id": "d1", "score": 1}])
     assert rs.evaluate(rows, RUN, **P_AT_1)["P@1"].value == 1.0
 
 
-@later("a run of MS MARCO's three columns is refused", "tables")
 def test_three_columns_of_ms_marco_are_a_run(tmp_path) -> None:
     path = tmp_path / "run.tsv"
     path.write_text("q1\td2\t2\nq1\td1\t1\nq2\td3\t1\n")

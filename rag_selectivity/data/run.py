@@ -83,17 +83,16 @@ class Run(Held):
     def from_columns(cls, columns: Columns) -> Run:
         """From the columns of a run, as `rag_selectivity.tables` reads them; without scores, ranks order the lists.
 
-        A file keeps its order, in which a policy may trust, and the negatives of its ranks are its scores.
+        Of a file, the negatives of its ranks are scores.
         """
         position = {query: place for place, query in enumerate(columns.queries)}
         codes = np.fromiter(map(position.__getitem__, columns.query), np.int64, len(columns.query))
         passages, scores, tokens = columns.passage, columns.score, columns.tokens
-        if scores is None and columns.rank is not None and columns.lines is not None:
-            scores = -columns.rank
-        elif scores is None and columns.rank is not None:
+        if scores is None and columns.rank is not None:
             order = np.lexsort((columns.rank, codes))
             codes, passages = codes[order], list(map(passages.__getitem__, order.tolist()))
             tokens = None if tokens is None else tokens[order]
+            scores = None if columns.lines is None else -columns.rank[order]
         return cls.of_rows(columns.queries, codes, passages, scores, columns.remarks, tokens)
 
     @classmethod

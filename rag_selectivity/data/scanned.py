@@ -98,10 +98,9 @@ def _run(rows: pl.DataFrame, scan: Scan) -> Run:
     if rank is not None and score is not None:
         list_of = np.repeat(np.arange(len(starts)), np.diff(offsets))
         against = rows_against_ranks(list_of[1:] == list_of[:-1], rank, score)
-    elif rank is not None and scan.lines is not None:
-        score = -rank
     elif rank is not None:
         order = np.lexsort((rank, np.repeat(np.arange(len(starts)), np.diff(offsets))))
         passages = list(map(passages.__getitem__, order.tolist()))
         tokens = None if tokens is None else tokens[order]
+        score = None if scan.lines is None else -rank[order]
     return Run(queries, offsets, passages, score, tokens, counted(rank_against_score=against))

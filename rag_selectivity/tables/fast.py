@@ -261,9 +261,10 @@ def _checked(frame: pl.LazyFrame, columns: Mapping[str, str], *, comments: bool 
         if frame.select(any_odd.any()).collect(engine="streaming").item():
             raise Odd
         return frame.select(ids)
-    zero = pl.when(any_odd).then(float("nan")).otherwise(0.0).cast(pl.Int8)
     first = next(iter(numbers))
-    numbers[first] = numbers[first] + zero
+    checked = pl.when(any_odd).then(float("nan")).otherwise(numbers[first])
+    # NaN less NaN is no whole number, and the difference of other numbers is 0.
+    numbers[first] = checked + (checked - checked).cast(pl.Int8)
     types = {"grade": pl.Int64}
     return frame.select(*ids, *(each.cast(types.get(role, pl.Float64)).alias(role) for role, each in numbers.items()))
 
