@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
+from rag_selectivity.data.ids import HashArray, IntArray, id_hashes, mix
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 
@@ -53,7 +53,7 @@ class Fingerprint:
     @classmethod
     def of(cls, judged: JudgedRun) -> Fingerprint:
         """The fingerprint of a join."""
-        ids = IdColumn.from_strings(list(judged.queries)).hashes()
+        ids = id_hashes(judged.queries)
         size, labels = judged.corpus_size, judged.label_hashes
         known = size is not None and len(size) > 0
         return cls(
