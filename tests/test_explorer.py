@@ -160,16 +160,6 @@ def test_figures_alone_without_runs(world) -> None:
     assert "made without the runs" in shown.notes[0]
 
 
-def test_a_report_of_sums_has_nothing_to_show(world) -> None:
-    monitor = rs.Monitor(world.grades, scale="utility", measures=["RA-nWG"], depths=[K], name="run 1")
-    for query, ids in world.runs["run 1"].items():
-        monitor.record(rs.Retrieval(query, ids, query_id=query))
-    shown = explorer(monitor.report(), K, qrels=world.grades, runs=world.runs, queries=world.queries)
-    assert shown.data is None
-    assert shown.rows == ()
-    assert f"summed over {len(world.ids)} queries" in shown.notes[0]
-
-
 def test_a_binary_report_ranks_by_success(world) -> None:
     grades = {q: {p: int(g >= REL) for p, g in row.items()} for q, row in world.grades.items()}
     report = rs.evaluate(grades, world.runs, measures=["Success(m=2)"], depths=[K], bootstrap=None)
