@@ -9,7 +9,7 @@ from typing import Any
 from opentelemetry import trace
 
 from rag_selectivity import Measure
-from rag_selectivity.single import evaluate_query
+from rag_selectivity.single import figures_of_query
 
 __all__ = ["write_figures"]
 
@@ -54,9 +54,7 @@ def write_figures(
     >>> write_figures(["Success@2", "P@2"], {"d1": 1}, ["d7", "d1"])
     {'rag_selectivity.success@2': 1.0, 'rag_selectivity.p@2': 0.5}
     """
-    if grades is None:
-        return {}
-    figures = [evaluate_query(measure, grades, passages, **options) for measure in measures]
+    figures = figures_of_query(measures, grades, passages, **options)
     written = {
         f"rag_selectivity.{figure.measure}".lower(): figure.value for figure in figures if math.isfinite(figure.value)
     }

@@ -66,15 +66,6 @@ def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tupl
     return success[back].reshape(shape), miss[back].reshape(shape)
 
 
-def random_success_of_one(N: int, R: int, K: int, m: int = 1) -> tuple[float, float] | None:
-    """`random_success` of whole numbers, to the last bit; None where that sums many factors.
-
-    >>> random_success_of_one(58, 4, 58)
-    (1.0, 0.0)
-    """
-    return _of_one(float(N), float(R), float(K), m) if m > 1 or min(R, K) <= _FEW_FACTORS else None
-
-
 @lru_cache(maxsize=4096)
 def _of_one(N: float, R: float, K: float, m: int) -> tuple[float, float]:
     size, held, taken = (np.array([value]) for value in (N, R, K))

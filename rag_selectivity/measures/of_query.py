@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -17,7 +16,7 @@ from rag_selectivity.data.ids import check_ids
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun, check_depth_fits
 from rag_selectivity.measures import Measure, Outcome, parse_measure
@@ -224,19 +223,18 @@ def evaluate_queries(
             raise InputError(f"the grades of a query must be {{passage: grade}}, got {shown(labels)}")
     qrels = Qrels.from_dict(judged)
     qrels.levels = tuple(levels)
-    with warnings.catch_warnings():
+    joined = join(
+        qrels,
+        Run.from_dict(ranked),
+        pool=None if candidates is None else Run.from_dict(candidates),
+        corpus_size=corpus_size,
+        passages_of=passages_of,
+        scale=scale,
+        policy=resolve_policy(None, **policies),
+        ids="exact",
         # That no judged passage was retrieved is a warning for a dataset, not for one query.
-        warnings.simplefilter("ignore", SelectivityWarning)
-        joined = join(
-            qrels,
-            Run.from_dict(ranked),
-            pool=None if candidates is None else Run.from_dict(candidates),
-            corpus_size=corpus_size,
-            passages_of=passages_of,
-            scale=scale,
-            policy=resolve_policy(None, **policies),
-            ids="exact",
-        )
+        part_of_whole=True,
+    )
     columns = [query_figures(measure, joined, details=details) for measure in chosen]
     of_queries = zip(judged, joined.queries, strict=True)
     return figures | {query: tuple([column[name] for column in columns]) for query, name in of_queries}

@@ -173,7 +173,7 @@ class RANWG(_WeightedMeasure):
             **{f"w{grade}": weights[:, grade - 1] for grade in (5, 4, 3)},
             "G_obs": self._observed(judged, weights, depths),
             "G_pool": self._pool(judged, weights, depths),
-            "G_oracle": best_of(_level_counts(judged), weights, judged.slots_at(depths)),
+            "G_oracle": np.nan_to_num(self._oracle(judged, weights, depths)),
         }
 
 
