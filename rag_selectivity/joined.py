@@ -108,6 +108,8 @@ def join_runs(
     alike = None if groups is None else groups_of(groups, form)
     if budgets or alike is not None:
         named = {name: run_of(run, policy).in_form(form) for name, run in named.items()}
+        if policy is not None and policy.exclude_self:
+            named = {name: run.without_self() for name, run in named.items()}
     for name, run in named.items():
         unfit: list[str] = []
         candidates = pools.of(name, held=alike is not None)

@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 QUERIES = ["q1", "q2", "10", "2", "ü"]
-PASSAGES = [*(f"d{i}" for i in range(14)), "D1", "ä", "é", "z 1", "a.txt"]
+PASSAGES = [*(f"d{i}" for i in range(14)), "q1", "2", "D1", "ä", "é", "z 1", "a.txt"]
 SCORES = [0.0, -0.0, 1.0, 1.0 + 1e-9, 2, 2.5, -3.25, float("inf"), float("-inf"), 1e300, 7, 0.1]
 POLICIES = [
     {},
@@ -31,6 +31,8 @@ POLICIES = [
     {"duplicates": "drop"},
     {"duplicates": "drop", "unjudged": "condense", "ties": "as_given"},
     {"duplicates": "count_once"},
+    {"exclude_self": True},
+    {"exclude_self": True, "unjudged": "condense", "duplicates": "drop"},
 ]
 
 grades = st.dictionaries(st.sampled_from(PASSAGES), st.integers(0, 3), max_size=12)
@@ -58,6 +60,8 @@ def by_hand(labels, run, policy):
     hits, lengths, first_repeats = [], [], []
     for query, judged in labels.items():
         passages = in_rank_order(run.get(query, []), policy)
+        if policy.exclude_self:
+            passages, judged = [p for p in passages if p != query], {p: g for p, g in judged.items() if p != query}
         rows = [(passage, passage in passages[:place]) for place, passage in enumerate(passages)]
         if policy.duplicates == "drop":
             rows = [row for row in rows if not row[1]]
@@ -73,7 +77,7 @@ def by_hand(labels, run, policy):
 @given(of_queries(grades), of_queries(scored), st.sampled_from(POLICIES))
 def test_a_join_is_that_by_hand(labels, run, rules) -> None:
     policy = rs.Policy(**rules)
-    meet = any({p for p, _ in run.get(query, [])} & set(judged) for query, judged in labels.items())
+    meet = any({p for p, _ in run.get(query, [])} & set(judged) - {query} for query, judged in labels.items())
     if not labels or not set(labels) & set(run) or not meet:
         return
     joined = rs.join(rs.Qrels.of(labels), rs.Run.of(run), scale="trec", policy=policy, ids="exact")
@@ -93,6 +97,19 @@ def test_a_join_is_that_by_hand(labels, run, rules) -> None:
     if rules.get("duplicates") != "drop":
         assert (joined.first_repeat is not None) == any(first_repeats)
         assert joined.first_repeat is None or joined.first_repeat.tolist() == first_repeats
+
+
+def test_a_query_that_is_a_passage_is_left_out_of_lists_labels_and_corpus(tmp_path: Path) -> None:
+    """Two arguments of three, each retrieved best for itself: the draw is one of the two others."""
+    labels = {"a": {"a": 1, "b": 1}, "b": {"c": 1}}
+    run = {"a": {"a": 3.0, "b": 2.0}, "b": {"b": 3.0, "a": 2.0}}
+    options = {"corpus": ["a", "b", "c"], "measures": ["Success@1", "RandomSuccess@1", "P@1"], "bootstrap": None}
+    report = rs.evaluate(labels, run, exclude_self=True, **options)
+    assert [report[key].value for key in ("Success@1", "RandomSuccess@1", "P@1")] == [0.5, 0.5, 0.5]
+    assert rs.evaluate(labels, run, **options)["P@1"].value == 0.5
+    assert rs.evaluate(labels, run, **options)["RandomSuccess@1"].value == 0.5 * (2 / 3 + 1 / 3)
+    with pytest.raises(rs.InputError, match="`exclude_self` must be True or False, got 'yes'"):
+        rs.evaluate(labels, run, exclude_self="yes", **options)
 
 
 # -- any source ------------------------------------------------------------------------------------

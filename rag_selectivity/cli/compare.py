@@ -78,6 +78,7 @@ def compare(
     duplicates: o.DuplicatesOption = None,
     unjudged: o.UnjudgedOption = None,
     short_lists: o.ShortListsOption = None,
+    exclude_self: o.ExcludeSelfOption = False,
     unpaired: Annotated[
         bool,
         o.flag(o.TESTS, "--unpaired", "The runs are over different queries, as the two arms of an A/B test are."),
@@ -155,6 +156,7 @@ def compare(
             duplicates=duplicates,
             unjudged=unjudged,
             short_lists=short_lists,
+            exclude_self=exclude_self,
         ),
     )
     of_depths = whole_numbers(depths, "--depths")

@@ -72,6 +72,7 @@ def evaluate(
     duplicates: o.DuplicatesOption = None,
     unjudged: o.UnjudgedOption = None,
     short_lists: o.ShortListsOption = None,
+    exclude_self: o.ExcludeSelfOption = False,
     resamples: Annotated[
         int,
         o.option(o.INTERVALS, "COUNT", "Bootstrap resamples; 0 disables intervals."),
@@ -112,6 +113,7 @@ def evaluate(
         duplicates=duplicates,
         unjudged=unjudged,
         short_lists=short_lists,
+        exclude_self=exclude_self,
     )
     labels = labels_of(qrels, qrels_format, judge, human)
     if trace is None:

@@ -62,7 +62,8 @@ def policy_choices(
     duplicates: str | None = None,
     unjudged: str | None = None,
     short_lists: str | None = None,
-) -> dict[str, str]:
+    exclude_self: bool = False,
+) -> dict[str, Any]:
     """The policies that were chosen one by one, by their names in `Policy`."""
     choices = {
         "order": order,
@@ -72,6 +73,7 @@ def policy_choices(
         "duplicates": duplicates,
         "unjudged": unjudged,
         "short_lists": short_lists,
+        "exclude_self": exclude_self or None,
     }
     return {name: choice for name, choice in choices.items() if choice is not None}
 

@@ -212,6 +212,9 @@ ShortListsOption = Annotated[
     str | None,
     option(EDGES, "RULE", "List shorter than K: requested (default) counts K passages, returned those in the list."),
 ]
+ExcludeSelfOption = Annotated[
+    bool, flag(EDGES, "--exclude-self", "Leave out the passage that has the id of its query, as for ArguAna.")
+]
 
 # -- intervals --------------------------------------------------------------------------------------------
 

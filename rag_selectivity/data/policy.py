@@ -65,6 +65,10 @@ class Policy:
     short_lists : {"requested", "returned"}
         A list shorter than K: the random draw, the divisors and the best set still get K (the budget is
         the same), or what was really returned; an empty list is a failure of K slots in both cases.
+    exclude_self : bool
+        Whether the passage that has the id of its query is left out: of the list and the pool (what follows moves up),
+        of the labels, and of the corpus where its ids are given. For queries that are passages themselves, as in
+        ArguAna; a `corpus_size` is then to be given without it.
     """
 
     order: Literal["score", "rank"] = "score"
@@ -75,6 +79,7 @@ class Policy:
     duplicates: Literal["count_once", "drop", "error"] | None = None
     unjudged: Literal["ignore", "worst", "condense", "error"] = "ignore"
     short_lists: Literal["requested", "returned"] = "requested"
+    exclude_self: bool = False
 
     @property
     def scale(self) -> str | None:
@@ -93,6 +98,8 @@ class Policy:
                 continue
             if not isinstance(value, str) or value not in choices:
                 raise InputError(f"policy `{name}` must be one of {', '.join(filter(None, choices))}, got {value!r}")
+        if not isinstance(self.exclude_self, bool):
+            raise InputError(f"policy `exclude_self` must be True or False, got {self.exclude_self!r}")
         if not isinstance(self.ties, str) or (self.ties not in _TIES_OF_RUNS and self.ties not in TIES):
             known = ", ".join([*_TIES_OF_RUNS, *TIES])
             raise InputError(f"policy `ties` must be one of {known}, got {self.ties!r}")
@@ -100,7 +107,7 @@ class Policy:
 
 def _choices() -> dict[str, tuple[str | None, ...]]:
     """The choices of each rule; None where it need not be given."""
-    hints = {name: hint for name, hint in get_type_hints(Policy).items() if hint is not str}
+    hints = {name: hint for name, hint in get_type_hints(Policy).items() if hint not in (str, bool)}
     optional = {name: get_args(get_args(hint)[0]) for name, hint in hints.items() if type(None) in get_args(hint)}
     return {name: (*optional[name], None) if name in optional else get_args(hint) for name, hint in hints.items()}
 

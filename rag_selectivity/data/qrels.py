@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import chain, islice, pairwise, repeat
-from operator import le
+from operator import eq, le
 from typing import Any
 
 import numpy as np
@@ -321,6 +321,11 @@ class Qrels(Held):
         result = self._derived(self.queries, self.query[kept], kept, self.passages_at(kept))
         result.repeated, result.negative = self.repeated, self.negative
         return result
+
+    def without_self(self) -> Qrels:
+        """The judgments without those of the passage that has the id of its query; all queries stay."""
+        own = np.fromiter(map(eq, map(self.queries.__getitem__, self.query.tolist()), self.passages), bool, self.size)
+        return self.only(~own) if own.any() else self
 
     def in_order(self, *, by_passage: bool = False) -> Qrels:
         """The judgments in the natural order of their queries (q2 before q10), and `by_passage` of their passages.

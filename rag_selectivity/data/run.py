@@ -203,6 +203,24 @@ class Run(Held):
         result.form = held[0].form
         return result
 
+    def without_self(self) -> Run:
+        """The same lists without the passages that have the id of their query.
+
+        >>> Run.from_dict({"d1": ["d1", "d2"], "d2": ["d3"]}).without_self().to_dict()
+        {'d1': ['d2'], 'd2': ['d3']}
+        """
+        own = [
+            row
+            for query, (start, stop) in zip(self.queries, pairwise(self.offsets.tolist()), strict=True)
+            if query in (passages := self.passages[start:stop])
+            for row in (start + place for place, passage in enumerate(passages) if passage == query)
+        ]
+        if not own:
+            return self
+        kept = np.ones(len(self.passages), bool)
+        kept[own] = False
+        return self._with_rows(self.queries, np.append(0, np.cumsum(kept))[self.offsets], np.flatnonzero(kept))
+
     def without_scores(self) -> Run:
         """The same lists, whose order is that of their rows."""
         result = copy(self)

@@ -96,6 +96,8 @@ def join(
     control_notes: tuple[str, ...] = ()
     if controls is not None:
         qrels, control_notes = with_controls(qrels, controls.on_scale(scale).in_form(form))
+    if policy.exclude_self:
+        qrels = qrels.without_self()
     known = None if corpus is None else CorpusIds.of(corpus, form)
     if known is not None:
         qrels, lost = within_corpus(qrels, known)
@@ -111,6 +113,8 @@ def join(
         )
     if known is not None and corpus_size is None and counts is None:
         corpus_size = len(known)
+        if policy.exclude_self:
+            corpus_size = {query: len(known) - (query in known) for query in qrels.queries}
     corpus_size = size_with_counts(corpus_size, counts, form)
     documents = None if counts is None else _documents(qrels, counts, scale, policy)
 

@@ -87,6 +87,8 @@ def _judge_parts(
     unknown: list[str] = []
     for given in parts:
         part = given.in_form(form)
+        if policy.exclude_self:
+            part = part.without_self()
         position = qrels.positions(part.queries)
         inside = position >= 0
         _refuse_repeated_queries(part, position, returned, name, form)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.ids import HashArray, IntArray, id_hashes, mix
+from rag_selectivity.data.policy import Policy
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 
@@ -64,7 +65,7 @@ class Fingerprint:
             lowest_size=int(size.min()) if size is not None and known else None,
             highest_size=int(size.max()) if size is not None and known else None,
             scale=judged.scale.name,
-            policy={**asdict(judged.policy), "duplicates": judged.policy.duplicates or "count_once"},
+            policy=_rules(judged.policy),
             pool=judged.pool is not None,
             passages_of=None if judged.documents is None else judged.documents.fingerprint,
         )
@@ -90,6 +91,12 @@ class Fingerprint:
         """Read the output of `to_dict`."""
         hashes = {name: None if data[name] is None else int(data[name], 16) for name in _HASHES}
         return cls(**{**data, **hashes})
+
+
+def _rules(policy: Policy) -> dict[str, str]:
+    """The rules of a policy as texts; one that is off is left out."""
+    rules = {**asdict(policy), "duplicates": policy.duplicates or "count_once"}
+    return {name: str(rule) for name, rule in rules.items() if rule is not False}
 
 
 @dataclass(frozen=True, slots=True)
