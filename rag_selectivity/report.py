@@ -22,7 +22,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.grading.reasons import reasons_in
 from rag_selectivity.io.corpus_file import CorpusFile
-from rag_selectivity.io.reading import is_path, passage_counts_of, read_qrels, read_records, run_of
+from rag_selectivity.io.reading import is_path, read_qrels, read_records, run_of
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, compared_measures, page_measures
@@ -36,6 +36,7 @@ from rag_selectivity.slices.given import NAMES, slicings_of
 from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import kept_draws
+from rag_selectivity.tables.small import passage_counts_of
 from rag_selectivity.weights import weighted
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.

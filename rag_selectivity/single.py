@@ -57,6 +57,7 @@ from rag_selectivity.results.labels import Labels
 from rag_selectivity.results.query_scorer import QueryScorer, kept_measures
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.small import passage_counts_of
 
 __all__ = [
     "ChosenIdentity",
@@ -84,6 +85,7 @@ __all__ = [
     "measure_with_depth",
     "none_judged",
     "numbered_queries",
+    "passage_counts_of",
     "passage_identity",
     "per_query_measure",
     "plain_figures",

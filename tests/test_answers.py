@@ -443,7 +443,7 @@ def test_an_injection_in_a_passage_stays_between_the_markers(tmp_path: Path) -> 
             "1 query has options and 1 has none",
         ),
         ([{"query_id": "", "reference": "a"}], "the query id is empty"),
-        ([("q0", "a")], "expected a dict"),
+        ([("q0", "a")], "expected {column: value}"),
     ],
 )
 def test_bad_references(references: Any, match: str) -> None:
@@ -505,7 +505,7 @@ def test_ids_in_a_cell_are_read_again(ids: list[str]) -> None:
 
 
 def test_score_rows_are_what_validate_reads(small: World, tmp_path: Path) -> None:
-    from rag_selectivity.io.scores import answer_scores
+    from rag_selectivity.tables.scores import answer_scores
 
     with JudgeServer(ScriptedModel(slope=0.1).respond) as server:
         model = OpenAIJudge("scripted", base_url=server.url)

@@ -320,8 +320,8 @@ def test_a_join_keeps_its_counts_when_it_is_pickled_or_restricted() -> None:
         ({"passages_of": {**COUNTS, "a": 0}}, "document 'a' has 0 passages; leave out documents without passages"),
         ({"passages_of": {**COUNTS, "a": 1.5}}, "the number of passages of document 'a' is 1.5; give a whole number"),
         ({"passages_of": {}}, "passages_of has no documents"),
-        ({"passages_of": 3345}, "passages_of is a int: give {document: number of its passages}"),
-        ({"passages_of": pd.DataFrame({"doc_id": ["a", "a"], "n": [1, 2]})}, "document 'a' has two numbers"),
+        ({"passages_of": 3345}, "passages_of: give a file, a frame, a mapping or a list of rows, got 3345"),
+        ({"passages_of": pd.DataFrame({"doc_id": ["a", "a"], "n": [1, 2]})}, "document 'a' is 2, and 1 before"),
         ({"passages_of": pd.DataFrame({"doc_id": ["a"], "size": [1]})}, "no column for the number of passages"),
     ],
 )  # fmt: skip

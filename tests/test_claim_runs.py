@@ -478,7 +478,7 @@ def test_verdicts_of_changed_texts_or_not_drawn_are_told(tmp_path) -> None:
         ([{"query_id": "q0", "claim": "c7", "passage_id": "a", "verdict": "no"}], "none of 1 verdict is about a claim"),
         (
             [{"query_id": "q0", "claim": "c1", "passage_id": "a", "verdict": each} for each in ("no", "yes")],
-            "row 2: query 'q0', passage 'a': another verdict on the same claim is in human: row 1",
+            "row 2: query 'q0', passage 'a': another verdict on the same claim is in human, row 1",
         ),
     ],
 )

@@ -29,13 +29,13 @@ from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
 from rag_selectivity.grading.store.one_grade import label_rows
-from rag_selectivity.io.scores import answer_scores
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.spans import read_span_file
 from rag_selectivity.live.tools import ToolCall, ToolDefinition
 from rag_selectivity.measures import udcg
 from rag_selectivity.results.estimate import Caveat
 from rag_selectivity.single import Labels, QueryScorer, bits_over_random, document_ids, evaluate_query, passage_identity
+from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.validate.validating import _checked_borders
 from tests.small_files import LABELS, RUN, SPANS, TEXTS, seeds
 from tests.small_golden_sets import put_folder, put_hash
@@ -497,7 +497,7 @@ def answers_of(**options: Any) -> Any:
         (lambda: of_a_table("weights", dict.fromkeys(LABELS, NUMBERS)), "the weight of query 'q1' is array"),
         (lambda: rs.sweep(LABELS, RUN, corpus_size=9, scale="utility", max_loss="x"), "max_loss must be at least 0"),
         (lambda: measured_costs({"q1": {"tokens": NUMBERS}}, ["a"]), "tokens is array"),
-        (lambda: measured_costs(np.array(3), ["a"]), "costs: expected a path"),
+        (lambda: measured_costs(np.array(3), ["a"]), "costs: give a file, a frame"),
         (lambda: answer_scores(np.array(3), ["a"], ["q1"]), "scores: expected numbers, rows or a table"),
         (lambda: answer_scores([{"query_id": "q1", "score": NUMBERS}], ["a"], ["q1"]), "score"),
         (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=("x",)), "no column .'x',."),

@@ -161,7 +161,7 @@ def test_lengths_from_a_file_a_frame_or_the_run_itself(tokens, tmp_path) -> None
         ({"min_success": 2}, "min_success must be more than 0 and at most 1"),
         ({"max_depth": 0}, "max_depth must be a whole number"),
         ({"tokens": {"q0x0": 1}}, r"r: \d+ passages have no length in tokens"),
-        ({"tokens": {"q0x0": -1}}, "tokens of passage 'q0x0': -1 is not a number of tokens"),
+        ({"tokens": {"q0x0": -1}}, "the number of tokens of passage 'q0x0' is -1; give a finite number ≥ 0"),
     ],
 )
 def test_mistakes_are_named(options, message) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.answers.records import records_of
 from rag_selectivity.data.cells import is_missing
 from rag_selectivity.data.columns import QUERY_NAMES, find_column, optional_column
 from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.tables.small import rows_of
 from rag_selectivity.wording import counted
 
 #: Names of the column of right answers, the most fitting first.
@@ -85,7 +85,7 @@ def _rows(source: Any) -> Iterator[tuple[str, str, Any]]:
             where = f"references[{str(query)!r}]"
             yield where, AS_THEY_ARE.of_cell(query, where, "query"), value
         return
-    for where, record in records_of(source, "references"):
+    for where, record in rows_of(source, "references"):
         column = find_column(list(record), ("_id", "id", *QUERY_NAMES), "query", where)
         yield where, AS_THEY_ARE.of_cell(record[column], where, "query"), record
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
@@ -13,7 +13,6 @@ from rag_selectivity.errors import InputError
 if TYPE_CHECKING:
     import typer
 
-V = TypeVar("V")
 #: As `rag_selectivity.io.opening` has it, which is imported where files are read.
 STANDARD_INPUT = Path("-")
 
@@ -214,11 +213,9 @@ def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
         path = Path(text)
         if path != STANDARD_INPUT and not path.exists():
             raise InputError(f"--corpus-size {text!r} is neither a whole number nor a file") from None
-    from rag_selectivity.data.columns import SIZE_NAMES, whole_count
+    from rag_selectivity.tables.small import per_query
 
-    return _of_queries(
-        path, SIZE_NAMES, "corpus size", lambda size, where: whole_count(size, f"{where}: the corpus size")
-    )
+    return per_query(path, "corpus size", int)
 
 
 # -- small tables -----------------------------------------------------------------------------------------
@@ -270,25 +267,6 @@ def clusters_of(path: Path | None) -> dict[str, str] | None:
     """{query: cluster} of a table."""
     if path is None:
         return None
-    from rag_selectivity.data.columns import CLUSTER_NAMES
-    from rag_selectivity.data.forms import AS_THEY_ARE
+    from rag_selectivity.tables.small import per_query
 
-    return _of_queries(
-        path, CLUSTER_NAMES, "cluster", lambda cluster, where: AS_THEY_ARE.of_cell(cluster, where, "cluster")
-    )
-
-
-def _of_queries(path: Path, names: Sequence[str], what: str, checked: Callable[[Any, str], V]) -> dict[str, V]:
-    """{query: value} of a table; `names` are those that the column of the values may have."""
-    from rag_selectivity.data.columns import QUERY_NAMES, find_column
-    from rag_selectivity.data.forms import AS_THEY_ARE
-    from rag_selectivity.io.reading import read_records
-
-    found: dict[str, V] = {}
-    for line, row in read_records(path):
-        where = f"{path}:{line}"
-        query = AS_THEY_ARE.of_cell(row[find_column(list(row), QUERY_NAMES, "query", where)], where, "query")
-        value = checked(row[find_column(list(row), names, what, where)], where)
-        if found.setdefault(query, value) != value:
-            raise InputError(f"{where}: query {query!r} has the {what} {value}, and {found[query]} before: keep one")
-    return found
+    return per_query(path, "cluster", str)

@@ -214,9 +214,7 @@ def documents_in_index(index: Any, identity: str) -> PassageCounts | None:
     counts = passages_of_index(index, identity)
     if counts is None or max(counts.values(), default=1) == 1:
         return None
-    documents = PassageCounts.of(counts)
-    documents.complete = True
-    return documents
+    return PassageCounts.of(counts, complete=True)
 
 
 def _counts(passages: Iterable[StoredPassage], identity: str) -> dict[str, int] | None:

@@ -1,25 +1,15 @@
-"""Lengths of passages in tokens, from tables and from texts."""
+"""Lengths of passages in tokens, from their texts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container
 from typing import Any
 
 from rag_selectivity.data.cells import shown
-from rag_selectivity.data.columns import (
-    PASSAGE_NAMES,
-    TOKEN_NAMES,
-    as_frame,
-    column_names,
-    column_values,
-    find_column,
-    is_frame,
-    token_count,
-)
+from rag_selectivity.data.columns import token_count
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.corpus_file import CorpusFile
-from rag_selectivity.io.reading import is_path, read_records
 from rag_selectivity.io.texts import read_texts
 
 #: Four characters are about one token of English text.
@@ -27,48 +17,6 @@ CHARACTERS_A_TOKEN = 4
 
 #: So many characters of a text in the message of an error are a part of the text, and no chance.
 _REPEATED = 12
-
-
-def passage_tokens(tokens: Any, form: IdForm = AS_THEY_ARE) -> dict[str, float]:
-    """{passage: tokens} from a mapping, a frame or a table, with the passages in a form.
-
-    Raises
-    ------
-    InputError
-        If a length is not a finite number ≥ 0, if a passage has two different lengths, or if a table lacks a column.
-
-    >>> passage_tokens({"D1": 120, "D2": 80}, IdForm.of("casefold"))
-    {'d1': 120.0, 'd2': 80.0}
-    """
-    lengths: dict[str, float] = {}
-    for where, passage, value in _rows(tokens):
-        name, length = form.of_cell(passage, where, "passage"), token_count(value, where)
-        if lengths.setdefault(name, length) != length:
-            raise InputError(
-                f"{where}: passage {name!r} has {length:g} tokens here and {lengths[name]:g} before: keep one of them"
-            )
-    return lengths
-
-
-def _rows(tokens: Any) -> Iterator[tuple[str, Any, Any]]:
-    """(where, passage, tokens) rows."""
-    if isinstance(tokens, Mapping):
-        for passage, value in tokens.items():
-            yield f"tokens of passage {passage!r}", passage, value
-    elif is_frame(tokens):
-        tokens = as_frame(tokens, "tokens frame")
-        names = column_names(tokens)
-        passages = column_values(tokens, find_column(names, ("_id", "id", *PASSAGE_NAMES), "passage", "tokens frame"))
-        values = column_values(tokens, find_column(names, TOKEN_NAMES, "tokens", "tokens frame"))
-        for passage, value in zip(passages, values, strict=True):
-            yield f"tokens of passage {passage!r}", passage, value
-    elif is_path(tokens):
-        for line, row in read_records(tokens):
-            where = f"{tokens}:{line}"
-            passage = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", where)
-            yield where, row[passage], row[find_column(list(row), TOKEN_NAMES, "tokens", where)]
-    else:
-        raise InputError(f"tokens: expected {{passage: tokens}}, a DataFrame or a path, got {type(tokens).__name__}")
 
 
 def counted_tokens(corpus: Any, tokenizer: Callable[[str], Any], form: IdForm = AS_THEY_ARE) -> dict[str, float]:

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.cells import checked_id, id_fault
-from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column, is_frame
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.data.columns import PASSAGE_NAMES, find_column, is_frame
 from rag_selectivity.data.parts import parts_of_frame
-from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run, ScatteredQueries
@@ -96,28 +94,6 @@ def stream_run(path: str | Path, *, format: str | None = None, policy: str | Pol
 def qrels_of(value: Any) -> Qrels:
     """Judgments from whatever a user has: a path, or what `Qrels.of` takes."""
     return read_qrels(value) if is_path(value) else Qrels.of(value)
-
-
-def passage_counts_of(value: Any, form: IdForm = AS_THEY_ARE) -> PassageCounts | None:
-    """The number of passages of each document, by its id in a form; None for None.
-
-    From a path, or from what `PassageCounts.of` takes.
-    """
-    if value is None:
-        return None
-    counts = _read_counts(value) if is_path(value) else PassageCounts.of(value)
-    return counts.in_form(form)
-
-
-def _read_counts(value: str | Path) -> PassageCounts:
-    return PassageCounts.from_rows(
-        (
-            f"{value}:{line}",
-            row[find_column(list(row), DOCUMENT_NAMES, "document", f"{value}:{line}")],
-            row[find_column(list(row), COUNT_NAMES, "number of passages", f"{value}:{line}")],
-        )
-        for line, row in read_records(value)
-    )
 
 
 def run_of(value: Any, policy: Policy | None = None) -> Run:

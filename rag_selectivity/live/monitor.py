@@ -38,6 +38,7 @@ from rag_selectivity.measures.plan import LIVE_DEPTHS, absent_measures, given_de
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.small import passage_counts_of
 from rag_selectivity.wording import counted
 
 #: Retrievals that are measured together, since a join takes a few milliseconds however few they are.
@@ -133,7 +134,7 @@ class Monitor(Shared):
         name: str = "live",
         seed: int = 7,
     ) -> None:
-        counts = None if passages_of is None else PassageCounts.of(passages_of)
+        counts = passage_counts_of(passages_of)
         self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
         corpus_size = size_with_counts(given_size(corpus_size), counts)
         if isinstance(sample_size, bool) or not isinstance(sample_size, int) or sample_size < 0:

@@ -19,7 +19,6 @@ from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.direct import QueryLists, join_directly
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
@@ -27,6 +26,7 @@ from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.plain import PlainList, plain_details, plain_list, plain_outcome, plain_parts
 from rag_selectivity.measures.plan import LARGEST_DEPTH
 from rag_selectivity.measures.refusal import Refusal
+from rag_selectivity.tables.small import passage_counts_of
 
 NO_LABELS = "nobody judged this query"
 
@@ -128,7 +128,7 @@ def join_query(
     corpus_size : int, optional
         N, for the chance-corrected measures.
     passages_of : {document: number of its passages} or PassageCounts, optional
-        As in `rag_selectivity.evaluate`, if grades and passages name documents. `PassageCounts.of` reads a large
+        As in `rag_selectivity.evaluate`, if grades and passages name documents. `passage_counts_of` reads a large
         mapping once for many queries.
     scale : {"trec", "utility"}, optional
         As in `rag_selectivity.evaluate`.

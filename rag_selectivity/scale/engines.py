@@ -30,11 +30,11 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.blocks import Block, rows_ordered_differently
 from rag_selectivity.io.datasets import block_of_arrow, whole_numbers
-from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.tally import Tally, report_of_tallies
+from rag_selectivity.tables.small import passage_counts_of
 
 
 def tally_rows(

@@ -22,7 +22,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io import datasets, trec
 from rag_selectivity.io.blocks import Block
 from rag_selectivity.io.opening import first_bytes
-from rag_selectivity.io.reading import named_runs, passage_counts_of, read_qrels
+from rag_selectivity.io.reading import named_runs, read_qrels
 from rag_selectivity.join.controls import refuse_controls
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.join.coverage import Coverage
@@ -44,6 +44,7 @@ from rag_selectivity.scale.parts import DividedRows, Division, Rows, gathered, w
 from rag_selectivity.scale.tally import report_of_tallies
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.poisson import query_hashes
+from rag_selectivity.tables.small import passage_counts_of
 
 #: The bytes of a row with an id of eight bytes while its part is measured, for the first number of parts.
 _BYTES_A_ROW = 300

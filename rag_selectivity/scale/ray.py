@@ -25,12 +25,12 @@ from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.datasets import block_of_arrow, whole_numbers
-from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.engines import report_of_states, tally_for, tally_rows
 from rag_selectivity.statistics.poisson import query_hashes
+from rag_selectivity.tables.small import passage_counts_of
 
 _PAIR = ("query_id", "passage_id", "query", "passage")
 

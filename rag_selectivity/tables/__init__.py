@@ -1,0 +1,1 @@
+"""Any source becomes rows and columns."""
