@@ -158,7 +158,7 @@ def test_a_draw_of_a_file(world) -> None:
         ("agree:10", {"repeats": 1.5}, "--repeats must be a share from 0 to 1, got 1.5"),
         ("agree:10", {"judges": ["other"]}, "has no judge 'other'"),
         ("agree:10", {"queries": None}, "a label store holds no texts: give --queries FILE"),
-        ("agree:10", {"corpus": {}}, r"corpus: 10 ids of the draw without a text \('passage-"),
+        ("agree:10", {"corpus": {}}, r"corpus: 10 ids without a text \('passage-"),
     ],
 )
 def test_mistakes_are_named(world, draw, options, message) -> None:

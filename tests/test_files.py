@@ -19,10 +19,10 @@ from pyarrow import parquet
 from rag_selectivity import InputError, Qrels, Run, join
 from rag_selectivity.io import trec
 from rag_selectivity.io.formats import format_names
-from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_records, read_run, stream_run
-from rag_selectivity.io.texts import read_texts
+from rag_selectivity.io.reading import read_qrels, read_records, read_run, stream_run
 from rag_selectivity.io.trec_fields import PaddedText
 from rag_selectivity.io.writing import write_rows
+from rag_selectivity.tables.texts import read_ids, read_texts
 
 pytestmark = pytest.mark.inside
 
@@ -98,7 +98,7 @@ def test_a_beir_folder_and_its_corpus(tmp_path) -> None:
         (tmp_path / "qrels" / f"{name}.tsv").write_bytes(table(rows if name == "test" else rows[:1], "tsv"))
     assert read_qrels(tmp_path).to_dict() == QRELS
     assert read_qrels(tmp_path / "qrels" / "dev.tsv").to_dict() == {"q1": {"a": 5}}
-    assert list(read_corpus_ids(tmp_path)) == ["a", "c"]
+    assert list(read_ids(tmp_path)) == ["a", "c"]
     (tmp_path / "qrels" / "test.tsv").rename(tmp_path / "qrels" / "train.tsv")
     with pytest.raises(InputError, match=r"several qrels \(dev.tsv, train.tsv\); name one"):
         read_qrels(tmp_path)
@@ -232,7 +232,7 @@ def test_nothing_but_input_errors_comes_out_of_bad_bytes(tmp_path, format, conte
         lambda: read_qrels(path, format=format).to_dict(),
         lambda: read_run(path, format=format).to_dict(),
         lambda: list(read_records(path)),
-        lambda: list(read_corpus_ids(path)),
+        lambda: list(read_ids(path)),
     ]
     for read in readers:
         with suppress(InputError):
@@ -283,11 +283,11 @@ def test_a_file_without_texts_is_named_with_its_line_and_columns(name, content, 
     file = tmp_path / name
     file.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=message):
-        list(read_texts(file, "references", ["query_id"], ["reference", "answer", "text"]))
+        list(read_texts(file, "references", ["reference", "answer", "text"]))
 
 
 def test_a_frame_without_texts_is_named_with_its_row_and_columns() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"query_id": ["a", "b"], "answer": ["x", None]})
-    with pytest.raises(InputError, match=r"frame, row 2: 'b' has no text in column 'answer', but (None|nan)"):
-        list(read_texts(frame, "references", ["query_id"], ["reference", "answer"]))
+    with pytest.raises(InputError, match=r"references, row 2: 'b' has no text in column 'answer', but (None|nan)"):
+        list(read_texts(frame, "references", ["reference", "answer"]))

@@ -16,7 +16,7 @@ from rag_selectivity.golden import grouping, queries
 from rag_selectivity.golden.query_rows import query_rows
 from rag_selectivity.golden.questions import key_of
 from rag_selectivity.golden.sampling import sampled
-from rag_selectivity.io.texts import read_texts
+from rag_selectivity.tables.texts import read_texts
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside

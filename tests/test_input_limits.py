@@ -23,13 +23,13 @@ from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.io import unpacking
-from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_run
-from rag_selectivity.io.texts import read_texts
+from rag_selectivity.io.reading import read_qrels, read_run
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.results.stored_claims import StoredClaims
+from rag_selectivity.tables.texts import read_ids, read_texts
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside
@@ -124,7 +124,7 @@ READERS = {
         ".jsonl", objects({"query_id": "QUERY", "doc_id": "PASSAGE", "score": 987}), retrieved, "987", True
     ),
     "corpus": Reader(
-        ".jsonl", objects({"_id": "PASSAGE", "text": "t", "n": 987}), lambda p: list(read_corpus_ids(p)), "987", True
+        ".jsonl", objects({"_id": "PASSAGE", "text": "t", "n": 987}), lambda p: list(read_ids(p)), "987", True
     ),
     "texts": Reader(
         ".jsonl",

@@ -29,13 +29,13 @@ from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
 from rag_selectivity.grading.store.one_grade import label_rows
-from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.spans import read_span_file
 from rag_selectivity.live.tools import ToolCall, ToolDefinition
 from rag_selectivity.measures import udcg
 from rag_selectivity.results.estimate import Caveat
 from rag_selectivity.single import Labels, QueryScorer, bits_over_random, document_ids, evaluate_query, passage_identity
 from rag_selectivity.tables.scores import answer_scores
+from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.validate.validating import _checked_borders
 from tests.small_files import LABELS, RUN, SPANS, TEXTS, seeds
 from tests.small_golden_sets import put_folder, put_hash

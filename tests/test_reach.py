@@ -17,8 +17,8 @@ import rag_selectivity as rs
 from rag_selectivity.calibrated import people_under
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.grading.judge import CallableJudge
-from rag_selectivity.io.corpus import corpus_texts, texts_of_index
 from rag_selectivity.io.indexes import IndexReader, StoredPassage, register_index
+from rag_selectivity.tables.corpus import corpus_texts, texts_of_index
 from tests.extensions import registries_as_before
 from tests.test_indexes import CHUNKS, STORES, documents, lang_store, llama_index, nodes
 

@@ -13,10 +13,10 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.cli.inputs import tokens_of
 from rag_selectivity.data.token_budget import TokenBudget
-from rag_selectivity.io.lengths import counted_tokens
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.single import evaluate_query
+from rag_selectivity.tables.texts import counted_tokens
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside

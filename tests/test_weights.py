@@ -379,7 +379,7 @@ WITHOUT = {query: weight for query, weight in WEIGHTS.items() if query != "q07"}
         ([{"query_id": "q00", "share": 1}], r"weights, row 1: no column for the weight; it has query_id, share"),
         (
             [{"query_id": "q0", "weight": 1}, {"query_id": "q0", "weight": 2}],
-            r"row 2: the weight of query 'q0' is 2, and 1 before",
+            r"row 2: .* is 2, and 1 before",
         ),
         ([{"query_id": "", "weight": 1}], r"row 1: the query id is empty"),
         ("none.csv", r"weights \(--weights\): there is no file 'none.csv'"),

@@ -234,9 +234,9 @@ def corpus_ids(path: Path | None) -> list[str] | None:
     """The passage ids of a corpus."""
     if path is None:
         return None
-    from rag_selectivity.io.reading import read_corpus_ids
+    from rag_selectivity.tables.texts import read_ids
 
-    return list(read_corpus_ids(path))
+    return list(read_ids(path))
 
 
 def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
@@ -245,7 +245,7 @@ def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
         return path
     if path is None:
         raise InputError("--tokenizer counts the tokens of texts: give the corpus with them as --tokens FILE")
-    from rag_selectivity.io.lengths import counted_tokens, estimated_tokens
+    from rag_selectivity.tables.texts import counted_tokens, estimated_tokens
 
     if tokenizer == "characters":
         return estimated_tokens(path)

@@ -14,7 +14,6 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.decision.measured_costs import COLUMNS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimates import estimates_with
-from rag_selectivity.io.lengths import CHARACTERS_A_TOKEN, estimated_tokens
 from rag_selectivity.io.reading import is_path, is_table, run_of
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.list_tokens import EvaluatedLists, ListTokens, tokens_of
@@ -24,6 +23,7 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.trade_off import QueryCost
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.small import per_passage
+from rag_selectivity.tables.texts import CHARACTERS_A_TOKEN, estimated_tokens
 from rag_selectivity.wording import counted, enumeration
 
 #: Up to this K every K is drawn; beyond it, about so many more.

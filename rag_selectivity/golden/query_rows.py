@@ -13,11 +13,10 @@ from rag_selectivity.data.columns import QUERY_NAMES, optional_column
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
 from rag_selectivity.io.limits import json_value
-from rag_selectivity.io.reading import is_path, is_table, read_records
-from rag_selectivity.io.record_text import TEXT_NAMES
-from rag_selectivity.io.texts import read_texts
+from rag_selectivity.io.reading import is_path, is_table
 from rag_selectivity.io.writing import json_line
 from rag_selectivity.tables.small import rows_of
+from rag_selectivity.tables.texts import TEXT_NAMES, is_headless, read_texts
 
 _IDS = ("_id", "id", *QUERY_NAMES)
 #: The columns that can only be the id of a row. The others, as `query`, may be a text beside it.
@@ -68,14 +67,8 @@ def _rows(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         path = Path(source)
         if os.path.isdir(path):
             path = path / "queries.jsonl"
-        source = path if is_table(path) and not _is_headless(path) else dict(read_texts(path, "queries", QUERY_NAMES))
+        source = path if is_table(path) and not is_headless(path, _IDS) else dict(read_texts(path, "queries"))
     yield from rows_of(source, "queries", value="text")
-
-
-def _is_headless(path: Path) -> bool:
-    """Whether the file has an id, a tab and a text on each line, and no header."""
-    first = next(read_records(path), None)
-    return first is not None and optional_column(list(first[1]), _IDS) is None
 
 
 def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:

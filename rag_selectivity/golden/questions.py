@@ -18,11 +18,11 @@ from rag_selectivity.data.columns import (
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import first_bytes, text_lines
 from rag_selectivity.io.reading import is_path, read_records
-from rag_selectivity.io.record_text import TEXT_NAMES
 from rag_selectivity.live.spans import is_otlp
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import SCHEMA
 from rag_selectivity.tables.small import rows_of
+from rag_selectivity.tables.texts import TEXT_NAMES
 
 _IDS = ("_id", "id", *(name for name in QUERY_NAMES if name not in TEXT_NAMES))
 _LINES = (".txt", ".text", ".log")

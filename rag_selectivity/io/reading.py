@@ -12,18 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import checked_id, id_fault
-from rag_selectivity.data.columns import PASSAGE_NAMES, find_column, is_frame
+from rag_selectivity.data.columns import is_frame
 from rag_selectivity.data.parts import parts_of_frame
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.formats import Format, Row, TableFormat, format_of
-from rag_selectivity.io.opening import first_bytes, is_folder
-from rag_selectivity.io.record_text import passage_text
+from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.io.tables import CommaSeparated, TabSeparated, header
-from rag_selectivity.io.texts_of_ids import TextsOfIds, two_texts
 from rag_selectivity.io.trec import Trec
 
 _ONLY_DICT = frozenset([dict])
@@ -187,41 +184,6 @@ def _parts(run: Any, policy: Policy) -> Iterator[Run]:
     except ScatteredQueries as scattered:
         # What has been given out comes again, with the same ranks or better ones.
         yield from scattered.again()
-
-
-def read_corpus_ids(path: str | Path) -> Iterator[str]:
-    """The passage ids of a corpus: JSONL with `_id` (a BEIR folder's corpus.jsonl too), or one of the tables."""
-    return (id_ for _, id_, _ in corpus_rows(path))
-
-
-def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
-    """(line, passage id, row) of a corpus.
-
-    An id may come several times with the same text, or without texts; after the last row, one with two texts is an
-    InputError with both places.
-    """
-    file = Path(path)
-    if is_folder(file):
-        file = file / "corpus.jsonl"
-    column = None
-    known = TextsOfIds()
-    for line, row in read_records(file):
-        if column is None:
-            column = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
-        if row.get(column) in (None, ""):
-            raise InputError(f"{file}:{line}: the passage has no {column}")
-        id_ = str(row[column])
-        if id_fault(id_) is not None:
-            checked_id(id_, f"{file}:{line}", "passage")
-        text = passage_text(row)
-        known.add(id_, text if isinstance(text, str) else None)
-        yield line, id_, row
-    if column is None:
-        raise InputError(f"{file}: the file has no rows")
-    for rows in known.differing():
-        first, second = ((line, str(row[column])) for n, (line, row) in enumerate(read_records(file)) if n in rows)
-        if first[1] == second[1]:
-            raise InputError(two_texts(first[1], f"{file}:{first[0]}", f"{file}:{second[0]}"))
 
 
 def read_records(path: str | Path) -> Iterator[tuple[int, Row]]:

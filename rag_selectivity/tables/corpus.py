@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from rag_selectivity.data.columns import PASSAGE_NAMES, is_frame
+from rag_selectivity.data.columns import is_frame
 from rag_selectivity.data.identity import TEXT, candidates
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.indexes import StoredPassage, identity_of_stored, index_reader_of
 from rag_selectivity.io.reading import is_path
-from rag_selectivity.io.texts import read_texts
+from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.wording import counted
 
 __all__ = ["corpus_texts", "identity_in_index", "texts_of_index"]
@@ -46,7 +46,7 @@ def corpus_texts(corpus: Any, identity: str | None = None, ids: Collection[str] 
     {'d1': 'Paris', 'd2': 'Rome'}
     """
     if isinstance(corpus, (Mapping, Sequence)) or is_path(corpus) or is_frame(corpus):
-        texts = dict(read_texts(corpus, "corpus", PASSAGE_NAMES))
+        texts = dict(read_texts(corpus, "corpus"))
         if identity == TEXT:
             texts = {text_id(text): text for text in texts.values()}
     else:
