@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.io.indexes import (
-    IndexReader,
-    StoredPassage,
-    corpus_size_of_index,
-    made_by,
-    passages_of_index,
-    register_index,
-)
+from rag_selectivity.indexes import corpus_size_of_index, passages_of_index
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
-from tests.extensions import registries_as_before
 
 pytestmark = pytest.mark.inside
-
-__all__ = ["registries_as_before"]  # a fixture
 
 #: 20 documents of one to three chunks, half of them in German: 39 chunks, 19 in German.
 DOCUMENTS = {f"d{i}": 1 + i % 3 for i in range(20)}
@@ -347,7 +335,7 @@ def test_chroma_and_lancedb_themselves(tmp_path) -> None:
     assert corpus_size_of_index(table, filter="n < 20") == 20
 
 
-# -- the registry ------------------------------------------------------------------------------------------
+# -- what is none ------------------------------------------------------------------------------------------
 
 
 def test_what_is_no_index_and_what_fails() -> None:
@@ -358,40 +346,6 @@ def test_what_is_no_index_and_what_fails() -> None:
         rs.SelectivityWarning, match=r"Collection did not say how many .*ZeroDivisionError.*corpus_size="
     ):
         assert corpus_size_of_index(broken) is None
-    assert made_by(broken, "chromadb")
-
-
-@pytest.mark.usefixtures("registries_as_before")
-def test_an_index_of_another_package_also_behind_a_retriever() -> None:
-    base = pytest.importorskip("llama_index.core.base.base_retriever")
-
-    @register_index
-    class Shelf(IndexReader):
-        name = "shelf"
-
-        def recognises(self, index):
-            return isinstance(index, SimpleNamespace)
-
-        def size(self, index, filter):
-            return len(index.books)
-
-        def passages(self, index, filter):
-            return [StoredPassage({"id": book}, {"author": book[0]}) for book in index.books]
-
-    class Reading(base.BaseRetriever):
-        def __init__(self, shelf):
-            self.shelf = shelf
-            super().__init__()
-
-        def _retrieve(self, query_bundle):
-            return []
-
-    shelf = SimpleNamespace(books=["ab", "ac", "bd"])
-    assert corpus_size_of_index(shelf) == corpus_size_of_index(Reading(shelf)) == 3
-    assert passages_of_index(Reading(shelf), "author") == {"a": 2, "b": 1}
-    taken = type("Taken", (IndexReader,), {"name": "faiss"})
-    with pytest.raises(rs.InputError, match="there is a reader of indexes 'faiss' already"):
-        register_index(taken)
 
 
 def test_a_monitor_with_an_index_keeps_queries_whose_relevant_document_the_index_lacks(nodes, tmp_path) -> None:

@@ -317,7 +317,7 @@ def test_bad_ids_are_named() -> None:
 
 
 def test_the_corpus_size_may_be_an_index() -> None:
-    pytest.importorskip("rag_selectivity.io.indexes")
+    pytest.importorskip("rag_selectivity.indexes")
     faiss = pytest.importorskip("faiss")
     index = faiss.IndexFlatL2(2)
     index.add(np.zeros((64, 2), np.float32))

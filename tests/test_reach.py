@@ -17,8 +17,7 @@ import rag_selectivity as rs
 from rag_selectivity.calibrated import people_under
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.grading.judge import CallableJudge
-from rag_selectivity.io.indexes import IndexReader, StoredPassage, register_index
-from rag_selectivity.tables.corpus import corpus_texts, texts_of_index
+from rag_selectivity.indexes.texts import corpus_texts, texts_of_index
 from tests.extensions import registries_as_before
 from tests.test_indexes import CHUNKS, STORES, documents, lang_store, llama_index, nodes
 
@@ -130,22 +129,10 @@ def test_a_store_that_cannot_list_is_named_with_the_mend(nodes, tmp_path) -> Non
     ):
         corpus_texts({"d": "text"}, None, ["x"])
 
-    class Silent:
-        pass
-
-    @register_index
-    class SilentReader(IndexReader):
-        name = "silent"
-
-        def recognises(self, index: Any) -> bool:
-            return isinstance(index, Silent)
-
-        def size(self, index: Any, filter: Any) -> int:
-            return 3
-
-    with pytest.raises(rs.InputError, match=r"Silent cannot list its passages: give the texts .* corpus=\{id: text\}"):
-        corpus_texts(Silent(), "id")
-    assert StoredPassage({"id": 1}).text is None
+    with pytest.raises(
+        rs.InputError, match=r"IndexFlatIP cannot list its passages: give the texts .* corpus=\{id: text\}"
+    ):
+        corpus_texts(pytest.importorskip("faiss").IndexFlatIP(4), "id")
 
 
 def test_a_beir_folder_is_a_corpus_too(tmp_path) -> None:

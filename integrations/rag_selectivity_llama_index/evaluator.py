@@ -17,7 +17,7 @@ from pydantic import PrivateAttr
 from rag_selectivity import Bootstrap, InputError, Qrels, Report, SelectivityWarning, evaluate, parse_measure
 from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under
 from rag_selectivity.errors import examples
-from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, given_size, passages_of_index
+from rag_selectivity.indexes import corpus_size_of_index, documents_in_index, given_size, passages_of_index
 from rag_selectivity.measures import default_measures, default_query_measures, given_depths
 from rag_selectivity.single import ChosenIdentity, Labels, PassageCounts, choose_identity, passage_counts_of
 from rag_selectivity_llama_index.metrics import SelectivityMetric

@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_selectivity import InputError
 from rag_selectivity.errors import SelectivityWarning, examples
-from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, stored_passages
+from rag_selectivity.indexes import corpus_size_of_index, documents_in_index, stored_passages
 from rag_selectivity.single import (
     PassageCounts,
     as_text_id,
@@ -38,7 +38,7 @@ def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> 
     Parameters
     ----------
     corpus_size : int, {query: int}, index, vector store or retriever, optional
-        As `rag_selectivity.io.indexes.corpus_size_of_index` takes them.
+        As `rag_selectivity.indexes.corpus_size_of_index` takes them.
     passages_of : {document: number of its passages}, optional
         From the index if not given, where the labels name documents that have several passages in it.
     labelled : collection of str

@@ -1,24 +1,6 @@
-"""Reading and writing. Importing any part of it registers the formats and the indexes that are always there."""
+"""Reading and writing. Importing any part of it registers the formats that are always there."""
 
 from rag_selectivity.io.formats import FORMATS, register_format
-from rag_selectivity.io.indexes import register_index
-from rag_selectivity.io.langchain_indexes import (
-    LangChainChroma,
-    LangChainFaiss,
-    LangChainLance,
-    LangChainMemory,
-    LangChainParents,
-    LangChainQdrant,
-    LangChainRetriever,
-    LangChainWrapper,
-)
-from rag_selectivity.io.llama_index_indexes import (
-    LlamaIndexDocstore,
-    LlamaIndexIndex,
-    LlamaIndexRetriever,
-    LlamaIndexStore,
-)
-from rag_selectivity.io.stores import ChromaCollection, FaissIndex, LanceTable, QdrantClient
 from rag_selectivity.io.tables import Beir, CommaSeparated, JsonLines, Parquet, TabSeparated
 from rag_selectivity.io.trec import Trec
 
@@ -29,23 +11,3 @@ for _format in (Trec, Beir, TabSeparated, JsonLines, CommaSeparated, Parquet):
 for _name, _class in (("store", "LabelStore"), ("exported", "ExportedLabels")):
     FORMATS.add_later(_name, "rag_selectivity.grading.labels_format", _class)
 FORMATS.add_later("golden", "rag_selectivity.golden.label_format", "GoldenLabels")
-
-for _reader in (
-    ChromaCollection,
-    FaissIndex,
-    QdrantClient,
-    LanceTable,
-    LlamaIndexDocstore,
-    LlamaIndexStore,
-    LlamaIndexIndex,
-    LlamaIndexRetriever,
-    LangChainMemory,
-    LangChainChroma,
-    LangChainFaiss,
-    LangChainQdrant,
-    LangChainLance,
-    LangChainParents,
-    LangChainWrapper,
-    LangChainRetriever,
-):
-    register_index(_reader)

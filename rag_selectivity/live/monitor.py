@@ -21,7 +21,7 @@ from rag_selectivity.caveats import with_unchecked_judge
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.indexes import given_size
+from rag_selectivity.indexes import given_size
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.arms import Arms
@@ -388,7 +388,7 @@ class Monitor(Shared):
         identity = self._fixed_identity if chosen is None else chosen.name
         if self._index is None or identity is None:
             return None
-        from rag_selectivity.io.indexes import documents_in_index
+        from rag_selectivity.indexes import documents_in_index
 
         index, self._index = self._index, None
         return documents_in_index(index, identity)
