@@ -15,10 +15,10 @@ from rag_selectivity.grading.annotation.task import AnnotationTask, Item
 from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import Draw, Store
-from rag_selectivity.io.writing import write_rows
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.online import RecordLog, interleave, join_records
+from rag_selectivity.tables.writing import write_rows
 from tests.test_store import put
 
 QUERIES = [f"q{number}" for number in range(1, 6)]

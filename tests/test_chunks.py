@@ -26,7 +26,6 @@ from rag_selectivity.against import Against
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.decision import decide
 from rag_selectivity.gates import failures, parse_max_drop
-from rag_selectivity.io.writing import write_rows
 from rag_selectivity.joined import join_runs
 from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.stored import StoredReport
@@ -34,6 +33,7 @@ from rag_selectivity.scale.engines import report_of_states
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 from rag_selectivity.scale.tally import Tally, report_of_tallies
 from rag_selectivity.single import aggregate, evaluate_query
+from rag_selectivity.tables.writing import write_rows
 from tests.forked_cli import run_command
 from tests.lsa import Lsa
 

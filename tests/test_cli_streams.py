@@ -21,7 +21,7 @@ from rag_selectivity.cli.app import all_commands, app
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.writable import OF_OUTPUT, OF_TABLE, refuse_unwritable_files
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io.writing import write_rows
+from rag_selectivity.tables.writing import write_rows
 from tests.judge_server import KEY, JudgeServer, Reply
 from tests.test_store import put
 
@@ -314,7 +314,7 @@ def test_what_is_written_into_is_no_file_that_is_read() -> None:
     ("target", "said"),
     [
         ("", "--output is an empty name: give a path"),
-        ("new/", "new/: cannot be written (Is a directory); it is a folder: name a file"),
+        ("new/", "new/: cannot be written (Is a directory); name another file"),
     ],
 )
 def test_a_place_that_is_no_file_is_refused_by_what_it_is(target, said) -> None:
@@ -332,7 +332,7 @@ def test_a_full_standard_output_is_named() -> None:
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
         "error: standard output: cannot be written (No space left on device); free some space there, or name another "
-        "place"
+        "file"
     )
 
 

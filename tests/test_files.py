@@ -21,8 +21,8 @@ from rag_selectivity.io import trec
 from rag_selectivity.io.formats import format_names
 from rag_selectivity.io.reading import read_qrels, read_records, read_run, stream_run
 from rag_selectivity.io.trec_fields import PaddedText
-from rag_selectivity.io.writing import write_rows
 from rag_selectivity.tables.texts import read_ids, read_texts
+from rag_selectivity.tables.writing import write_rows
 
 pytestmark = pytest.mark.inside
 

@@ -20,7 +20,7 @@ from rag_selectivity.golden.render import manifest_lines
 from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.store import HumanLabel, Store
-from rag_selectivity.io.writing import write_rows
+from rag_selectivity.tables.writing import write_rows
 from tests.forked_cli import run_command
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set, graded_store, judge
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.io.writing import write_rows
+from rag_selectivity.tables.writing import write_rows
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside

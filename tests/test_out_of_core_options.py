@@ -213,7 +213,7 @@ def test_memory_bounds_what_is_read_in_parts_and_nothing_else() -> None:
 
 def test_what_chooses_among_judgments_is_refused_for_a_dataset(folder) -> None:
     rows = [{"query_id": "q1", "passage_id": "d1", "grade": 1}]
-    from rag_selectivity.io.writing import write_rows
+    from rag_selectivity.tables.writing import write_rows
 
     write_rows(folder / "qrels.parquet", rows)
     for name, value in (("qrels_format", "parquet"), ("judge", "small")):

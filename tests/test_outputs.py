@@ -24,13 +24,13 @@ from rag_selectivity.cli.app import app, run_command_line
 from rag_selectivity.decision import decide
 from rag_selectivity.grading.judge import Usage
 from rag_selectivity.grading.store import Label, Settings, Store, digest
-from rag_selectivity.io.log import LOG
-from rag_selectivity.io.writing import csv_text, is_formula, json_line, without_apostrophe
+from rag_selectivity.log import LOG
 from rag_selectivity.render import blocks
 from rag_selectivity.render.report_table import lines_of_controls
 from rag_selectivity.results.estimate import WITH_CONTROLS
 from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.tables.writing import csv_text, is_formula, json_line, without_apostrophe
 from tests.test_comment import RENDERERS, shown
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -430,10 +430,10 @@ def test_a_notebook_gets_text_and_no_script(monkeypatch, without) -> None:
 
 # -- the one way ---------------------------------------------------------------------------------------
 
-#: What writes a file or a line by itself, and why it may. All else goes through `io.replacing`, `cli.output`, `io.log`.
+#: What writes a file or a line by itself, and why it may. All else goes through `tables.writing`, `cli.output`, `log`.
 ALONE = {
-    "io/replacing.py": "the writer itself",
-    "io/log.py": "the log itself",
+    "tables/writing.py": "the writer itself",
+    "log.py": "the log itself",
     "cli/output.py": "what the commands print with",
     "cli/__init__.py": "a line of its own, before anything is imported",
     "cli/app.py": "opens the null device",
@@ -441,6 +441,7 @@ ALONE = {
     "grading/store/opening.py": "SQLite writes the store",
     "golden/importing.py": "labels in a temporary folder",
     "scale/parts.py": "rows in a temporary folder",
+    "live/trace_writer.py": "appends lines to a trace",
     "sample/files/judge.py": "a script of the sample",
 }
 CALLS = {"write_text", "write_bytes", "savefig", "to_csv", "to_parquet", "getLogger", "echo", "print"}
@@ -455,7 +456,7 @@ def test_nothing_writes_or_prints_past_the_one_way() -> None:
                 if isinstance(node, ast.Call) and _writes(node):
                     found.add(path.relative_to(folder).as_posix() if folder == root else str(path))
     assert found - set(ALONE) == {"demo.py", "render/pictures.py"}  # which save pictures into the writer's file
-    assert found >= {"io/replacing.py", "io/log.py", "cli/output.py"}
+    assert found >= {"tables/writing.py", "log.py", "cli/output.py"}
 
 
 def _writes(call: ast.Call) -> bool:

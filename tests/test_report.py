@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.io.writing import json_text, write_whole
+from rag_selectivity.tables.writing import json_text, write_whole
 
 pytestmark = pytest.mark.inside
 

@@ -14,9 +14,9 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
 from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.reading import is_path, is_table
-from rag_selectivity.io.writing import json_line
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.tables.texts import TEXT_NAMES, is_headless, read_texts
+from rag_selectivity.tables.writing import json_line
 
 _IDS = ("_id", "id", *QUERY_NAMES)
 #: The columns that can only be the id of a row. The others, as `query`, may be a text beside it.

@@ -17,12 +17,12 @@ from rag_selectivity.data.columns import (
 )
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import first_bytes, text_lines
-from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.io.reading import is_path
 from rag_selectivity.live.spans import is_otlp
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import SCHEMA
 from rag_selectivity.tables.small import rows_of
-from rag_selectivity.tables.texts import TEXT_NAMES
+from rag_selectivity.tables.texts import TEXT_NAMES, headless_lines, is_headless
 
 _IDS = ("_id", "id", *(name for name in QUERY_NAMES if name not in TEXT_NAMES))
 _LINES = (".txt", ".text", ".log")
@@ -109,17 +109,10 @@ def _from_file(path: Path) -> Iterator[tuple[str, Question]]:
         for number, line in text_lines(path):
             yield f"{path}:{number}", Question(line)
         return
-    cells = first.split("\t")
-    if len(cells) == 2 and not first.startswith("{") and optional_column(cells, TEXT_NAMES) is None:
-        # MS MARCO's way: id, tab, text, and no header.
-        for number, line in text_lines(path):
-            id_, tab, text = line.partition("\t")
-            if not tab:
-                raise InputError(f"{path}:{number}: expected an id, a tab and a text")
-            yield f"{path}:{number}", Question(text, checked_id(id_, f"{path}:{number}", "question's"))
+    if is_headless(path, TEXT_NAMES):
+        yield from ((where, Question(text, id_)) for where, id_, text in headless_lines(path, "question"))
         return
-    for number, row in read_records(path):
-        yield f"{path}:{number}", _of_row(row, f"{path}:{number}")
+    yield from ((where, _of_row(row, where)) for where, row in rows_of(path, "questions"))
 
 
 def _from_trace(path: Path) -> Iterator[tuple[str, Question]]:

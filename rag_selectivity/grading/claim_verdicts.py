@@ -16,13 +16,13 @@ from rag_selectivity.data.columns import (
 )
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import is_path
-from rag_selectivity.io.writing import without_apostrophe
 from rag_selectivity.measures.claims import GROUNDEDNESS
 from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck, ClaimReport
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.small import rows_of
+from rag_selectivity.tables.writing import without_apostrophe
 from rag_selectivity.wording import counted
 
 #: What people may write into the column `verdict`.
@@ -65,8 +65,8 @@ def verdicts_of(runs: Mapping[str, Sequence[ClaimCheck]]) -> dict[Key, Verdict]:
 def verdict_sheet(report: ClaimReport, pairs: int = 200, *, seed: int = 7) -> list[dict[str, str]]:
     """Random claims and passages of a report, for people to say whether the passage by itself supports the claim.
 
-    The rows do not show what the judge says. Write them as a table (`rag_selectivity.io.writing.write_rows`), have the
-    column `verdict` filled in with `yes` or `no` (`skip` for what cannot be said), and give the file to
+    The rows do not show what the judge says. Write them as a table (`rag_selectivity.tables.writing.write_rows`), have
+    the column `verdict` filled in with `yes` or `no` (`skip` for what cannot be said), and give the file to
     `check_claims(human=…)`.
 
     Parameters

@@ -10,7 +10,8 @@ from dataclasses import fields as fields_of
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.shapes import (
+from rag_selectivity.join.coverage import Coverage
+from rag_selectivity.results.shapes import (
     Check,
     Misfit,
     by_name,
@@ -23,8 +24,7 @@ from rag_selectivity.io.shapes import (
     or_null,
     truth,
 )
-from rag_selectivity.io.shapes import text as a_text
-from rag_selectivity.join.coverage import Coverage
+from rag_selectivity.results.shapes import text as a_text
 
 _MAGIC, _FORMAT = b"RSTALLY", 5
 _START = len(_MAGIC) + 4

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.data.cells import LARGEST, is_missing, iterated, number_of, shown
@@ -116,29 +116,23 @@ def answer_scores(
     >>> answer_scores({"q1": 1.0, "q2": 0.0}, ["bm25"], ["q1", "q2", "q3"]).by_run
     {'bm25': {None: {'q1': 1.0, 'q2': 0.0}}}
     """
-    runs, ends = tuple(map(str, runs)), _checked_range(score_range)
-    read, known = _Read(), frozenset(queries)
-    for row in _cells(_rows_of(scores, runs, queries), column, form, ends):
-        read.add(row, runs, known)
+    read = _Read(tuple(map(str, runs)), queries, column, _checked_range(score_range), form)
+    for where, row in _rows_of(scores, runs, queries):
+        read.add(where, row)
     if closed_book is not None:
         if read.without_passages:
             raise InputError(
                 "the scores of answers without passages are given twice: as rows of k = 0 and on their own"
             )
-        rows = rows_of(closed_book, "closed-book scores", value=SCORE_NAMES[0])
-        for row in _cells(rows, column, form, ends):
-            read.add(replace(row, run=runs[0], k=0), runs, known)
-    return read.result(runs, queries)
+        for where, row in rows_of(closed_book, "closed-book scores", value=SCORE_NAMES[0]):
+            read.add(where, {**row, "run": runs[0], "k": 0})
+    return read.result()
 
 
 def score_depths(rows: PlacedRows) -> list[int]:
     """Every K of the answers from passages, in order; empty if no row has one."""
-    found = set()
-    for where, row in rows:
-        name = optional_column([str(each) for each in row], K_NAMES)
-        if name is not None and not is_missing(row[name]):
-            found.add(whole_count(row[name], f"{where}: k"))
-    return sorted(found - {0})
+    cells = ((where, _cell(row, [str(name) for name in row], K_NAMES)) for where, row in rows)
+    return sorted({whole_count(k, f"{where}: k") for where, k in cells if k is not None} - {0})
 
 
 def _checked_range(score_range: tuple[float, float] | None) -> tuple[float, float]:
@@ -198,37 +192,10 @@ def _is_nested(scores: Mapping[Any, Any], what: str) -> bool:
     return any(nested)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row of a table of scores; `run` is None without such a column, `score` where it is unknown."""
-
-    where: str
-    query: str
-    run: str | None
-    k: int | None
-    score: float | None
-    model: str
-
-
-def _cells(
-    rows: Iterable[tuple[str, Mapping[str, Any]]], column: str | None, form: IdForm, ends: tuple[float, float]
-) -> Iterator[_Row]:
-    for where, row in rows:
-        names = [str(name) for name in row]
-        query = form.of_cell(row[find_column(names, QUERY_NAMES, "query", where)], where, "query")
-        run, k, model = (optional_column(names, accepted) for accepted in (RUN_NAMES, K_NAMES, MODEL_NAMES))
-        yield _Row(
-            where,
-            query,
-            None if run is None else _text(row[run]),
-            None if k is None or is_missing(row[k]) else whole_count(row[k], f"{where}: k"),
-            _score(row[_score_column(names, column, where)], query, where, ends),
-            "" if model is None else _text(row[model]),
-        )
-
-
-def _text(value: Any) -> str:
-    return "" if is_missing(value) else str(value)
+def _cell(row: Mapping[str, Any], names: Sequence[str], accepted: Sequence[str]) -> Any:
+    """What a row holds in a column that it may lack; None for nothing."""
+    column = optional_column(names, accepted)
+    return None if column is None or is_missing(row[column]) else row[column]
 
 
 def _score_column(names: list[str], column: str | None, where: str) -> str:
@@ -267,90 +234,101 @@ def _score(value: Any, query: str, where: str, ends: tuple[float, float]) -> flo
 class _Read:
     """What was read of scores so far, and where."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        runs: Sequence[str],
+        queries: Sequence[str],
+        column: str | None,
+        ends: tuple[float, float],
+        form: IdForm,
+    ) -> None:
+        self.runs, self.queries, self.column, self.ends, self.form = runs, queries, column, ends, form
+        self.known = frozenset(queries)
         self.found: dict[str, dict[int | None, QueryScores]] = {}
         self.without_passages: dict[str, list[float]] = {}
         self.places: dict[tuple[str, int | None, str], str] = {}
-        self.models: dict[str, str] = {}
+        self.model: tuple[str, str] | None = None
         self.other_runs: list[str] = []
         self.further: list[str] = []
         self.unknown = self.rows = 0
 
-    def add(self, row: _Row, runs: Sequence[str], queries: Container[str]) -> None:
+    def add(self, where: str, row: Mapping[str, Any]) -> None:
         """Add a row."""
         self.rows += 1
-        if row.model:
-            self.models.setdefault(row.model, row.where)
-        if len(self.models) > 1:
-            (first, place), (second, other) = self.models.items()
-            raise InputError(
-                f"the answers are of several models: {first!r} ({place}) and {second!r} ({other}); give the scores of "
-                f"one model, since a figure of both would mix them"
-            )
-        run = row.run
-        if row.score is None:
-            self.unknown += 1
-            return
-        if row.query not in queries:
-            self.further.append(row.query)
-            return
-        if row.k != 0:
-            if run is None and len(runs) > 1:
+        names = [str(name) for name in row]
+        query = self.form.of_cell(row[find_column(names, QUERY_NAMES, "query", where)], where, "query")
+        score = _score(row[_score_column(names, self.column, where)], query, where, self.ends)
+        k, model = (_cell(row, names, accepted) for accepted in (K_NAMES, MODEL_NAMES))
+        k = None if k is None else whole_count(k, f"{where}: k")
+        if model is not None:
+            first, place = self.model = self.model or (str(model), where)
+            if first != str(model):
                 raise InputError(
-                    f"{row.where}: the scores do not say of which of the {len(runs)} runs they are: add a column run, "
-                    f"or give {{run: {{query: score}}}}"
+                    f"the answers are of several models: {first!r} ({place}) and {str(model)!r} ({where}); give the "
+                    f"scores of one model, since a figure of both would mix them"
                 )
-            run = runs[0] if run is None else run
-            if run not in runs:
-                self.other_runs.append(run)
-                return
-        key = run or "", row.k, row.query
-        if key in self.places:
-            of_run = f" of run {run!r}" if run else ""
-            of_k = "" if row.k is None else f" for K = {row.k}"
-            raise InputError(
-                f"{row.where}: query {row.query!r}{of_run} has a score{of_k} already ({self.places[key]}); give one "
-                f"score for each answer, such as the mean of several judges"
-            )
-        self.places[key] = row.where
-        if row.k == 0:
-            self.without_passages.setdefault(row.query, []).append(row.score)
+        if score is None:
+            self.unknown += 1
+        elif query not in self.known:
+            self.further.append(query)
+        elif (run := self._run(row, names, where, needed=k != 0)) not in self.runs and k != 0:
+            self.other_runs.append(run)
         else:
-            self.found.setdefault(run or "", {}).setdefault(row.k, {})[row.query] = row.score
+            self._add_score(run, k, query, score, where)
 
-    def result(self, runs: Sequence[str], queries: Sequence[str]) -> AnswerScores:
+    def _run(self, row: Mapping[str, Any], names: Sequence[str], where: str, *, needed: bool) -> str:
+        """The run that a row is of; empty if it names none, and none is needed."""
+        if optional_column(names, RUN_NAMES) is not None or not needed:
+            run = _cell(row, names, RUN_NAMES)
+            return "" if run is None else str(run)
+        if len(self.runs) > 1:
+            raise InputError(
+                f"{where}: the scores do not say of which of the {len(self.runs)} runs they are: add a column run, or "
+                f"give {{run: {{query: score}}}}"
+            )
+        return self.runs[0]
+
+    def _add_score(self, run: str, k: int | None, query: str, score: float, where: str) -> None:
+        first = self.places.setdefault((run, k, query), where)
+        if first is not where:
+            of_run, of_k = f" of run {run!r}" if run else "", "" if k is None else f" for K = {k}"
+            raise InputError(
+                f"{where}: query {query!r}{of_run} has a score{of_k} already ({first}); give one score for each "
+                f"answer, such as the mean of several judges"
+            )
+        if k == 0:
+            self.without_passages.setdefault(query, []).append(score)
+        else:
+            self.found.setdefault(run, {}).setdefault(k, {})[query] = score
+
+    def result(self) -> AnswerScores:
         """All that was read."""
         if not self.rows:
             raise InputError("scores: there are no rows; give one for each answer")
         if not self.found:
             if self.other_runs:
                 name = self.other_runs[0]
-                raise InputError(
-                    f"scores: there is no run {name!r}{did_you_mean(name, runs)} (the runs are {', '.join(runs)})"
-                )
+                known = f"{did_you_mean(name, self.runs)} (the runs are {', '.join(self.runs)})"
+                raise InputError(f"scores: there is no run {name!r}{known}")
             if self.further:
                 raise InputError(
                     f"scores: no scored query is in the report (the scores have {examples(self.further)}, the report "
-                    f"{examples(queries)}); give the ids of the runs, or bring both into one form with ids"
+                    f"{examples(self.queries)}); give the ids of the runs, or bring both into one form with ids"
                 )
             raise InputError("scores: no answer from passages has a score; give at least four")
         self._refuse_some_without_k()
-        several = {query for query, values in self.without_passages.items() if len(set(values)) > 1}
-        remarks = (
-            (self.further, f"{counted(len(self.further), 'score')} of queries that were not evaluated left out"),
-            (self.other_runs, f"{counted(len(self.other_runs), 'score')} of runs that were not evaluated left out"),
-            (self.unknown, f"{counted(self.unknown, 'answer')} without a score left out"),
-            (
-                several,
-                f"{counted(len(several), 'query has', 'queries have')} several scores without passages; their "
-                f"mean is taken",
-            ),
-        )
-        return AnswerScores(
-            self.found,
-            {query: sum(values) / len(values) for query, values in self.without_passages.items()},
-            tuple(f"{text} ({examples(of)})" if isinstance(of, list) else text for of, text in remarks if of),
-        )
+        several = sum(len(set(values)) > 1 for values in self.without_passages.values())
+        remarks = {
+            f"{counted(len(self.further), 'score')} of queries that were not evaluated left out "
+            f"({examples(self.further)})": self.further,
+            f"{counted(len(self.other_runs), 'score')} of runs that were not evaluated left out "
+            f"({examples(self.other_runs)})": self.other_runs,
+            f"{counted(self.unknown, 'answer')} without a score left out": self.unknown,
+            f"{counted(several, 'query has', 'queries have')} several scores without passages; their mean is "
+            f"taken": several,
+        }
+        closed = {query: sum(values) / len(values) for query, values in self.without_passages.items()}
+        return AnswerScores(self.found, closed, tuple(text for text, left in remarks.items() if left))
 
     def _refuse_some_without_k(self) -> None:
         """An InputError if a run has scores that say K and others that do not: no figure may mix them."""

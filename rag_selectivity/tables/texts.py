@@ -115,7 +115,7 @@ def _rows(source: Any, what: str) -> Iterator[tuple[str, str, Any]]:
     if is_path(source):
         source = Path(source) / f"{what}.jsonl" if is_folder(Path(source)) else Path(source)
         if is_headless(source, names):
-            yield from _lines(source, kind)
+            yield from headless_lines(source, kind)
             return
     elif not is_frame(source):
         given = source.items() if isinstance(source, Mapping) else source
@@ -148,7 +148,8 @@ def is_headless(path: Path, names: Sequence[str]) -> bool:
     return len(first) == 2 and not first[0].startswith("{") and optional_column(first, names) is None
 
 
-def _lines(path: Path, kind: str) -> Iterator[tuple[str, str, str]]:
+def headless_lines(path: Path, kind: str) -> Iterator[tuple[str, str, str]]:
+    """(place, id, text) of such a file."""
     for number, line in text_lines(path):
         id_, tab, text = line.partition("\t")
         if not tab:
