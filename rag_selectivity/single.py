@@ -22,15 +22,6 @@ import numpy as np
 
 from rag_selectivity.data.cells import is_missing, iterated, shown, text_or_number, whole_grade
 from rag_selectivity.data.columns import whole_count
-from rag_selectivity.data.documents import document_ids
-from rag_selectivity.data.identity import (
-    ChosenIdentity,
-    as_text_id,
-    candidates,
-    choose_identity,
-    numbered_queries,
-    passage_identity,
-)
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.lazy import load_on_first_use
 from rag_selectivity.data.passage_counts import PassageCounts
@@ -57,6 +48,15 @@ from rag_selectivity.results.labels import Labels
 from rag_selectivity.results.query_scorer import QueryScorer, kept_measures
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.identity import (
+    ChosenIdentity,
+    as_text_id,
+    candidates,
+    choose_identity,
+    document_ids,
+    numbered_queries,
+    passage_identity,
+)
 from rag_selectivity.tables.small import passage_counts_of
 
 __all__ = [

@@ -12,15 +12,13 @@ from rag_selectivity.data.cells import LARGEST, is_missing, number_of, shown
 from rag_selectivity.data.columns import (
     MILLISECOND_NAMES,
     PRICE_NAMES,
-    QUERY_NAMES,
     RUN_NAMES,
     TOKEN_NAMES,
-    find_column,
     optional_column,
 )
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.tables.small import rows_of
+from rag_selectivity.tables.small import query_of, rows_of
 
 #: The kinds of cost, in the order of every view, and the columns that hold them.
 TOKENS, MILLISECONDS, PRICE = "tokens", "milliseconds", "price"
@@ -77,7 +75,7 @@ def _add(result: dict[str, QueryCosts], costs: Any, runs: Sequence[str], form: I
     for where, row in rows_of(costs, "costs"):
         empty = False
         names = [str(name) for name in row]
-        query = form.of_cell(row[find_column(names, QUERY_NAMES, "query", where)], where, "query")
+        query = query_of(row, where, form)
         run = _run_of(row, names, runs, where)
         columns = {kind: optional_column(names, accepted) for kind, accepted in COLUMNS.items()}
         if not any(columns.values()):

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 # Importing a module adds its readers; the first that fits is used.
 from rag_selectivity.data.cells import shown
 from rag_selectivity.data.columns import whole_count
-from rag_selectivity.data.identity import passage_identity
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.indexes import langchain, llama_index, stores
 from rag_selectivity.indexes.contents import Contents, Passages, StoredPassage, contents_of
+from rag_selectivity.tables.identity import passage_identity
 
 __all__ = [
     "StoredPassage",

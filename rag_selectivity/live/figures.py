@@ -11,7 +11,6 @@ import numpy as np
 
 from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
 from rag_selectivity.data.grades import scale_named
-from rag_selectivity.data.identity import too_few_found
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
@@ -34,6 +33,7 @@ from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.placebos import PlaceboSums
+from rag_selectivity.tables.identity import too_few_found
 from rag_selectivity.wording import counted
 
 #: Reasons name values of the application; these bound what a faulty one can fill.

@@ -9,16 +9,14 @@ from typing import Any
 
 from rag_selectivity.data.cells import LARGEST, is_missing, iterated, number_of, shown
 from rag_selectivity.data.columns import (
-    QUERY_NAMES,
     RUN_NAMES,
-    find_column,
     is_frame,
     optional_column,
     whole_count,
 )
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.tables.small import PlacedRows, rows_of
+from rag_selectivity.tables.small import PlacedRows, query_of, rows_of
 from rag_selectivity.wording import counted
 
 #: Columns of a table of scores. A row of K = 0 is an answer without passages.
@@ -256,7 +254,7 @@ class _Read:
         """Add a row."""
         self.rows += 1
         names = [str(name) for name in row]
-        query = self.form.of_cell(row[find_column(names, QUERY_NAMES, "query", where)], where, "query")
+        query = query_of(row, where, self.form)
         score = _score(row[_score_column(names, self.column, where)], query, where, self.ends)
         k, model = (_cell(row, names, accepted) for accepted in (K_NAMES, MODEL_NAMES))
         k = None if k is None else whole_count(k, f"{where}: k")

@@ -73,6 +73,11 @@ def rows_of(source: Any, name: str, key: str = "query_id", value: str = "value")
             yield f"{name}, row {number}", row
 
 
+def query_of(row: Mapping[str, Any], where: str, form: IdForm = AS_THEY_ARE, names: Sequence[str] = QUERY_NAMES) -> str:
+    """The id of the query that a row is of, in a form."""
+    return form.of_cell(row[find_column(tuple(row), names, "query", where)], where, "query")
+
+
 def per_query(
     source: Any, what: str, kind: type[V], *, name: str = "", form: IdForm = AS_THEY_ARE, column: str | None = None
 ) -> dict[str, V]:
