@@ -11,8 +11,6 @@ from typing import Any, BinaryIO
 from rag_selectivity.decision import decide
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.evaluate import evaluate
-from rag_selectivity.io.replacing import Content, write_files
-from rag_selectivity.io.writing import json_text
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, RandomSuccess, Success, regime
 from rag_selectivity.render.blocks import Block, Heading, Lines, Paragraph, Table, text_of
@@ -22,6 +20,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.sample.folder import write_sample
 from rag_selectivity.sample.judges import dice_grade, first_grade, write_store
 from rag_selectivity.sample.rows import GradedPair, expected, graded_pairs, texts
+from rag_selectivity.tables.writing import Content, json_text, write_files
 from rag_selectivity.wording import percent
 
 SCHEMA = "rag-selectivity/demo/2"

@@ -11,13 +11,12 @@ from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, scale_named
+from rag_selectivity.data.groups import Groups
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.io.groups import groups_of
-from rag_selectivity.io.lengths import passage_tokens
-from rag_selectivity.io.reading import named_runs, passage_counts_of, qrels_of, run_of, run_parts
+from rag_selectivity.io.reading import named_runs, qrels_of, run_of, run_parts
 from rag_selectivity.join.controls import with_controls
 from rag_selectivity.join.corpus import CorpusIds, within_corpus
 from rag_selectivity.join.grouped import with_groups
@@ -26,6 +25,8 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.list_tokens import with_fitting
 from rag_selectivity.join.pools import Pools
 from rag_selectivity.measures.plan import scale_for
+from rag_selectivity.tables.exact import NoRowsError
+from rag_selectivity.tables.small import passage_counts_of, per_passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,13 @@ class Joined:
     judged: dict[str, JudgedRun]
     notes: dict[str, list[str]]
     ground: Ground | None = None
+
+
+def _groups(given: Any, form: IdForm) -> Groups:
+    try:
+        return Groups(per_passage(given, "group", str, name="groups", form=form))
+    except NoRowsError:  # No two passages are alike.
+        return Groups({})
 
 
 def join_runs(
@@ -104,8 +112,12 @@ def join_runs(
     counts = passage_counts_of(passages_of)
     named = named_runs(runs)
     pools = Pools(pool, named, pool_depth, policy, form)
-    lengths = passage_tokens(tokens, form) if budgets and tokens is not None else None
-    alike = None if groups is None else groups_of(groups, form)
+    lengths = (
+        per_passage(tokens, "number of tokens", float, name="tokens", form=form)
+        if budgets and tokens is not None
+        else None
+    )
+    alike = None if groups is None else _groups(groups, form)
     if budgets or alike is not None:
         named = {name: run_of(run, policy).in_form(form) for name, run in named.items()}
         if policy is not None and policy.exclude_self:

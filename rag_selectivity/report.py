@@ -21,8 +21,7 @@ from rag_selectivity.decision.systems import comparable
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.grading.reasons import reasons_in
-from rag_selectivity.io.corpus_file import CorpusFile
-from rag_selectivity.io.reading import is_path, passage_counts_of, read_qrels, read_records, run_of
+from rag_selectivity.io.reading import is_path, read_qrels, read_records, run_of
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, compared_measures, page_measures
@@ -36,6 +35,8 @@ from rag_selectivity.slices.given import NAMES, slicings_of
 from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import kept_draws
+from rag_selectivity.tables.small import passage_counts_of
+from rag_selectivity.tables.texts import read_ids
 from rag_selectivity.weights import weighted
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.
@@ -106,11 +107,10 @@ def report_from_files(
     stored = read(qrels, judges=judges)
     labels = settled_labels(stored, scale, grade_map, chosen_policy)
     chosen_scale = labels.scale or "trec"
-    passages = None if corpus is None else CorpusFile(corpus)
     sized = corpus_size is not None or corpus is not None or passages_of is not None
     shared: dict[str, Any] = {
         "corpus_size": corpus_size,
-        "corpus": None if passages is None else passages.ids,
+        "corpus": None if corpus is None else list(read_ids(corpus)),
         "passages_of": passage_counts_of(passages_of),
         "controls": None if controls is None else read_qrels(controls).regraded(grade_map),
         "ids": ids,
@@ -154,7 +154,7 @@ def report_from_files(
             max_loss=max_loss,
             cost_measure=cost_measure,
             cost_depths=cost_depths,
-            costs=read_costs(judged, runs, costs=costs, tokens=tokens, corpus=passages, ids=ids, bootstrap=bootstrap),
+            costs=read_costs(judged, runs, costs=costs, tokens=tokens, corpus=corpus, ids=ids, bootstrap=bootstrap),
         )
         if as_comment:
             return comment_of(evaluated, decision=decision, against=before, on=on)
@@ -185,7 +185,7 @@ def report_from_files(
         qrels=labels,
         runs=runs,
         queries=queries,
-        corpus=passages,
+        corpus=corpus,
         reasons=reasons_in(qrels, list(judges) if judges else None),
         by=_filters(by, slicings),
         candidates=candidates,

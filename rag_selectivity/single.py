@@ -21,15 +21,6 @@ from dataclasses import replace
 import numpy as np
 
 from rag_selectivity.data.cells import is_missing, iterated, shown, text_or_number, whole_count, whole_grade
-from rag_selectivity.data.documents import document_ids
-from rag_selectivity.data.identity import (
-    ChosenIdentity,
-    as_text_id,
-    candidates,
-    choose_identity,
-    numbered_queries,
-    passage_identity,
-)
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.lazy import load_on_first_use
 from rag_selectivity.data.passage_counts import PassageCounts
@@ -53,6 +44,16 @@ from rag_selectivity.results.labels import Labels
 from rag_selectivity.results.query_scorer import QueryScorer, kept_measures
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.identity import (
+    ChosenIdentity,
+    as_text_id,
+    candidates,
+    choose_identity,
+    document_ids,
+    numbered_queries,
+    passage_identity,
+)
+from rag_selectivity.tables.small import passage_counts_of
 
 __all__ = [
     "ChosenIdentity",
@@ -79,6 +80,7 @@ __all__ = [
     "measure_with_depth",
     "none_judged",
     "numbered_queries",
+    "passage_counts_of",
     "passage_identity",
     "per_query_measure",
     "query_figures",

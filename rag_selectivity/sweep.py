@@ -16,9 +16,7 @@ from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import figures_at
-from rag_selectivity.io.lengths import passage_tokens
 from rag_selectivity.io.reading import named_runs, run_of
-from rag_selectivity.io.scores import answer_scores
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.list_tokens import ListTokens
 from rag_selectivity.join.relevant_counts import mean_relevant
@@ -29,6 +27,8 @@ from rag_selectivity.measures.chance import delta_bor, regime
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.scores import answer_scores
+from rag_selectivity.tables.small import per_passage
 from rag_selectivity.validate.by_k import answers_by_k
 from rag_selectivity.wording import enumeration
 
@@ -117,7 +117,7 @@ def sweep(
     if scores is not None and min_success is not None:
         raise InputError("min_success is about success, and scores take its place: leave one of the two out")
     opened = {name: run_of(run, chosen_policy).in_form(form) for name, run in named_runs(runs).items()}
-    lengths = None if tokens is None else passage_tokens(tokens, form)
+    lengths = None if tokens is None else per_passage(tokens, "number of tokens", float, name="tokens", form=form)
     joined = join_runs(
         qrels,
         opened,

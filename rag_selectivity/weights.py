@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import is_missing, number_of, shown
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.query_weights import QueryWeights
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import is_path
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.slices.table import path_and_column, rows_of
-from rag_selectivity.tables.names import QUERY_NAMES, WEIGHT_NAMES, find_column
+from rag_selectivity.slices.table import path_and_column
+from rag_selectivity.tables.small import per_query
 from rag_selectivity.wording import counted, percent
 
 _WHAT = "weights"
@@ -78,61 +77,14 @@ def _sum(values: Iterable[float]) -> float:
 
 def _read(weights: Any, form: IdForm) -> tuple[str, dict[str, float]]:
     """Where the weights come from, and the weight of each query."""
-    column: str | None = None
-    source: str
-    rows: Iterable[tuple[str, Any, Any]]
-    if isinstance(weights, Mapping):
-        source, rows = _WHAT, _of_mapping(weights)
-    elif is_path(weights):
-        path, column = path_and_column(str(weights), f"{_WHAT} (--weights)")
-        source, rows = path, _of_table(path, column)
-    else:
-        source, rows = _WHAT, _of_table(weights, None)
-    found: dict[str, tuple[str, float]] = {}
-    for where, query, value in rows:
-        name = form.of_cell(query, where, "query")
-        weight = _number(value, where, name)
-        first, known = found.setdefault(name, (where, weight))
-        if known != weight:
-            raise InputError(
-                f"{where}: query {name!r} has the weight {weight:g}, and {known:g} in {first}; keep one row for each "
-                f"query"
-            )
+    source, column = _WHAT, None
+    if is_path(weights):
+        source, column = path_and_column(str(weights), f"{_WHAT} (--weights)")
+        weights = source
+    found = per_query(weights, "weight", float, name=_WHAT, form=form, column=column)
     if not found:
         raise InputError(f"{source}: there are no weights; give one for each query")
-    return source if column is None else f"{source}:{column}", {query: weight for query, (_, weight) in found.items()}
-
-
-def _of_mapping(weights: Mapping[Any, Any]) -> Iterator[tuple[str, Any, Any]]:
-    for query, value in weights.items():
-        yield f"{_WHAT}[{query!r}]", query, value
-
-
-def _of_table(table: Any, column: str | None) -> Iterator[tuple[str, Any, Any]]:
-    columns: dict[tuple[Any, ...], tuple[Any, Any]] = {}
-    for where, row in rows_of(table, _WHAT):
-        names = tuple(row)
-        if names not in columns:
-            wanted = WEIGHT_NAMES if column is None else (column,)
-            columns[names] = (
-                find_column(list(row), QUERY_NAMES, "query", where),
-                find_column(list(row), wanted, "weight", where),
-            )
-        of_query, of_weight = columns[names]
-        yield where, row[of_query], row[of_weight]
-
-
-def _number(value: Any, where: str, query: str) -> float:
-    """A finite weight ≥ 0."""
-    if is_missing(value):
-        raise InputError(f"{where}: query {query!r} has no weight: give a number, or 0 to leave the query out")
-    try:
-        number = math.nan if isinstance(value, (bool, np.bool_)) else number_of(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise InputError(f"{where}: the weight of query {query!r} is {shown(value)}; give a finite number ≥ 0")
-    return number
+    return source if column is None else f"{source}:{column}", found
 
 
 # -- what a report says of its weights --------------------------------------------------------------------

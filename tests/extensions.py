@@ -12,13 +12,12 @@ import pytest
 
 from rag_selectivity.data.policy import POLICIES, TIES
 from rag_selectivity.data.registry import Registry
-from rag_selectivity.io.indexes import INDEXES
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.statistics import INTERVAL_METHODS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "extending.md"
 PROJECT = "my-extensions/pyproject.toml"
-REGISTRIES: tuple[Registry, ...] = (REGISTRY, INDEXES, INTERVAL_METHODS, POLICIES, TIES)
+REGISTRIES: tuple[Registry, ...] = (REGISTRY, INTERVAL_METHODS, POLICIES, TIES)
 
 
 def titled_files(page: Path) -> dict[str, str]:

@@ -140,7 +140,7 @@ def test_the_chance_to_be_drawn_is_what_the_weight_says() -> None:
         ("agree:10", {"repeats": 1.5}, "--repeats must be a share from 0 to 1, got 1.5"),
         ("agree:10", {"judges": ["other"]}, "has no judge 'other'"),
         ("agree:10", {"queries": None}, "a label store holds no texts: give --queries FILE"),
-        ("agree:10", {"corpus": {}}, r"corpus: 10 ids of the draw without a text \('passage-"),
+        ("agree:10", {"corpus": {}}, r"corpus: 10 ids without a text \('passage-"),
     ],
 )
 def test_mistakes_are_named(world, draw, options, message) -> None:

@@ -25,11 +25,11 @@ from rag_selectivity.against import Against
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.decision import decide
 from rag_selectivity.gates import failures, parse_max_drop
-from rag_selectivity.io.writing import write_rows
 from rag_selectivity.joined import join_runs
 from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.single import aggregate, evaluate_query
+from rag_selectivity.tables.writing import write_rows
 from tests.forked_cli import run_command
 from tests.lsa import Lsa
 
@@ -268,8 +268,8 @@ def test_a_join_keeps_its_counts_when_it_is_pickled_or_restricted() -> None:
         ({"passages_of": {**COUNTS, "a": 0}}, "document 'a' has 0 passages; leave out documents without passages"),
         ({"passages_of": {**COUNTS, "a": 1.5}}, "the number of passages of document 'a' is 1.5; give a whole number"),
         ({"passages_of": {}}, "passages_of has no documents"),
-        ({"passages_of": 3345}, "passages_of is a int: give {document: number of its passages}"),
-        ({"passages_of": pd.DataFrame({"doc_id": ["a", "a"], "n": [1, 2]})}, "document 'a' has two numbers"),
+        ({"passages_of": 3345}, "passages_of: give a file, a frame, a mapping or a list of rows, got 3345"),
+        ({"passages_of": pd.DataFrame({"doc_id": ["a", "a"], "n": [1, 2]})}, "document 'a' is 2, and 1 before"),
         ({"passages_of": pd.DataFrame({"doc_id": ["a"], "size": [1]})}, "no column for the number of passages"),
     ],
 )  # fmt: skip

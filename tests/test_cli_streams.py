@@ -20,7 +20,7 @@ from rag_selectivity.cli.app import all_commands, app
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.writable import OF_OUTPUT, OF_TABLE, refuse_unwritable_files
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io.writing import write_rows
+from rag_selectivity.tables.writing import write_rows
 from tests.test_store import put
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -266,7 +266,7 @@ def test_a_full_standard_output_is_named() -> None:
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
         "error: standard output: cannot be written (No space left on device); free some space there, or name another "
-        "place"
+        "file"
     )
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +11,15 @@ import pandas as pd
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.golden import build
 from rag_selectivity.golden.corpus_print import CorpusPrint
-from rag_selectivity.io import texts_of_ids
-from rag_selectivity.io.corpus_file import CorpusFile
-from rag_selectivity.io.lengths import estimated_tokens
-from rag_selectivity.io.reading import read_corpus_ids, read_records
-from rag_selectivity.io.texts import read_texts
+from rag_selectivity.io.reading import read_records
 from rag_selectivity.render.explorer.texts import LEAST, texts_with_room
+from rag_selectivity.tables.texts import read_ids, read_texts
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
-
-FILES = {
-    "plain": b'{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": "two"}\n',
-    "titles": b'{"_id": "d1", "title": "T", "text": "T of it"}\n{"_id": "d2", "title": "", "text": "x"}\n'
-    b'{"_id": "d3", "title": "only a title", "text": ""}\n{"_id": 4, "title": "and none"}\n',
-    "byte order mark, blank lines and returns": b'\xef\xbb\xbf{"_id": "d1", "text": "one"}\r\n\r\n   \n'
-    b'{"_id": "d2", "contents": "\xc3\xa9t\xc3\xa9"}\n\n{"Body": "\\ud83d\\ude00 \\n", "_id": "d3"}',
-    "columns that change": b'{"_id": "d1", "text": "one", "body": "no"}\n{"body": "yes", "_id": "d2"}\n',
-    "an id twice": b'{"_id": "d1", "text": "one"}\n{"_id": "d1", "contents": "one"}\n',
-    "a query id too": b'{"docid": "d1", "query_id": "q1", "text": "x"}\n{"docid": "d2", "qid": "q1", "text": "y"}\n',
-    "an empty text": b'{"_id": "d1", "text": ""}\n{"_id": "d2", "text": "two"}\n',
-    "no text": b'{"_id": "d1", "text": "one"}\n{"_id": "d2", "other": 3}\n',
-    "a number for a text": b'{"_id": "d1", "text": 7}\n{"_id": "d2", "text": "two"}\n',
-}
 
 
 def told(read) -> object:
@@ -47,27 +28,6 @@ def told(read) -> object:
         return read()
     except rs.InputError as error:
         return str(error)
-
-
-def quick(corpus, wanted, form) -> list[tuple[str, str]]:
-    return list(corpus.texts(wanted, form))
-
-
-def slow(path, wanted, form) -> list[tuple[str, str]]:
-    return [row for row in read_texts(path, "corpus") if form(row[0]) in wanted]
-
-
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
-@pytest.mark.parametrize("name", FILES)
-def test_ids_lengths_and_texts_are_those_of_the_slow_reader(tmp_path, name, packed) -> None:
-    path = tmp_path / "corpus.jsonl"
-    path.write_bytes(gzip.compress(FILES[name]) if packed else FILES[name])
-    corpus = CorpusFile(path)
-    assert corpus.ids == list(read_corpus_ids(path))
-    assert told(lambda: estimated_tokens(corpus)) == told(lambda: estimated_tokens(path))
-    for form in (AS_THEY_ARE, IdForm.of("casefold,prefix=d")):
-        for wanted in ({"d1", "1"}, {"d2", "2", "q1"}, {"d3", "4", "3"}, set(map(form, corpus.ids))):
-            assert told(partial(quick, corpus, wanted, form)) == told(partial(slow, path, wanted, form))
 
 
 def as_source(form: str, rows: list[tuple[str, str]], place: Path) -> Any:
@@ -88,23 +48,24 @@ def as_source(form: str, rows: list[tuple[str, str]], place: Path) -> Any:
 def test_an_id_with_two_texts_is_named_with_both_places(form, seed, tmp_path) -> None:
     generator = random.Random(seed)
     rows = [(f"d{generator.randrange(40)}", f"text {generator.randrange(2)}") for _ in range(60)]
-    # By hand: the first row that gives an id another text than the row before it with that id.
+    # By hand: the first row that gives an id another text than the first row with that id.
     last: dict[str, int] = {}
     for second, (id_, text) in enumerate(rows):
         if id_ in last and rows[last[id_]][1] != text:
             break
-        last[id_] = second
+        last.setdefault(id_, second)
     first = last[id_]
     source = as_source(form, rows, tmp_path)
     file = tmp_path / "corpus.jsonl" if form == "folder" else source
     # Every other line of JSONL is blank.
     line = {"tsv": "{file}:{tsv}", "jsonl": "{file}:{jsonl}", "folder": "{file}:{jsonl}"}.get(form, "corpus, row {tsv}")
     places = [line.format(file=file, tsv=row + 1, jsonl=2 * row + 1) for row in (first, second)]
+    if form == "once":
+        places[0] = "an earlier row"
     message = f"{places[1]}: {id_!r} has another text than in {places[0]}: give each text an id of its own, or"
     assert message in str(told(lambda: list(read_texts(source, "corpus"))))
     if form in ("jsonl", "folder"):
-        assert message in str(told(lambda: list(read_corpus_ids(source))))
-        assert message in str(told(lambda: CorpusFile(source)))
+        assert message in str(told(lambda: list(read_ids(source))))
 
 
 @pytest.mark.parametrize("form", ["tsv", "jsonl", "folder", "records", "pairs", "once", "frame"])
@@ -116,15 +77,9 @@ def test_an_id_with_the_same_text_twice_counts_once(form, tmp_path) -> None:
     assert printed.passages == 2
 
 
-def test_ids_of_one_hash_are_two_ids(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(texts_of_ids, "hash", lambda text: len(text or ""), raising=False)
-    path = as_source("jsonl", [("d1", "one"), ("d2", "three"), ("d3", "one")], tmp_path)
-    assert list(read_corpus_ids(path)) == [id_ for id_, _ in read_texts(path, "corpus")] == ["d1", "d2", "d3"]
-
-
 def test_ids_alone_may_come_several_times(tmp_path) -> None:
     (tmp_path / "ids.csv").write_text("_id,year\nd1,2023\nd1,2024\n", encoding="utf-8")
-    assert list(read_corpus_ids(tmp_path / "ids.csv")) == ["d1", "d1"]
+    assert list(read_ids(tmp_path / "ids.csv")) == ["d1", "d1"]
 
 
 @pytest.mark.parametrize("command", ["build", "check", "grade", "evaluate"])
@@ -152,21 +107,9 @@ def test_commands_refuse_a_corpus_with_two_texts_of_an_id(command, tmp_path) -> 
 
 def test_tables_and_folders(tmp_path) -> None:
     (tmp_path / "corpus.csv").write_text('_id,title,text\nd1,T,"one, two"\nd2,,x\n', encoding="utf-8")
-    corpus = CorpusFile(tmp_path / "corpus.csv")
-    assert list(corpus.characters()) == [("d1", 10), ("d2", 1)]
-    assert list(corpus.texts({"d1"}, AS_THEY_ARE)) == [("d1", "T\none, two")]
-    (tmp_path / "corpus.jsonl").write_bytes(FILES["plain"])
-    assert list(CorpusFile(tmp_path).texts({"d2"}, AS_THEY_ARE)) == [("d2", "two")]
-
-
-@pytest.mark.parametrize("now", [b"", b'{"_id": "d1", "text": "one"}\n[]\n', b'{"_id": "d1", "text": "one"}\n{\n'])
-def test_a_file_that_changes_is_an_error(tmp_path, now) -> None:
-    path = tmp_path / "corpus.jsonl"
-    path.write_bytes(FILES["plain"])
-    corpus = CorpusFile(path)
-    path.write_bytes(now)
-    with pytest.raises(rs.InputError, match=r"corpus\.jsonl.*has changed while it was read; try again"):
-        list(corpus.texts({"d1", "d2"}, AS_THEY_ARE))
+    assert list(read_texts(tmp_path / "corpus.csv", "corpus")) == [("d1", "T\none, two"), ("d2", "x")]
+    (tmp_path / "corpus.jsonl").write_bytes(b'{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": "two"}\n')
+    assert list(read_ids(tmp_path)) == ["d1", "d2"]
 
 
 @pytest.mark.parametrize("room", [None, 60_000, 30_000, 100])
@@ -175,7 +118,7 @@ def test_texts_are_cut_and_then_left_out_where_there_is_no_room(tmp_path, room) 
     path = tmp_path / "corpus.jsonl"
     path.write_text("".join(json.dumps({"_id": i, "text": text}) + "\n" for i, text in corpus.items()))
     first, wanted = {"d2", "d11"}, set(corpus) - {"d5"}
-    for source in (corpus, CorpusFile(path), path):
+    for source in (corpus, path):
         held = texts_with_room(source, "corpus", wanted, first, AS_THEY_ARE, room)
         whole, cut, left = room in (None, 60_000), room == 30_000, room == 100
         assert (held.complete, held.is_cut and held.complete) == (not left, cut)

@@ -23,10 +23,10 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.io.writing import write_rows
 from rag_selectivity.sample import write_sample
 from rag_selectivity.sample.files.judge import serve
 from rag_selectivity.sample.rows import graded_pairs
+from rag_selectivity.tables.writing import write_rows
 from tests.extensions import PAGE, install, registries_as_before, write_files
 from tests.forked_cli import run_command
 

@@ -16,7 +16,7 @@ from rag_selectivity.golden import Check, build, check
 from rag_selectivity.golden.building import Built
 from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.store import HumanLabel, Store
-from rag_selectivity.io.writing import write_rows
+from rag_selectivity.tables.writing import write_rows
 from tests.forked_cli import run_command
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set, graded_store, judge
 

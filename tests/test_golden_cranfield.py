@@ -16,7 +16,7 @@ from rag_selectivity.golden.drawing import draw_tasks
 from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.io.reading import ranked_lists
-from rag_selectivity.io.texts import read_texts
+from rag_selectivity.tables.texts import read_texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.inside]
 SIZE, DEPTH, SHARED = 60, 20, 60

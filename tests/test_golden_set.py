@@ -127,7 +127,7 @@ def test_qrels_are_labels_of_a_person(tmp_path) -> None:
         ({"queries": [{"query_id": "q1", "weight": 1}, {"query_id": "q2"}]}, "'q2' has no weight"),
         ({"queries": [{"query_id": "q1", "x": {1, 2}}]}, "holds a value that JSON lacks"),
         ({"queries": []}, "there are no queries"),
-        ({"queries": ["q1"]}, "expected a record"),
+        ({"queries": ["q1"]}, "expected {column: value}"),
         ({"queries": 3}, "give a file"),
         ({"annotator": "ada", "labels": "store"}, "leave out annotator"),
     ],

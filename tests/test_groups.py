@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.io.groups import groups_of
-from rag_selectivity.io.writing import write_rows
+from rag_selectivity.tables.writing import write_rows
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
@@ -137,7 +136,7 @@ GROUPS, QRELS, RUN = world(7)
     [
         ({}, r"RA-nWG\(distinct=true\) is about groups of passages .*--groups FILE"),
         ({"groups": {"d1": ""}}, "the group id is empty"),
-        ({"groups": 3}, "expected .passage: group.*got int"),
+        ({"groups": 3}, "groups: give a file, a frame, a mapping or a list of rows, got 3"),
         ({"groups": GROUPS, "unjudged": "condense"}, "leaves passages out"),
         ({"groups": GROUPS, "human": QRELS}, "groups need the labels of groups"),
         ({"groups": GROUPS, "passages_of": dict.fromkeys(PASSAGES, 2)}, "with passages_of the labels are of documents"),
@@ -164,7 +163,7 @@ def test_the_command_reads_a_table_of_groups(tmp_path) -> None:
     assert "r,RA-nWG(distinct=true)@2,0.5" in done.stdout.replace('"', "")
     (tmp_path / "g.csv").write_text("passage_id,group\nd1,a\nd1,b\n")
     done = run_command("evaluate", *words, "--groups", "g.csv", cwd=tmp_path)
-    assert "g.csv:3: passage 'd1' is in the groups 'a' and 'b'" in done.stderr
+    assert "g.csv:3: the group of passage 'd1' is b, and a before: keep one of them" in done.stderr
     (tmp_path / "none.csv").write_text("passage_id,group\n")
     done = run_command("evaluate", *words, "--groups", "none.csv", "--resamples", "0", "--format", "csv", cwd=tmp_path)
     assert "r,RA-nWG(distinct=true)@2,1" in done.stdout.replace('"', "")
@@ -176,7 +175,10 @@ def test_a_table_without_groups_is_one(suffix, tmp_path) -> None:
     if suffix == "parquet":
         pytest.importorskip("pyarrow")
     write_rows(tmp_path / f"none.{suffix}", [], columns=("passage_id", "group"))
-    assert len(groups_of(tmp_path / f"none.{suffix}")) == len(groups_of({})) == 0
+    options = {"scale": "utility", "measures": ["RA-nWG(distinct=true)@2"], "bootstrap": None}
+    for none in (tmp_path / f"none.{suffix}", {}):
+        with pytest.warns(rs.SelectivityWarning, match="the groups have no passages"):
+            rs.evaluate({"q": {"d1": 5}}, {"r": {"q": ["d1", "d2"]}}, groups=none, **options)
 
 
 def test_groups_of_other_passages_are_said_to_match_nothing() -> None:

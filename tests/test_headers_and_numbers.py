@@ -89,7 +89,7 @@ NUMBERS = [
         "passage_id,tokens",
         "a,1_0",
         lambda path: rs.evaluate(QRELS, {"r": RUN}, measures=["P@9tok"], tokens=path),
-        "'1_0' is not a number of tokens",
+        "the number of tokens of passage 'a' is '1_0'; give a finite number",
     ),
     (
         "query_id,k,score",
@@ -121,7 +121,10 @@ def test_corpus_sizes_of_a_table_have_no_underscore(tmp_path) -> None:
     path = write(tmp_path, "query_id,corpus_size", "q1,100", "q2,1_0")
     words = ("evaluate", "--qrels", "qrels.trec", "--run", "run.trec", "--measure", "BoR@1", "--corpus-size")
     done = run_command(*words, path.name, cwd=tmp_path)
-    assert (done.returncode, "the corpus size is '1_0'; give a whole number" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "the corpus size of query 'q2' is '1_0'; give a whole number" in done.stderr) == (
+        2,
+        True,
+    ), done.stderr
     assert run_command(*words, "1_0", cwd=tmp_path).returncode == 0
 
 

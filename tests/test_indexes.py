@@ -6,18 +6,12 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.io.indexes import (
-    corpus_size_of_index,
-    made_by,
-    passages_of_index,
-)
+from rag_selectivity.indexes import corpus_size_of_index, passages_of_index
+from rag_selectivity.indexes.contents import made_by
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
-from tests.extensions import registries_as_before
 
 pytestmark = pytest.mark.inside
-
-__all__ = ["registries_as_before"]  # a fixture
 
 #: 20 documents of one to three chunks, half of them in German: 39 chunks, 19 in German.
 DOCUMENTS = {f"d{i}": 1 + i % 3 for i in range(20)}
@@ -311,7 +305,7 @@ def test_chroma_and_lancedb_themselves(tmp_path) -> None:
     assert corpus_size_of_index(table, filter="n < 20") == 20
 
 
-# -- the registry ------------------------------------------------------------------------------------------
+# -- what is none ------------------------------------------------------------------------------------------
 
 
 def test_what_is_no_index_and_what_fails() -> None:

@@ -22,14 +22,14 @@ from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_run
-from rag_selectivity.io.texts import read_texts
+from rag_selectivity.io.reading import read_qrels, read_run
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.tables import exact
+from rag_selectivity.tables.texts import read_ids, read_texts
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside
@@ -124,7 +124,7 @@ READERS = {
         ".jsonl", objects({"query_id": "QUERY", "doc_id": "PASSAGE", "score": 987}), retrieved, "987", True
     ),
     "corpus": Reader(
-        ".jsonl", objects({"_id": "PASSAGE", "text": "t", "n": 987}), lambda p: list(read_corpus_ids(p)), "987", True
+        ".jsonl", objects({"_id": "PASSAGE", "text": "t", "n": 987}), lambda p: list(read_ids(p)), "987", True
     ),
     "texts": Reader(
         ".jsonl",
@@ -396,9 +396,17 @@ def test_a_query_without_a_cluster_is_not_put_with_the_others(missing) -> None:
 @pytest.mark.parametrize(
     ("option", "rows", "said"),
     [
-        ("--clusters", [("q", "a"), ("q", "b")], "t.jsonl:2: query 'q' has the cluster b, and a before: keep one"),
+        (
+            "--clusters",
+            [("q", "a"), ("q", "b")],
+            "t.jsonl:2: the cluster of query 'q' is b, and a before: keep one of them",
+        ),
         ("--clusters", [("q", "a"), ("r", None)], "t.jsonl:2: the cluster id is empty; give another id"),
-        ("--corpus-size", [("q", 7), ("q", 8)], "t.jsonl:2: query 'q' has the corpus size 8, and 7 before: keep one"),
+        (
+            "--corpus-size",
+            [("q", 7), ("q", 8)],
+            "t.jsonl:2: the corpus size of query 'q' is 8, and 7 before: keep one of them",
+        ),
     ],
 )
 def test_a_table_with_two_values_or_none_for_a_query_is_refused(tmp_path, monkeypatch, option, rows, said) -> None:
@@ -413,13 +421,17 @@ def test_a_table_with_two_values_or_none_for_a_query_is_refused(tmp_path, monkey
 
 def test_a_frame_with_two_corpus_sizes_for_a_query_is_refused() -> None:
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(rs.InputError, match="corpus_size frame: query 'q' has 9 and 8: keep one of them"):
+    with pytest.raises(
+        rs.InputError, match="corpus_size, row 2: the corpus size of query 'q' is 8, and 9 before: keep one of them"
+    ):
         evaluated(corpus_size=pandas.DataFrame({"query_id": ["q", "q"], "corpus_size": [9, 8]}))
 
 
 @pytest.mark.parametrize("size", [float("nan"), np.array([]), "many", [9]])
 def test_a_corpus_size_that_is_no_number_is_said_to_be_none(size) -> None:
-    with pytest.raises(rs.InputError, match=r"corpus_size of query 'q' is .*; give a whole number"):
+    with pytest.raises(
+        rs.InputError, match=r"corpus_size\['q'\]: .*corpus size.*: give a number|; give a whole number"
+    ):
         evaluated(corpus_size={"q": size})
 
 

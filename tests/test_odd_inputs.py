@@ -26,10 +26,10 @@ from rag_selectivity.decision.trade_off import checked_depths
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.annotation.answers import checked_grade
 from rag_selectivity.grading.judge import Reply
-from rag_selectivity.io.scores import answer_scores
-from rag_selectivity.io.texts import read_texts
 from rag_selectivity.measures import udcg
 from rag_selectivity.single import evaluate_query
+from rag_selectivity.tables.scores import answer_scores
+from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.validate.validating import _checked_borders
 
 pytestmark = pytest.mark.inside
@@ -282,7 +282,7 @@ def answers_of(**options: Any) -> Any:
         (lambda: of_a_table("weights", dict.fromkeys(LABELS, NUMBERS)), "the weight of query 'q1' is array"),
         (lambda: rs.sweep(LABELS, RUN, corpus_size=9, scale="utility", max_loss="x"), "max_loss must be at least 0"),
         (lambda: measured_costs({"q1": {"tokens": NUMBERS}}, ["a"]), "tokens is array"),
-        (lambda: measured_costs(np.array(3), ["a"]), "costs: expected a path"),
+        (lambda: measured_costs(np.array(3), ["a"]), "costs: give a file, a frame"),
         (lambda: answer_scores(np.array(3), ["a"], ["q1"]), "scores: expected numbers, rows or a table"),
         (lambda: answer_scores([{"query_id": "q1", "score": NUMBERS}], ["a"], ["q1"]), "score"),
         (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=("x",)), "no column .'x',."),

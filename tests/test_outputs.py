@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app, run_command_line
 from rag_selectivity.grading.store import Label, Settings, Store, digest
-from rag_selectivity.io.log import LOG
-from rag_selectivity.io.writing import csv_text, is_formula, without_apostrophe
+from rag_selectivity.log import LOG
 from rag_selectivity.render import blocks
+from rag_selectivity.tables.writing import csv_text, is_formula, without_apostrophe
 from tests.test_comment import RENDERERS, shown
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]

@@ -16,11 +16,10 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.grading.judge import CallableJudge
-from rag_selectivity.io.corpus import texts_of_index
-from tests.extensions import registries_as_before
+from rag_selectivity.indexes.texts import texts_of_index
 from tests.test_indexes import CHUNKS, STORES, documents, lang_store, llama_index, nodes
 
-__all__ = ["nodes", "registries_as_before"]  # fixtures
+__all__ = ["nodes"]  # a fixture
 
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
 

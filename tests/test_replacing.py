@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io.replacing import append_whole, opened_to_append, refuse_unwritable, write_files, write_whole
-from rag_selectivity.io.writing import write_rows
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.trace_writer import append_whole, opened_to_append
+from rag_selectivity.tables.writing import refuse_unwritable, write_files, write_rows, write_whole
 
 pytestmark = [pytest.mark.skipif(os.name == "nt", reason="modes, pipes and signals of POSIX"), pytest.mark.inside]
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -109,7 +109,7 @@ def test_a_device_is_written_into() -> None:
 
 def test_where_a_shell_redirects_to_is_written_into(tmp_path) -> None:
     names = {"/dev/stdout": "a", "/dev/fd/1": "b", "/proc/self/fd/1": "c"}
-    code = f"from rag_selectivity.io.replacing import write_whole; [write_whole(*each) for each in {names}.items()]"
+    code = f"from rag_selectivity.tables.writing import write_whole; [write_whole(*each) for each in {names}.items()]"
     with (tmp_path / "shown.txt").open("wb") as file:
         file.write(b"before ")
         file.flush()
@@ -135,11 +135,11 @@ def test_nobody_reads_a_pipe_any_more(tmp_path) -> None:
     ("name", "why"),
     [
         ("nowhere/x", "(No such file or directory); make the folder {folder}/nowhere first"),
-        ("folder", "(Is a directory); it is a folder: name a file"),
-        ("file/x", "(Not a directory); a part of its path is a file: name another place"),
-        ("x" * 300, "(File name too long); give it a shorter name"),
+        ("folder", "(Is a directory); name another file"),
+        ("file/x", "(Not a directory); name another file"),
+        ("x" * 300, "(File name too long); name another file"),
         ("a\0b", "no file can have this name"),
-        ("a\ud800", "no file can have this name"),
+        ("a\ud800", "half of a pair of surrogates"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_and_at_the_writing(tmp_path, name, why) -> None:
@@ -185,7 +185,7 @@ def test_a_file_or_folder_without_permission_is_refused(open_folder) -> None:
 
 def test_half_of_a_surrogate_pair_is_an_error(tmp_path) -> None:
     (tmp_path / "x").write_text("old")
-    with pytest.raises(rs.InputError, match=r"the text holds '\\ud800', half of a pair of surrogates"):
+    with pytest.raises(rs.InputError, match=r"holds '\\ud800', half of a pair of surrogates"):
         write_whole(tmp_path / "x", "a\ud800")
     assert content(tmp_path) == {"x": b"old"}
 

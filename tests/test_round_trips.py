@@ -30,10 +30,10 @@ from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Draw, HumanLabel, Store
-from rag_selectivity.io.writing import write_rows
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.tables.writing import write_rows
 from tests.test_files import scored
 from tests.test_store import put
 

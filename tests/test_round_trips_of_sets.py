@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rag_selectivity import golden
 from rag_selectivity.golden.manifest import FILES
-from rag_selectivity.io.writing import json_text
 from rag_selectivity.online import RecordLog, interleave, join_records
+from rag_selectivity.tables.writing import json_text
 from tests.test_round_trips import FEW, IDS, MORE, TEXTS, empty_folder, judgments
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]

@@ -18,12 +18,12 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io.replacing import write_whole
 from rag_selectivity.sample import folder as sample_folder
 from rag_selectivity.sample import sample_file, write_sample
 from rag_selectivity.sample.files.judge import overlap_grade, serve
 from rag_selectivity.sample.judges import ERROR_RATE, scripted_grade
 from rag_selectivity.sample.rows import FILES, expected, graded_pairs, run, texts
+from rag_selectivity.tables.writing import write_whole
 
 pytestmark = pytest.mark.inside
 

@@ -264,7 +264,7 @@ def test_retrievals_that_fail_are_failures(trial, made) -> None:
 
 
 def test_the_store_says_how_many_passages_it_holds(trial, made) -> None:
-    pytest.importorskip("rag_selectivity.io.indexes")
+    pytest.importorskip("rag_selectivity.indexes")
     for index in (made, made.vectorstore):
         assert SelectivityCallback(trial.grades, scale="utility", corpus_size=index).monitor.corpus_size == len(
             trial.chunks

@@ -15,7 +15,6 @@ from scipy.stats import kendalltau, pearsonr, rankdata, spearmanr
 
 import rag_selectivity as rs
 from rag_selectivity.cli import main
-from rag_selectivity.io.scores import answer_scores
 from rag_selectivity.statistics.choosing import folds_of, out_of_fold, rank_correlations
 from rag_selectivity.statistics.correlation import (
     KENDALL,
@@ -27,6 +26,7 @@ from rag_selectivity.statistics.correlation import (
     correlated_means,
     detectable,
 )
+from rag_selectivity.tables.scores import answer_scores
 
 pytestmark = pytest.mark.inside
 
@@ -430,7 +430,7 @@ def test_scores_of_files(tmp_path) -> None:
         ([], "there are no rows"),
         ([1.0, 2.0], "2 numbers for 4 queries"),
         ({"r": {"q0": 1.0}, "q1": 2.0}, "some values are mappings"),
-        (3, "expected a path"),
+        (3, "scores: give a file, a frame, a mapping or a list of rows, got 3"),
     ],
 )
 def test_wrong_scores_are_named(given_scores, message) -> None:

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from rag_selectivity import Bootstrap, InputError, Measure, Report, SelectivityWarning, evaluate
 from rag_selectivity.calibrated import labels_to_calibrate, people_under
 from rag_selectivity.errors import examples
-from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, given_size
+from rag_selectivity.indexes import corpus_size_of_index, documents_in_index, given_size
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import ChosenIdentity, Labels, Steps, choose_identity
 from rag_selectivity_langchain.documents import candidates_of, document_of, identity_of

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from rag_selectivity import Bootstrap, InputError, Measure, evaluate
 from rag_selectivity.calibrated import labels_to_calibrate, people_under
-from rag_selectivity.io.indexes import given_size
+from rag_selectivity.indexes import given_size
 from rag_selectivity.single import (
     ChosenIdentity,
     Labels,

@@ -23,7 +23,7 @@ from rag_selectivity.grading.single import (
     claim_measure_name,
     missing_reference,
 )
-from rag_selectivity.io.log import LOG
+from rag_selectivity.log import LOG
 from rag_selectivity.single import figures_of_query, per_query_measure
 from rag_selectivity_llama_index.judge import LLMJudge
 

@@ -10,7 +10,7 @@ from llama_index.core.evaluation.retrieval.base import RetrievalEvalResult
 
 from rag_selectivity import Bootstrap, InputError, Report, evaluate
 from rag_selectivity.calibrated import labels_to_calibrate, people_under
-from rag_selectivity.io.indexes import given_size
+from rag_selectivity.indexes import given_size
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import Labels, Steps, numbered_queries
 from rag_selectivity.single import defined_mean as mean_of_defined

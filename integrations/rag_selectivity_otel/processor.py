@@ -14,11 +14,11 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import StatusCode
 
 from rag_selectivity import InputError, Monitor, Report
-from rag_selectivity.io.log import LOG
 from rag_selectivity.live.calls import Faults, approximate_tokens
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
 from rag_selectivity.live.worker import Worker
+from rag_selectivity.log import LOG
 
 __all__ = ["SelectivitySpanProcessor"]
 

@@ -9,8 +9,15 @@ from typing import Any
 
 from rag_selectivity import InputError
 from rag_selectivity.errors import SelectivityWarning, examples
-from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, stored_passages
-from rag_selectivity.single import PassageCounts, as_text_id, candidates, choose_identity, whole_count
+from rag_selectivity.indexes import corpus_size_of_index, documents_in_index, stored_passages
+from rag_selectivity.single import (
+    PassageCounts,
+    as_text_id,
+    candidates,
+    choose_identity,
+    passage_counts_of,
+    whole_count,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,7 @@ def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> 
     Parameters
     ----------
     corpus_size : int, {query: int}, index, vector store or retriever, optional
-        As `rag_selectivity.io.indexes.corpus_size_of_index` takes them.
+        As `rag_selectivity.indexes.corpus_size_of_index` takes them.
     passages_of : {document: number of its passages}, optional
         From the index if not given, where the labels name documents that have several passages in it.
     labelled : collection of str
@@ -42,7 +49,7 @@ def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> 
     InputError
         If `corpus_size` is none of these, or the index cannot tell its size.
     """
-    counts = None if passages_of is None else PassageCounts.of(passages_of)
+    counts = passage_counts_of(passages_of)
     if corpus_size is None:
         return Corpus(None if counts is None else counts.total, counts)
     if isinstance(corpus_size, Mapping) and isinstance(next(iter(corpus_size.values()), None), str):

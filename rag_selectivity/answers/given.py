@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.answers.figures import Scored, contrasts, estimates
-from rag_selectivity.answers.records import records_of
 from rag_selectivity.data.cells import iterated, whole_count
 from rag_selectivity.data.cells import shown as shown_value
-from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.io.reading import named_runs, ranked_lists
-from rag_selectivity.io.scores import K_NAMES, answer_scores
 from rag_selectivity.measures.answers import ScoreKind
 from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, Contrast, Shown
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.tables.names import QUERY_NAMES, RUN_NAMES, find_column, optional_column
+from rag_selectivity.tables.names import RUN_NAMES, optional_column
+from rag_selectivity.tables.scores import K_NAMES, answer_scores
+from rag_selectivity.tables.small import query_of, rows_of
 
 __all__ = ["AnswerReport", "answers_given"]
 
@@ -83,9 +82,9 @@ def answers_given(
     queries: dict[str, None] = {}
     runs: dict[str, None] = {}
     lists = None if run is None else {name: dict(ranked_lists(each)) for name, each in named_runs(run).items()}
-    for where, row in records_of(scores, "scores"):
+    for where, row in rows_of(scores, "scores"):
         names = [str(name) for name in row]
-        query = AS_THEY_ARE.of_cell(row[find_column(names, QUERY_NAMES, "query", where)], where, "query")
+        query = query_of(row, where)
         queries[query] = None
         held = optional_column(names, RUN_NAMES)
         name = _ONE_RUN if held is None else str(row[held])

@@ -13,8 +13,7 @@ from rag_selectivity.answers.sets import HARD_NEGATIVE, Judged, Sets, controls_o
 from rag_selectivity.data.cells import iterated, names_in
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.io.reading import is_path, qrels_of, ranked_lists, read_corpus_ids
-from rag_selectivity.io.texts import needed_texts, read_texts
+from rag_selectivity.io.reading import qrels_of, ranked_lists
 from rag_selectivity.results.answers import (
     BEST_FIRST,
     CLOSED_BOOK,
@@ -26,7 +25,7 @@ from rag_selectivity.results.answers import (
     RESERVED,
     Shown,
 )
-from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES
+from rag_selectivity.tables.texts import needed_texts, read_ids
 from rag_selectivity.wording import counted
 
 
@@ -134,8 +133,8 @@ def read_all(
     sets = Sets(lists, judged, ids, seed)
     planned, lacking = _sets_of_all(sets, list(references), shown)
     passages = dict.fromkeys(passage for _, _, ids_of_set in planned for passage in ids_of_set)
-    questions = needed_texts(queries, "queries", QUERY_NAMES, dict.fromkeys(references))
-    texts = needed_texts(corpus, "corpus", PASSAGE_NAMES, passages)
+    questions = needed_texts(queries, "queries", dict.fromkeys(references))
+    texts = needed_texts(corpus, "corpus", passages)
     prompts = tuple(
         Planned(
             query,
@@ -176,11 +175,7 @@ def _sets_of_all(
 
 def _corpus_ids(corpus: Any) -> list[str]:
     """The ids of all passages, sorted: the draw does not depend on the order of a file."""
-    if is_path(corpus):
-        return sorted(set(read_corpus_ids(corpus)))
-    if isinstance(corpus, Mapping):
-        return sorted(map(str, corpus))
-    return sorted({id_ for id_, _ in read_texts(corpus, "corpus", PASSAGE_NAMES)})
+    return sorted(set(read_ids(corpus)))
 
 
 def _judged(

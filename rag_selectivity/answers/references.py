@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.answers.records import records_of
 from rag_selectivity.data.cells import is_missing
-from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.names import QUERY_NAMES, find_column, optional_column
+from rag_selectivity.tables.small import query_of, rows_of
 from rag_selectivity.wording import counted
 
 #: Names of the column of right answers, the most fitting first.
@@ -60,13 +59,14 @@ def read_references(source: Any) -> dict[str, Reference]:
     """
     found: dict[str, Reference] = {}
     places: dict[str, str] = {}
-    for where, query, value in _rows(source):
+    for where, record in rows_of(source, "references", value=NAMES[0]):
+        query = query_of(record, where, names=("_id", "id", *QUERY_NAMES))
         if query in found:
             raise InputError(
                 f"{where}: query {query!r} has a reference already ({places[query]}): keep one row a query, with a "
                 f"list of references where several answers are right"
             )
-        found[query], places[query] = _reference(value, where, query), where
+        found[query], places[query] = _reference(record, where, query), where
     if not found:
         raise InputError("references: there are none; give {query: right answer} or a file of query_id and reference")
     without = [query for query, each in found.items() if not each.choices]
@@ -78,26 +78,11 @@ def read_references(source: Any) -> dict[str, Reference]:
     return found
 
 
-def _rows(source: Any) -> Iterator[tuple[str, str, Any]]:
-    """(place, query, text, list or record) rows."""
-    if isinstance(source, Mapping):
-        for query, value in source.items():
-            where = f"references[{str(query)!r}]"
-            yield where, AS_THEY_ARE.of_cell(query, where, "query"), value
-        return
-    for where, record in records_of(source, "references"):
-        column = find_column(list(record), ("_id", "id", *QUERY_NAMES), "query", where)
-        yield where, AS_THEY_ARE.of_cell(record[column], where, "query"), record
-
-
-def _reference(value: Any, where: str, query: str) -> Reference:
-    choices: tuple[str, ...] = ()
-    if isinstance(value, Mapping):
-        names = list(value)
-        held = optional_column(names, CHOICE_NAMES)
-        choices = () if held is None or is_missing(value[held]) else _texts(value[held], where, query, "options")
-        value = value[find_column(names, NAMES, "reference", where)]
-    texts = _texts(value, where, query, "reference")
+def _reference(record: Mapping[str, Any], where: str, query: str) -> Reference:
+    names = list(record)
+    held = optional_column(names, CHOICE_NAMES)
+    choices = () if held is None or is_missing(record[held]) else _texts(record[held], where, query, "options")
+    texts = _texts(record[find_column(names, NAMES, "reference", where)], where, query, "reference")
     return _multiple_choice(texts, choices, where, query) if choices else Reference(texts)
 
 

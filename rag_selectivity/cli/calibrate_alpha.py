@@ -45,7 +45,7 @@ def calibrate_alpha(
     measures.
     """
     from rag_selectivity.data.forms import IdForm
-    from rag_selectivity.io.scores import answer_scores
+    from rag_selectivity.tables.scores import answer_scores
 
     chosen_format(format, output, TABLE_FORMATS)
     parsed = rs.parse_measure(measure)

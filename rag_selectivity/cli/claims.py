@@ -158,8 +158,8 @@ def claims(
     from rag_selectivity.cli.gates import ClaimGates
     from rag_selectivity.grading.claim_verdicts import verdict_sheet
     from rag_selectivity.grading.claims import check_claims
-    from rag_selectivity.io.writing import write_rows
     from rag_selectivity.results.claims import SAMPLES
+    from rag_selectivity.tables.writing import write_rows
 
     is_page = format is None and output is not None and output.suffix.lower() in _PAGES
     if not is_page:

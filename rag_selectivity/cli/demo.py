@@ -28,7 +28,7 @@ def demo(
     It runs on the sample data set, offline and without a key, in less than half a minute.
     """
     from rag_selectivity.demo import run_demo, save_demo
-    from rag_selectivity.io.replacing import refuse_unwritable_folder
+    from rag_selectivity.tables.writing import refuse_unwritable_folder
 
     refuse_standard_output(output, "--output is a folder and")
     if output.exists() and not output.is_dir():

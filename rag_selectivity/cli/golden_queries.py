@@ -53,7 +53,7 @@ def golden_queries(
     Writes one query a line with its weight: how many questions of the traffic it stands for.
     """
     from rag_selectivity.golden import queries
-    from rag_selectivity.io.writing import json_text
+    from rag_selectivity.tables.writing import json_text
 
     found = queries(source, group=group, threshold=threshold, vectors=vectors, size=size, by=by, seed=seed)
     rows = found.to_rows()

@@ -102,7 +102,7 @@ def grade(
     """
     from rag_selectivity.grading.grade import grade as grade_pool
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
-    from rag_selectivity.io.writing import json_text
+    from rag_selectivity.tables.writing import json_text
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
     what = _texts_and_pools(queries, corpus, pool, trace, identity, query_id_key)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
@@ -13,7 +13,6 @@ from rag_selectivity.errors import InputError
 if TYPE_CHECKING:
     import typer
 
-V = TypeVar("V")
 #: As `rag_selectivity.tables.exact` has it, which is imported where files are read.
 STANDARD_INPUT = Path("-")
 
@@ -199,12 +198,9 @@ def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
         path = Path(text)
         if path != STANDARD_INPUT and not path.exists():
             raise InputError(f"--corpus-size {text!r} is neither a whole number nor a file") from None
-    from rag_selectivity.data.cells import whole_count
-    from rag_selectivity.tables.names import SIZE_NAMES
+    from rag_selectivity.tables.small import per_query
 
-    return _of_queries(
-        path, SIZE_NAMES, "corpus size", lambda size, where: whole_count(size, f"{where}: the corpus size")
-    )
+    return per_query(path, "corpus size", int)
 
 
 # -- small tables -----------------------------------------------------------------------------------------
@@ -223,9 +219,9 @@ def corpus_ids(path: Path | None) -> list[str] | None:
     """The passage ids of a corpus."""
     if path is None:
         return None
-    from rag_selectivity.io.reading import read_corpus_ids
+    from rag_selectivity.tables.texts import read_ids
 
-    return list(read_corpus_ids(path))
+    return list(read_ids(path))
 
 
 def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
@@ -234,7 +230,7 @@ def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
         return path
     if path is None:
         raise InputError("--tokenizer counts the tokens of texts: give the corpus with them as --tokens FILE")
-    from rag_selectivity.io.lengths import counted_tokens, estimated_tokens
+    from rag_selectivity.tables.texts import counted_tokens, estimated_tokens
 
     if tokenizer == "characters":
         return estimated_tokens(path)
@@ -256,25 +252,6 @@ def clusters_of(path: Path | None) -> dict[str, str] | None:
     """{query: cluster} of a table."""
     if path is None:
         return None
-    from rag_selectivity.data.forms import AS_THEY_ARE
-    from rag_selectivity.tables.names import CLUSTER_NAMES
+    from rag_selectivity.tables.small import per_query
 
-    return _of_queries(
-        path, CLUSTER_NAMES, "cluster", lambda cluster, where: AS_THEY_ARE.of_cell(cluster, where, "cluster")
-    )
-
-
-def _of_queries(path: Path, names: Sequence[str], what: str, checked: Callable[[Any, str], V]) -> dict[str, V]:
-    """{query: value} of a table; `names` are those that the column of the values may have."""
-    from rag_selectivity.data.forms import AS_THEY_ARE
-    from rag_selectivity.io.reading import read_records
-    from rag_selectivity.tables.names import QUERY_NAMES, find_column
-
-    found: dict[str, V] = {}
-    for line, row in read_records(path):
-        where = f"{path}:{line}"
-        query = AS_THEY_ARE.of_cell(row[find_column(list(row), QUERY_NAMES, "query", where)], where, "query")
-        value = checked(row[find_column(list(row), names, what, where)], where)
-        if found.setdefault(query, value) != value:
-            raise InputError(f"{where}: query {query!r} has the {what} {value}, and {found[query]} before: keep one")
-    return found
+    return per_query(path, "cluster", str)

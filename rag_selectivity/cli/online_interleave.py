@@ -37,9 +37,8 @@ def online_interleave(
     In an application, call `rag_selectivity.online.interleave` for each impression.
     """
     import rag_selectivity as rs
-    from rag_selectivity.io.replacing import write_whole
-    from rag_selectivity.io.writing import json_line
     from rag_selectivity.online import interleave
+    from rag_selectivity.tables.writing import json_line, write_whole
 
     files = named_files(run)
     if len(files) != 2:

@@ -42,9 +42,8 @@ def online_join(
     output: RecordsOption = None,
 ) -> None:
     """Join drafts and late credit into one record for each impression."""
-    from rag_selectivity.io.replacing import write_whole
-    from rag_selectivity.io.writing import json_line
     from rag_selectivity.online import join_records
+    from rag_selectivity.tables.writing import json_line, write_whole
 
     joined = join_records(logs, remember=remember, max_faults=max_faults)
     written = 0

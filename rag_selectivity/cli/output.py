@@ -109,14 +109,14 @@ def _cell(value: Any) -> str:
 
 def json_rows(data: Any) -> str:
     """Plain data as JSON, each value on a line of its own."""
-    from rag_selectivity.io.writing import json_with_escapes
+    from rag_selectivity.tables.writing import json_with_escapes
 
     return json_with_escapes(data, indent=2)
 
 
 def csv_text(rows: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> str:
     """Rows as CSV with a header, `columns` first; what is undefined is an empty field."""
-    from rag_selectivity.io import writing
+    from rag_selectivity.tables import writing
 
     defined = [{key: "" if value != value else value for key, value in row.items()} for row in rows]
     return writing.csv_text(defined, columns=columns).rstrip("\n")
@@ -130,7 +130,7 @@ def put(text: str, output: Path | None, *, is_data: bool = False) -> None:
     if output is None or output == STANDARD_OUTPUT:
         _print(coloured(text if is_data and not sys.stdout.isatty() else visible_lines(text)))
     else:
-        from rag_selectivity.io.replacing import write_whole
+        from rag_selectivity.tables.writing import write_whole
 
         write_whole(output, (text if is_data else visible_lines(text)) + "\n")
 
@@ -147,7 +147,7 @@ def put_help(text: str) -> None:
 
 def put_rows(rows: list[dict[str, Any]], target: Path, columns: Sequence[str] = ()) -> None:
     """Write rows to a file by its suffix, or print them as CSV; `columns` come first, alone if there are no rows."""
-    from rag_selectivity.io.writing import write_rows
+    from rag_selectivity.tables.writing import write_rows
 
     if target == STANDARD_OUTPUT:
         put(csv_text(rows, columns), None, is_data=True)
@@ -181,7 +181,7 @@ def _print(text: str, *, err: bool = False) -> None:
     except OSError as error:
         if err:
             raise
-        from rag_selectivity.io.replacing import mend_of
+        from rag_selectivity.tables.writing import mend_of
 
         reason = error.strerror or error
         raise InputError(f"standard output: cannot be written ({reason}){mend_of(sys.stdout.name, error)}") from None

@@ -115,10 +115,10 @@ def plan(
 
     With --human, --qrels and --run, show how wide the intervals of calibrated figures become.
     """
-    from rag_selectivity.io.writing import json_text
     from rag_selectivity.measures.chance import DEGRADED_FROM
     from rag_selectivity.planning import PLAN_SCHEMA, rows_of_comparison
     from rag_selectivity.render.control_words import control_power_lines
+    from rag_selectivity.tables.writing import json_text
 
     if human is not None:
         labels = None if qrels is None else labels_of(qrels, None, judge, human=True)

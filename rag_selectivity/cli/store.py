@@ -90,7 +90,7 @@ def store_export(
     """Write the labels of a store to a file."""
     from rag_selectivity.grading.exchange import export_labels, label_table, qrels_lines
     from rag_selectivity.grading.store import Store
-    from rag_selectivity.io.writing import json_line
+    from rag_selectivity.tables.writing import json_line
 
     if format not in _STREAMED:
         raise InputError(f"--format must be {choices(_STREAMED)}, got {format!r}")

@@ -43,7 +43,7 @@ def task_targets(output: Path, tasks: Sequence[AnnotationTask]) -> dict[Path, An
 
 def write_tasks(targets: Mapping[Path, AnnotationTask]) -> None:
     """Write each task to its file, all or none."""
-    from rag_selectivity.io.replacing import write_files
     from rag_selectivity.render.annotation_page import annotation_page
+    from rag_selectivity.tables.writing import write_files
 
     write_files({target: annotation_page(task) for target, task in targets.items()})

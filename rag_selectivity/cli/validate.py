@@ -77,16 +77,17 @@ def validate(
 
     Prints correlations with intervals, paired differences between measures, and parameters chosen by the answers.
     """
-    from rag_selectivity.io.scores import ScoreTable
     from rag_selectivity.joined import settled_labels
     from rag_selectivity.measures.plan import COMPARED_DEPTHS
+    from rag_selectivity.tables.scores import score_depths
+    from rag_selectivity.tables.small import PlacedRows, rows_of
     from rag_selectivity.validate import compared_with_answers
 
     chosen_format(format, output, TABLE_FORMATS)
-    table = ScoreTable.read(scores)
+    table = PlacedRows(rows_of(scores, "scores"))
     labels = settled_labels(labels_of(qrels, qrels_format, judge), scale, grade_map)
     size = corpus_size_of(corpus_size)
-    at = whole_numbers(depths, "--depths") or table.depths or list(COMPARED_DEPTHS)
+    at = whole_numbers(depths, "--depths") or score_depths(table) or list(COMPARED_DEPTHS)
     report = rs.evaluate(
         labels,
         named_files(run),

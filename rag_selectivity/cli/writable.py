@@ -70,7 +70,7 @@ def refuse_unwritable_files(parameters: Sequence[Any], values: Mapping[str, Any]
 
 def _refuse_replacing(path: Path, given: Iterable[tuple[str, Path]]) -> None:
     """An InputError if a file to write would take the place of one of these: names of options, and their paths."""
-    from rag_selectivity.io.replacing import is_one_file, is_written_into
+    from rag_selectivity.tables.writing import is_one_file, is_written_into
 
     if is_written_into(path):
         return
@@ -103,8 +103,7 @@ def _refuse_suffix(path: Path, suffixes: Sequence[str]) -> None:
 
 
 def _refuse(path: Path, typed: str | Path, *, is_table: bool) -> None:
-    from rag_selectivity.io.replacing import refuse_unwritable
-    from rag_selectivity.io.writing import refuse_suffix
+    from rag_selectivity.tables.writing import refuse_suffix, refuse_unwritable
 
     if is_table:
         refuse_suffix(path)

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import whole_count
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.ids import IntArray, id_hashes, mix
-from rag_selectivity.errors import InputError
-from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
-from rag_selectivity.tables.names import COUNT_NAMES, DOCUMENT_NAMES, find_column
 
 
 class PassageCounts:
@@ -39,43 +34,9 @@ class PassageCounts:
         self.passages = passages
 
     @classmethod
-    def of(cls, counts: Any) -> PassageCounts:
-        """From {document: passages} or a frame with a document and a passages column.
-
-        Raises
-        ------
-        InputError
-            If a number is not a whole number of at least 1, or a document has two numbers.
-        """
-        if isinstance(counts, PassageCounts):
-            return counts
-        if is_frame(counts):
-            counts = as_frame(counts, "passages_of frame")
-            names = column_names(counts)
-            documents = column_values(counts, find_column(names, DOCUMENT_NAMES, "document", "passages_of frame"))
-            numbers = column_values(counts, find_column(names, COUNT_NAMES, "number of passages", "passages_of frame"))
-            return cls.from_rows(("passages_of", *row) for row in zip(documents, numbers, strict=True))
-        if isinstance(counts, Mapping):
-            return cls.from_rows(("passages_of", *row) for row in counts.items())
-        raise InputError(
-            f"passages_of is a {type(counts).__name__}: give {{document: number of its passages}}, a DataFrame, "
-            f"or the path of a table"
-        )
-
-    @classmethod
-    def from_rows(cls, rows: Iterable[tuple[str, Any, Any]]) -> PassageCounts:
-        """From rows of where it stands, the document, and the number of its passages."""
-        passages_of: dict[str, int] = {}
-        for where, document, number in rows:
-            name = AS_THEY_ARE.of_cell(document, where, "document")
-            count = whole_count(number, f"{where}: the number of passages of document {document!r}")
-            if not count:
-                raise InputError(f"{where}: document {document!r} has 0 passages; leave out documents without passages")
-            if passages_of.setdefault(name, count) != count:
-                raise InputError(f"{where}: document {document!r} has two numbers of passages; remove one")
-        if not passages_of:
-            raise InputError("passages_of has no documents: give the number of passages of each document")
-        return cls(passages_of)
+    def of(cls, passages_of: Mapping[str, int], *, complete: bool = False) -> PassageCounts:
+        """From {document: number of its passages}, which `rag_selectivity.tables.small.passage_counts_of` checks."""
+        return cls(dict(passages_of), complete=complete)
 
     def in_form(self, form: IdForm) -> PassageCounts:
         """The same numbers by ids in a form; documents that become one have the passages of all.
@@ -88,8 +49,8 @@ class PassageCounts:
         passages_of: dict[str, int] = {}
         for document, passages in self.passages.items():
             passages_of[form(document)] = passages_of.get(form(document), 0) + passages
-        result = PassageCounts.of(passages_of)
-        result.form, result.complete = form, self.complete
+        result = PassageCounts.of(passages_of, complete=self.complete)
+        result.form = form
         return result
 
     @cached_property

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import LARGEST, is_missing, iterated, number_of, shown
+from rag_selectivity.data.cells import LARGEST, is_missing, number_of, shown
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.io.reading import is_path, read_records
-from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
 from rag_selectivity.tables.names import (
     MILLISECOND_NAMES,
     PRICE_NAMES,
-    QUERY_NAMES,
     RUN_NAMES,
     TOKEN_NAMES,
-    find_column,
     optional_column,
 )
+from rag_selectivity.tables.small import query_of, rows_of
 
 #: The kinds of cost, in the order of every view, and the columns that hold them.
 TOKENS, MILLISECONDS, PRICE = "tokens", "milliseconds", "price"
@@ -75,10 +72,10 @@ def _add(result: dict[str, QueryCosts], costs: Any, runs: Sequence[str], form: I
     """Add the rows of a table, whose run is given by its column or is the only one of `runs`."""
     first_row: dict[tuple[str, str], str] = {}
     empty = True
-    for where, row in _rows(costs):
+    for where, row in rows_of(costs, "costs"):
         empty = False
         names = [str(name) for name in row]
-        query = form.of_cell(row[find_column(names, QUERY_NAMES, "query", where)], where, "query")
+        query = query_of(row, where, form)
         run = _run_of(row, names, runs, where)
         columns = {kind: optional_column(names, accepted) for kind, accepted in COLUMNS.items()}
         if not any(columns.values()):
@@ -96,31 +93,6 @@ def _add(result: dict[str, QueryCosts], costs: Any, runs: Sequence[str], form: I
         result[run][query] = {kind: cost for kind, cost in found.items() if cost is not None}
     if empty:
         raise InputError("costs: there are no rows; give one row for each query")
-
-
-def _rows(costs: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(where, row) of whatever holds the rows."""
-    if is_path(costs):
-        for line, row in read_records(costs):
-            yield f"{costs}:{line}", row
-    elif is_frame(costs):
-        costs = as_frame(costs, "costs frame")
-        names = [str(name) for name in column_names(costs)]
-        cells = zip(*(column_values(costs, name) for name in column_names(costs)), strict=True)
-        for i, values in enumerate(cells, 1):
-            yield f"costs frame, row {i}", dict(zip(names, values, strict=True))
-    elif isinstance(costs, Mapping):
-        for query, row in costs.items():
-            if not isinstance(row, Mapping):
-                raise InputError(f"costs of query {query!r}: expected {{column: value}}, got {row!r}")
-            yield f"costs of query {query!r}", {"query_id": query, **row}
-    elif isinstance(costs, Iterable):
-        for i, row in enumerate(iterated(costs, "costs: expected a path, DataFrame, mapping or rows"), 1):
-            if not isinstance(row, Mapping):
-                raise InputError(f"costs, row {i}: expected {{column: value}}, got {row!r}")
-            yield f"costs, row {i}", row
-    else:
-        raise InputError(f"costs: expected a path, DataFrame, mapping or rows, got {type(costs).__name__}")
 
 
 def _run_of(row: Mapping[str, Any], names: list[str], runs: Sequence[str], where: str) -> str:

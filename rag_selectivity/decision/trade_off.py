@@ -13,12 +13,13 @@ from rag_selectivity.caveats import equals_placebo
 from rag_selectivity.compare.differences import differences
 from rag_selectivity.data.cells import iterated
 from rag_selectivity.decision.costs import Costs, pareto
-from rag_selectivity.decision.measured_costs import COLUMNS, TOKENS
+from rag_selectivity.decision.measured_costs import TOKENS
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import Measured, measure_all, report_on
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.render.first_lines import COLUMNS
 from rag_selectivity.results.decision import CostPoint
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report

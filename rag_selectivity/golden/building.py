@@ -19,8 +19,7 @@ from rag_selectivity.golden.labelled_texts import keeping_labelled_texts, with_v
 from rag_selectivity.golden.manifest import LABELS, MANIFEST, QUERIES, RUBRIC, Manifest
 from rag_selectivity.golden.query_rows import query_rows
 from rag_selectivity.grading.rubric import Rubric
-from rag_selectivity.io.replacing import refuse_unwritable_folder, write_files
-from rag_selectivity.io.writing import json_text
+from rag_selectivity.tables.writing import json_text, refuse_unwritable_folder, write_files
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,8 @@ from rag_selectivity.golden.questions import key_of
 from rag_selectivity.golden.reusability import Reusability, reusability
 from rag_selectivity.grading.store import digest
 from rag_selectivity.io.reading import named_runs, run_of
-from rag_selectivity.io.texts import read_texts
 from rag_selectivity.measures import parse_measure
-from rag_selectivity.tables.names import QUERY_NAMES
+from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.wording import counted, number, percent
 
 DEFAULT_DEPTH = 10
@@ -176,7 +175,7 @@ class _Now:
         texts = {row["query_id"]: row["text"] for row in golden.queries}
         self.queries: dict[str, str | None] = dict(texts)
         if queries is not None:
-            found = dict(read_texts(queries, "queries", QUERY_NAMES))
+            found = dict(read_texts(queries, "queries"))
             self.queries = {id_: found.get(id_) for id_ in texts}
         self.print: CorpusPrint | None = None
         self.passages: Mapping[str, str] = golden.passages

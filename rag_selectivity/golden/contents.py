@@ -12,7 +12,7 @@ from rag_selectivity.golden.golden_set import content_hash, fingerprint
 from rag_selectivity.golden.label_source import Row, sources_of
 from rag_selectivity.golden.manifest import LABELS, PASSAGES, QUERIES, RUBRIC, Manifest
 from rag_selectivity.grading.store import digest
-from rag_selectivity.io.writing import json_line
+from rag_selectivity.tables.writing import json_line
 
 _JUDGE = ("judge", "model", "parameters", "rubric", "rubric_version", "prompt_version")
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from rag_selectivity.io.texts import read_texts
-from rag_selectivity.tables.names import PASSAGE_NAMES
+from rag_selectivity.tables.texts import read_texts
 
 _BYTES = 32
 
@@ -32,7 +31,7 @@ class CorpusPrint:
     @classmethod
     def of(cls, corpus: Any, wanted: Collection[str]) -> CorpusPrint:
         """Read a corpus once, and keep the texts of some passages; an id with two texts is an InputError."""
-        return cls.of_rows(read_texts(corpus, "corpus", PASSAGE_NAMES), wanted)
+        return cls.of_rows(read_texts(corpus, "corpus"), wanted)
 
     @classmethod
     def of_rows(cls, rows: Iterable[tuple[str, str]], wanted: Collection[str]) -> CorpusPrint:

@@ -13,7 +13,7 @@ from rag_selectivity.golden.golden_set import GoldenSet
 from rag_selectivity.golden.label_source import Row, sources_of
 from rag_selectivity.golden.labelled_texts import text_hash
 from rag_selectivity.golden.manifest import RUBRIC
-from rag_selectivity.io.writing import json_line
+from rag_selectivity.tables.writing import json_line
 
 SCHEMA = "rag-selectivity/golden-diff/1"
 Pair = tuple[str, str]

@@ -13,9 +13,8 @@ from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.golden.forms import FORMS
 from rag_selectivity.golden.forms.form import RELEVANT, RELEVANT_FROM_1, Form, View, export_map
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set
-from rag_selectivity.io.replacing import is_one_file, refuse_unwritable_folder, write_files
-from rag_selectivity.io.texts import read_texts
-from rag_selectivity.tables.names import PASSAGE_NAMES
+from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.writing import is_one_file, refuse_unwritable_folder, write_files
 
 #: What a grade map is called that leaves the grades as they are.
 AS_THEY_ARE = "none"
@@ -183,7 +182,7 @@ def _texts(golden: GoldenSet, form: Form, corpus: Any) -> dict[str, str]:
     if not form.holds_corpus:
         raise InputError(f"the form {form.name} holds no corpus: leave out corpus (--corpus)")
     texts: dict[str, str] = {}
-    for id_, text in read_texts(corpus, "corpus", PASSAGE_NAMES):
+    for id_, text in read_texts(corpus, "corpus"):
         texts.setdefault(id_, text)
     stated = golden.manifest.corpus
     if stated is not None and CorpusPrint.of_rows(texts.items(), ()).to_dict() != stated:

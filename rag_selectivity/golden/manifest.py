@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.shapes import Check, Misfit, amount, by_name, count, digits, each, fields, or_null, text
-from rag_selectivity.io.shapes import truth as true_or_false
-from rag_selectivity.io.versions import check_version, stored_document
+from rag_selectivity.results.shapes import Check, Misfit, amount, by_name, count, digits, each, fields, or_null, text
+from rag_selectivity.results.shapes import truth as true_or_false
+from rag_selectivity.results.versions import check_version, stored_document
 
 SCHEMA = "rag-selectivity/golden-set/1"
 MANIFEST = "manifest.json"

@@ -8,16 +8,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, holds_half, is_missing, iterated, number_of, shown
+from rag_selectivity.data.cells import checked_id, holds_half, is_missing, number_of, shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
 from rag_selectivity.io.limits import json_value
-from rag_selectivity.io.reading import is_path, is_table, read_records
-from rag_selectivity.io.record_text import TEXT_NAMES
-from rag_selectivity.io.texts import read_texts
-from rag_selectivity.io.writing import json_line
-from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
-from rag_selectivity.tables.names import QUERY_NAMES, optional_column
+from rag_selectivity.io.reading import is_path, is_table
+from rag_selectivity.tables.names import QUERY_NAMES, TEXT_NAMES, optional_column
+from rag_selectivity.tables.small import rows_of
+from rag_selectivity.tables.texts import is_headless, read_texts
+from rag_selectivity.tables.writing import json_line
 
 _IDS = ("_id", "id", *QUERY_NAMES)
 #: The columns that can only be the id of a row. The others, as `query`, may be a text beside it.
@@ -68,28 +67,8 @@ def _rows(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         path = Path(source)
         if os.path.isdir(path):
             path = path / "queries.jsonl"
-        if is_table(path) and not _is_headless(path):
-            for line, row in read_records(path):
-                yield f"{path}:{line}", row
-            return
-        source = dict(read_texts(path, "queries", QUERY_NAMES))
-    if is_frame(source):
-        frame = as_frame(source, "queries frame")
-        columns = {name: column_values(frame, name) for name in column_names(frame)}
-        source = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    if isinstance(source, Mapping):
-        source = [{"query_id": id_, "text": text} for id_, text in source.items()]
-    expected = "queries: give a file, a frame, {id: text} or a list of records"
-    for number, row in enumerate(iterated(source, expected), 1):
-        if not isinstance(row, Mapping):
-            raise InputError(f"queries, row {number}: expected a record with query_id and text, got {shown(row)}")
-        yield f"queries, row {number}", row
-
-
-def _is_headless(path: Path) -> bool:
-    """Whether the file has an id, a tab and a text on each line, and no header."""
-    first = next(read_records(path), None)
-    return first is not None and optional_column(list(first[1]), _IDS) is None
+        source = path if is_table(path) and not is_headless(path, _IDS) else dict(read_texts(path, "queries"))
+    yield from rows_of(source, "queries", value="text")
 
 
 def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:

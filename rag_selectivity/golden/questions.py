@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.cells import checked_id, holds_half, iterated, shown
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.reading import is_path, read_records
-from rag_selectivity.io.record_text import TEXT_NAMES
+from rag_selectivity.io.reading import is_path
 from rag_selectivity.live.spans import is_otlp
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import SCHEMA
-from rag_selectivity.tables.exact import as_frame, column_names, column_values, first_bytes, is_frame, text_lines
-from rag_selectivity.tables.names import QUERY_NAMES, find_column, optional_column
+from rag_selectivity.tables.exact import first_bytes, is_frame, text_lines
+from rag_selectivity.tables.names import QUERY_NAMES, TEXT_NAMES, find_column, optional_column
+from rag_selectivity.tables.small import rows_of
+from rag_selectivity.tables.texts import headless_lines, is_headless
 
 _IDS = ("_id", "id", *(name for name in QUERY_NAMES if name not in TEXT_NAMES))
 _LINES = (".txt", ".text", ".log")
@@ -73,23 +74,11 @@ def read_questions(source: Any) -> tuple[list[Question], int]:
 def _from_any(source: Any) -> Iterator[tuple[str, Question]]:
     if is_path(source):
         yield from _from_file(Path(source))
-    elif is_frame(source):
-        frame = as_frame(source, "questions frame")
-        columns = {name: column_values(frame, name) for name in column_names(frame)}
-        rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-        yield from _from_rows(rows, "questions frame, row")
-    elif isinstance(source, Mapping):
-        yield from _from_rows(({"_id": id_, "text": text} for id_, text in source.items()), "questions, row")
-    else:
+        return
+    if not is_frame(source) and not isinstance(source, Mapping):
         items = iterated(source, "questions: give a file, a frame, {id: text}, or a list of texts or records")
-        yield from _from_rows(
-            (item if isinstance(item, Mapping) else {"text": item} for item in items), "questions, row"
-        )
-
-
-def _from_rows(rows: Iterable[Mapping[str, Any]], what: str) -> Iterator[tuple[str, Question]]:
-    for number, row in enumerate(rows, 1):
-        yield f"{what} {number}", _of_row(row, f"{what} {number}")
+        source = [item if isinstance(item, Mapping) else {"text": item} for item in items]
+    yield from ((where, _of_row(row, where)) for where, row in rows_of(source, "questions", "_id", "text"))
 
 
 def _of_row(row: Mapping[str, Any], where: str) -> Question:
@@ -115,17 +104,10 @@ def _from_file(path: Path) -> Iterator[tuple[str, Question]]:
         for number, line in text_lines(path):
             yield f"{path}:{number}", Question(line)
         return
-    cells = first.split("\t")
-    if len(cells) == 2 and not first.startswith("{") and optional_column(cells, TEXT_NAMES) is None:
-        # MS MARCO's way: id, tab, text, and no header.
-        for number, line in text_lines(path):
-            id_, tab, text = line.partition("\t")
-            if not tab:
-                raise InputError(f"{path}:{number}: expected an id, a tab and a text")
-            yield f"{path}:{number}", Question(text, checked_id(id_, f"{path}:{number}", "question's"))
+    if is_headless(path, TEXT_NAMES):
+        yield from ((where, Question(text, id_)) for where, id_, text in headless_lines(path, "question"))
         return
-    for number, row in read_records(path):
-        yield f"{path}:{number}", _of_row(row, f"{path}:{number}")
+    yield from ((where, _of_row(row, where)) for where, row in rows_of(path, "questions"))
 
 
 def _from_trace(path: Path) -> Iterator[tuple[str, Question]]:

@@ -10,9 +10,8 @@ from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import is_path, named_runs, ranked_lists, read_records
-from rag_selectivity.io.texts import needed_texts, read_texts
 from rag_selectivity.measures.claims import GROUNDEDNESS
-from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES
+from rag_selectivity.tables.texts import needed_texts, read_texts
 from rag_selectivity.wording import counted
 
 REFERENCE_NAMES = ("reference", "reference_answer", "ground_truth", "answer", "text", "contents", "content")
@@ -109,7 +108,7 @@ def samples_of_runs(
             raise InputError(f"a run needs texts: give {name} too, as {{id: text}} or a file")
     if references is None and responses is None:
         raise InputError("say what to look for in the passages: give references (right answers), responses, or both")
-    known = {} if references is None else dict(read_texts(references, "references", QUERY_NAMES, REFERENCE_NAMES))
+    known = {} if references is None else dict(read_texts(references, "references", REFERENCE_NAMES))
     runs = named_runs(run)
     said = _responses_of(responses, runs)
     asked = (
@@ -123,13 +122,13 @@ def samples_of_runs(
             raise InputError(
                 f"{what}: {counted(len(empty), 'query', 'queries')} with an empty text ({examples(empty)})"
             )
-    questions = needed_texts(queries, "queries", QUERY_NAMES, dict.fromkeys(asked))
+    questions = needed_texts(queries, "queries", dict.fromkeys(asked))
     lists = {name: dict(ranked_lists(each, k)) for name, each in runs.items()}
     passages = dict.fromkeys(
         passage for each in lists.values() for query in asked for passage in dict.fromkeys(each.get(query, ()))
     )
     notes = _check_lists(lists, asked, "reference answer" if references is not None else "response")
-    held = needed_texts(corpus, "corpus", PASSAGE_NAMES, passages)
+    held = needed_texts(corpus, "corpus", passages)
     by_run = {}
     for name, each in lists.items():
         answers = said.get(name, {})
@@ -168,7 +167,7 @@ def _responses_of(responses: Any, runs: Mapping[str, Any]) -> dict[str, dict[str
             f"each run has its own responses, since other passages make other answers: give them by run "
             f"({', '.join(runs)})"
         )
-    return {name: dict(read_texts(table, "responses", QUERY_NAMES, RESPONSE_NAMES)) for name, table in tables.items()}
+    return {name: dict(read_texts(table, "responses", RESPONSE_NAMES)) for name, table in tables.items()}
 
 
 def _check_lists(lists: Mapping[str, Mapping[str, Any]], asked: Sequence[str], needed: str) -> list[str]:

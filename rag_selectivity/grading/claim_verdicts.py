@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, iterated
+from rag_selectivity.data.cells import checked_id
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.io.reading import is_path, read_records
-from rag_selectivity.io.writing import without_apostrophe
+from rag_selectivity.io.reading import is_path
 from rag_selectivity.measures.claims import GROUNDEDNESS
 from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck, ClaimReport
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
 from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, find_column
+from rag_selectivity.tables.small import rows_of
+from rag_selectivity.tables.writing import without_apostrophe
 from rag_selectivity.wording import counted
 
 #: What people may write into the column `verdict`.
@@ -61,8 +61,8 @@ def verdicts_of(runs: Mapping[str, Sequence[ClaimCheck]]) -> dict[Key, Verdict]:
 def verdict_sheet(report: ClaimReport, pairs: int = 200, *, seed: int = 7) -> list[dict[str, str]]:
     """Random claims and passages of a report, for people to say whether the passage by itself supports the claim.
 
-    The rows do not show what the judge says. Write them as a table (`rag_selectivity.io.writing.write_rows`), have the
-    column `verdict` filled in with `yes` or `no` (`skip` for what cannot be said), and give the file to
+    The rows do not show what the judge says. Write them as a table (`rag_selectivity.tables.writing.write_rows`), have
+    the column `verdict` filled in with `yes` or `no` (`skip` for what cannot be said), and give the file to
     `check_claims(human=…)`.
 
     Parameters
@@ -140,7 +140,7 @@ class PeoplesVerdicts:
         """
         name = str(source) if is_path(source) else "human"
         found: dict[Key, PeoplesVerdict] = {}
-        for where, row in _rows(source, name):
+        for where, row in rows_of(source, name):
             given = _verdict_of(row, where)
             if given is None:
                 continue
@@ -160,21 +160,6 @@ class PeoplesVerdicts:
         if not found:
             raise InputError(f"{name}: no verdict is filled in; write yes or no into the column verdict")
         return cls(name, found)
-
-
-def _rows(source: Any, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if is_path(source):
-        yield from ((f"{source}:{line}", row) for line, row in read_records(source))
-        return
-    if is_frame(source):
-        frame = as_frame(source, f"{name} frame")
-        columns = {str(column): column_values(frame, column) for column in column_names(frame)}
-        count = len(next(iter(columns.values()), ()))
-        source = ({column: values[i] for column, values in columns.items()} for i in range(count))
-    for number, row in enumerate(iterated(source, f"{name}: give a file, a frame or a list of dicts"), 1):
-        if not isinstance(row, Mapping):
-            raise InputError(f"{name}: row {number}: expected a dict, got {row!r}")
-        yield f"{name}: row {number}", row
 
 
 def _cell(row: Mapping[str, Any], names: Sequence[str], what: str, where: str) -> str:

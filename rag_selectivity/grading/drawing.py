@@ -21,9 +21,8 @@ from rag_selectivity.data.ids import HashArray, id_hashes, id_texts
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.store import Draw
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, DrawnPair, Pool
-from rag_selectivity.io.texts import read_texts
 from rag_selectivity.results.grading import DrawnPart
-from rag_selectivity.tables.names import PASSAGE_NAMES
+from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.wording import counted
 
 
@@ -206,7 +205,7 @@ class CorpusOrder:
 
 
 def _ids_of_texts(corpus: Any) -> Iterator[str]:
-    return (id_ for id_, _ in read_texts(corpus, "corpus", PASSAGE_NAMES))
+    return (id_ for id_, _ in read_texts(corpus, "corpus"))
 
 
 def pair_number(seed: int, purpose: str, query: str, passage: str) -> int:

@@ -12,9 +12,8 @@ from rag_selectivity.data.cells import id_fault, shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import LabelReading, Store
 from rag_selectivity.grading.store.problems import damaged
-from rag_selectivity.io.replacing import write_whole
-from rag_selectivity.io.writing import write_rows
 from rag_selectivity.results.grading import other_models
+from rag_selectivity.tables.writing import write_rows, write_whole
 from rag_selectivity.wording import visible
 
 #: What origins are called in a summary, where their own name says too little.

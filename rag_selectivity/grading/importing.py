@@ -25,8 +25,8 @@ from rag_selectivity.grading.store.records import ORIGIN_KINDS
 from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.reading import is_table, read_qrels, read_records
-from rag_selectivity.io.versions import check_version
-from rag_selectivity.io.writing import without_apostrophe
+from rag_selectivity.results.versions import check_version
+from rag_selectivity.tables.writing import without_apostrophe
 
 #: What each row of an export has.
 _IDENTITY = ("source", "judge", "query_id", "passage_id")

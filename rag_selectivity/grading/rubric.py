@@ -11,7 +11,7 @@ from pathlib import Path
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.io.limits import toml_document
-from rag_selectivity.io.versions import check_version
+from rag_selectivity.results.versions import check_version
 
 SCHEMA = "rag-selectivity/rubric/1"
 _KEYS = ("schema", "name", "instructions", "levels")

@@ -29,7 +29,7 @@ from rag_selectivity.grading.origins import stored_origins
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.session import run_blocking
 from rag_selectivity.grading.store import LabelReading, Store
-from rag_selectivity.io.corpus import corpus_texts
+from rag_selectivity.indexes.texts import corpus_texts
 from rag_selectivity.io.reading import is_path
 from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck, ClaimMeasure
 from rag_selectivity.wording import counted
@@ -267,8 +267,8 @@ async def label_lists(
     lists : {query id: [passage id, …]}, or a sequence of them
         What was retrieved, in rank order; several retrievers have a mapping each.
     corpus, identity
-        As in `rag_selectivity.io.corpus.corpus_texts`: all passages, of which controls are drawn. It is read only for
-        controls, and for passages of the lists without a text.
+        As in `rag_selectivity.indexes.texts.corpus_texts`: all passages, of which controls are drawn. It is read only
+        for controls, and for passages of the lists without a text.
     store, judge, tail, controls, options
         As in `rag_selectivity.grade`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,8 @@ from rag_selectivity.grading.drawing import Tail, check_controls, draw_controls,
 from rag_selectivity.grading.store import Draw, Store
 from rag_selectivity.grading.store.pool import Pool, PoolTexts
 from rag_selectivity.io.reading import pool_names, ranked_rows, run_of
-from rag_selectivity.io.texts import checked_texts, read_texts
 from rag_selectivity.results.grading import DrawnPart
-from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES
+from rag_selectivity.tables.texts import of_these, read_texts
 from rag_selectivity.wording import counted
 
 
@@ -72,21 +71,15 @@ def load_pool(
             tail_part = draw_tail(loaded, below, names, seed)
         if controls:
             control_part = draw_controls(loaded, corpus, controls, seed, depth if below is None else below.last)
-        _load_texts(loaded.query_texts(), queries, "queries", QUERY_NAMES)
-        _load_texts(loaded.passage_texts(), corpus, "corpus", PASSAGE_NAMES)
+        _load_texts(loaded.query_texts(), queries, "queries")
+        _load_texts(loaded.passage_texts(), corpus, "corpus")
     if not loaded.count():
         raise InputError("the pool is empty: there is nothing to grade")
     return Loaded(loaded, tail_part, control_part)
 
 
-def _load_texts(texts: PoolTexts, source: Any, what: str, names: Sequence[str]) -> None:
-    if isinstance(source, Mapping):
-        # Only the texts that are needed are read: a mapping may fetch them when it is asked.
-        by_id = source if all(isinstance(key, str) for key in source) else {str(k): v for k, v in source.items()}
-        rows = ((id_, by_id[id_]) for id_ in texts.needed_ids() if id_ in by_id)
-        texts.add(checked_texts(rows, what))
-    else:
-        texts.add(read_texts(source, what, names))
+def _load_texts(texts: PoolTexts, source: Any, what: str) -> None:
+    texts.add(read_texts(of_these(source, texts.needed_ids()), what))
     # An empty passage helps nobody and can be graded so; of an empty question nothing can be said.
     count, some = texts.missing(limit=3, empty_too=what == "queries")
     if count:

@@ -12,20 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import checked_id, id_fault
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.data.scanned import parts_of_scan
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.record_text import passage_text
-from rag_selectivity.io.texts_of_ids import TextsOfIds, two_texts
 from rag_selectivity.tables import columns
-from rag_selectivity.tables.exact import TABLES, Row, is_folder, is_frame, is_large, kind_of, table_kind, table_rows
+from rag_selectivity.tables.exact import TABLES, Row, is_frame, is_large, kind_of, table_kind, table_rows
 from rag_selectivity.tables.fast import scan
-from rag_selectivity.tables.names import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column
 
 _ONLY_DICT = frozenset([dict])
 _LARGE_FRAME = 100_000
@@ -75,28 +69,6 @@ def read_run(path: str | Path, *, format: str | None = None, policy: str | Polic
 def qrels_of(value: Any) -> Qrels:
     """Judgments from whatever a user has: a path, or what `Qrels.of` takes."""
     return read_qrels(value) if is_path(value) else Qrels.of(value)
-
-
-def passage_counts_of(value: Any, form: IdForm = AS_THEY_ARE) -> PassageCounts | None:
-    """The number of passages of each document, by its id in a form; None for None.
-
-    From a path, or from what `PassageCounts.of` takes.
-    """
-    if value is None:
-        return None
-    counts = _read_counts(value) if is_path(value) else PassageCounts.of(value)
-    return counts.in_form(form)
-
-
-def _read_counts(value: str | Path) -> PassageCounts:
-    return PassageCounts.from_rows(
-        (
-            f"{value}:{line}",
-            row[find_column(list(row), DOCUMENT_NAMES, "document", f"{value}:{line}")],
-            row[find_column(list(row), COUNT_NAMES, "number of passages", f"{value}:{line}")],
-        )
-        for line, row in read_records(value)
-    )
 
 
 def run_of(value: Any, policy: Policy | None = None) -> Run:
@@ -181,41 +153,6 @@ def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -
 def ranked_lists(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, list[str]]]:
     """(query, passages in rank order) of a Run, a dict, a frame or a file, down to a depth."""
     return run_of(run, policy).ordered(policy).lists(depth)
-
-
-def read_corpus_ids(path: str | Path) -> Iterator[str]:
-    """The passage ids of a corpus: JSONL with `_id` (a BEIR folder's corpus.jsonl too), or one of the tables."""
-    return (id_ for _, id_, _ in corpus_rows(path))
-
-
-def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
-    """(line, passage id, row) of a corpus.
-
-    An id may come several times with the same text, or without texts; after the last row, one with two texts is an
-    InputError with both places.
-    """
-    file = Path(path)
-    if is_folder(file):
-        file = file / "corpus.jsonl"
-    column = None
-    known = TextsOfIds()
-    for line, row in read_records(file):
-        if column is None:
-            column = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
-        if row.get(column) in (None, ""):
-            raise InputError(f"{file}:{line}: the passage has no {column}")
-        id_ = str(row[column])
-        if id_fault(id_) is not None:
-            checked_id(id_, f"{file}:{line}", "passage")
-        text = passage_text(row)
-        known.add(id_, text if isinstance(text, str) else None)
-        yield line, id_, row
-    if column is None:
-        raise InputError(f"{file}: the file has no rows")
-    for rows in known.differing():
-        first, second = ((line, str(row[column])) for n, (line, row) in enumerate(read_records(file)) if n in rows)
-        if first[1] == second[1]:
-            raise InputError(two_texts(first[1], f"{file}:{first[0]}", f"{file}:{second[0]}"))
 
 
 def read_records(path: str | Path) -> Iterator[tuple[int, Row]]:

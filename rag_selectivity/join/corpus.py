@@ -15,8 +15,8 @@ from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.join.facts import first_ids
-from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
-from rag_selectivity.tables.names import QUERY_NAMES, SIZE_NAMES, find_column
+from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.tables.small import per_query
 
 
 class CorpusIds(frozenset[str]):
@@ -74,42 +74,22 @@ def corpus_has(ids: Set[str], retrieved: Sequence[str], name: str, exact: bool) 
     return 2 * inside > len(retrieved)
 
 
-def corpus_size_of(given: Any, form: IdForm = AS_THEY_ARE) -> int | dict[str, Any] | None:
-    """N as a whole number, or {query: N} with unchecked values; from a number, a mapping or a frame.
+def corpus_size_of(given: Any, form: IdForm = AS_THEY_ARE) -> int | dict[str, int] | None:
+    """N as a whole number, or {query: N}; from a number, a mapping or a frame.
 
     The queries are there as they were given and in the form.
     """
     if given is None:
         return None
-    if is_frame(given):
-        given = as_frame(given, "corpus_size frame")
-        names = column_names(given)
-        queries = column_values(given, find_column(names, QUERY_NAMES, "query", "corpus_size frame"))
-        sizes = column_values(given, find_column(names, SIZE_NAMES, "corpus size", "corpus_size frame"))
-        return _by_query(zip(queries, sizes, strict=True), "corpus_size frame", form)
-    if isinstance(given, Mapping):
-        return _by_query(given.items(), "corpus_size", form)
-    return whole_count(given, "corpus_size")
-
-
-def _by_query(rows: Iterable[tuple[Any, Any]], where: str, form: IdForm) -> dict[str, Any]:
-    sizes_as_given: dict[str, Any] = {}
-    for query, size in rows:
-        name = AS_THEY_ARE.of_cell(query, where, "query")
-        if name not in sizes_as_given:
-            sizes_as_given[name] = size
-            continue
-        one, other = (whole_count(each, f"{where}: query {name!r}") for each in (sizes_as_given[name], size))
-        if one != other:
-            raise InputError(f"{where}: query {name!r} has {one} and {other}: keep one of them")
-    if not form.changes_ids:
-        return sizes_as_given
-    return {**{form(query): size for query, size in sizes_as_given.items()}, **sizes_as_given}
+    if not is_frame(given) and not isinstance(given, Mapping):
+        return whole_count(given, "corpus_size")
+    sizes = per_query(given, "corpus size", int, name="corpus_size")
+    return {**{form(query): size for query, size in sizes.items()}, **sizes} if form.changes_ids else sizes
 
 
 def size_with_counts(
     corpus_size: Any, counts: PassageCounts | None, form: IdForm = AS_THEY_ARE
-) -> int | dict[str, Any] | None:
+) -> int | dict[str, int] | None:
     """N in passages: as given, or the passages of all documents."""
     given = corpus_size_of(corpus_size, form)
     if counts is None:
@@ -133,7 +113,7 @@ def corpus_sizes(corpus_size: Any, qrels: Qrels, judged: IntArray, part_of_whole
             # A part's number of queries would tell the user nothing.
             how_many = "queries of the qrels" if part_of_whole else f"{count} of the {len(qrels)} queries"
             raise InputError(f"corpus_size has no entry for {how_many} ({examples(absent)}): add them")
-        sizes = [whole_count(given[query], f"corpus_size of query {query!r}") for query in qrels.queries]
+        sizes = [given[query] for query in qrels.queries]
     else:
         sizes = [given] * len(qrels)
     result = np.array(sizes, np.int64)

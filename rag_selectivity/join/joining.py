@@ -18,13 +18,13 @@ from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.controls import control_rows, controls_of, with_controls
 from rag_selectivity.join.corpus import CorpusIds, corpus_has, corpus_sizes, size_with_counts, within_corpus
 from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.facts import JoinFacts, first_ids
 from rag_selectivity.join.judged_run import Documents, JudgedRun
 from rag_selectivity.join.lists import JudgedLists, judge_lists
+from rag_selectivity.tables.small import passage_counts_of
 
 
 def join(

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.log import LOG
 from rag_selectivity.live.conditions import (
     TRAFFIC,
     Condition,
@@ -27,6 +26,7 @@ from rag_selectivity.live.conditions import (
     parse_condition,
 )
 from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.statistics.sequential import RiseDetector
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self
 
-from rag_selectivity.io.log import LOG
+from rag_selectivity.log import LOG
 
 __all__ = ["Faults", "Shared"]
 

@@ -8,7 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
-from rag_selectivity.data.identity import (
+from rag_selectivity.errors import InputError
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.tables.identity import (
     QUERIES_TO_CHOOSE_BY,
     TEXT,
     ChosenIdentity,
@@ -16,8 +18,6 @@ from rag_selectivity.data.identity import (
     choose_identity,
     passage_identity,
 )
-from rag_selectivity.errors import InputError
-from rag_selectivity.live.retrieval import Retrieval
 
 __all__ = ["CandidateId", "FixedIdentity", "Identity", "IdentityChoice", "Waiting"]
 

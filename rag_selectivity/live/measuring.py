@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import SelectivityWarning
-from rag_selectivity.io.log import LOG
 from rag_selectivity.live.alerts import Alerts
 from rag_selectivity.live.arms import Arms
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.traffic import LiveTraffic
 from rag_selectivity.live.worker import Worker
+from rag_selectivity.log import LOG
 
 __all__ = ["Measuring", "warn"]
 

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.caveats import with_unchecked_judge
-from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.indexes import given_size
+from rag_selectivity.indexes import given_size
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.arms import Arms
@@ -38,6 +37,8 @@ from rag_selectivity.measures.plan import LIVE_DEPTHS, absent_measures, given_de
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.identity import AUTO
+from rag_selectivity.tables.small import passage_counts_of
 from rag_selectivity.wording import counted
 
 #: Retrievals that are measured together, since a join takes a few milliseconds however few they are.
@@ -133,7 +134,7 @@ class Monitor(Shared):
         name: str = "live",
         seed: int = 7,
     ) -> None:
-        counts = None if passages_of is None else PassageCounts.of(passages_of)
+        counts = passage_counts_of(passages_of)
         self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
         corpus_size = size_with_counts(given_size(corpus_size), counts)
         if isinstance(sample_size, bool) or not isinstance(sample_size, int) or sample_size < 0:
@@ -387,7 +388,7 @@ class Monitor(Shared):
         identity = self._fixed_identity if chosen is None else chosen.name
         if self._index is None or identity is None:
             return None
-        from rag_selectivity.io.indexes import documents_in_index
+        from rag_selectivity.indexes import documents_in_index
 
         index, self._index = self._index, None
         return documents_in_index(index, identity)

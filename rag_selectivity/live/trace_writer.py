@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -14,9 +15,9 @@ import numpy as np
 
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.log import LOG
-from rag_selectivity.io.replacing import append_whole, opened_to_append
 from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.log import LOG
+from rag_selectivity.tables.writing import named
 from rag_selectivity.wording import counted
 
 __all__ = ["SCHEMA", "LineWriter", "TraceWriter", "is_cut_off", "unfinished_line"]
@@ -27,6 +28,32 @@ SCHEMA = "rag-selectivity/trace/1"
 _encode = json.JSONEncoder(ensure_ascii=False, default=lambda value: _plain(value)).encode
 #: A line that was cut off is looked for in so many bytes at the end of a file.
 _LONGEST_LINE = 1 << 24
+
+
+def opened_to_append(path: str | Path) -> BinaryIO:
+    """A file to append to, unbuffered; a new one can be read and written by its owner alone.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    with named(path):
+        return open(path, "ab", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def append_whole(file: BinaryIO, line: bytes) -> None:
+    """Append a line to a file of `opened_to_append`, whole or not at all: a disk that fills up takes a part of it.
+
+    Raises
+    ------
+    OSError
+        If there is no room for it.
+    """
+    written = file.write(line)
+    if written < len(line):
+        os.ftruncate(file.fileno(), file.tell() - written)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class LineWriter:

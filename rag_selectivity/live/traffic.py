@@ -7,9 +7,9 @@ import random
 from collections.abc import Collection
 from dataclasses import replace
 
-from rag_selectivity.io.log import LOG
 from rag_selectivity.live.request import Requests
 from rag_selectivity.live.retrieval import Retrieval, Traffic
+from rag_selectivity.log import LOG
 from rag_selectivity.statistics.intervals_of_means import interval_of_mean
 from rag_selectivity.statistics.log_histogram import LogHistogram
 

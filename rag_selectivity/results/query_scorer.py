@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rag_selectivity.data.documents import document_ids
 from rag_selectivity.data.grades import unknown_scale
-from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.indexes import given_size
+from rag_selectivity.indexes import given_size
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.of_query import QueryFigure, figures_of_query, measure_with_depth, per_query_measure
 from rag_selectivity.results.labels import Labels
+from rag_selectivity.tables.identity import document_ids
+from rag_selectivity.tables.small import passage_counts_of
 
 
 class QueryScorer:
@@ -58,7 +58,7 @@ class QueryScorer:
         self.measures = tuple(dict.fromkeys(map(measure_with_depth, measures)))
         self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=self.measures)
         self.corpus_size = given_size(corpus_size)
-        self.passages_of = None if passages_of is None else PassageCounts.of(passages_of)
+        self.passages_of = passage_counts_of(passages_of)
         self.identity, self.place = identity, place
         self._of_row = {"grade_map": grade_map, "scale": scale if labels is None else self.labels.scale}
         for measure in self.measures:

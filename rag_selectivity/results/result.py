@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.io.replacing import write_whole
-from rag_selectivity.io.writing import json_text
+from rag_selectivity.tables.writing import json_text, write_whole
 
 
 class Result(ABC):

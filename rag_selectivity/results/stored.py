@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.shapes import Misfit
-from rag_selectivity.io.versions import stored_document
 from rag_selectivity.results.estimate import AS_JUDGED, Caveat, Estimate
 from rag_selectivity.results.provenance import NO_AGREEMENT
 from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.report import SCHEMA
+from rag_selectivity.results.shapes import Misfit
 from rag_selectivity.results.slices import Slice, Slices
 from rag_selectivity.results.stored_shape import check_report
+from rag_selectivity.results.versions import stored_document
 
 _AGAIN = "write it again with -o report.json"
 

@@ -12,7 +12,11 @@ import numpy as np
 
 from rag_selectivity.data.cells import id_fault
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.shapes import (
+from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.measures.claims import ClaimMeasure
+from rag_selectivity.results.claims import SCHEMA
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.shapes import (
     Misfit,
     both,
     by_name,
@@ -25,13 +29,9 @@ from rag_selectivity.io.shapes import (
     text,
     within,
 )
-from rag_selectivity.io.versions import stored_document
-from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.measures.claims import ClaimMeasure
-from rag_selectivity.results.claims import SCHEMA
-from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.stored import stored_estimate
 from rag_selectivity.results.stored_shape import ESTIMATE
+from rag_selectivity.results.versions import stored_document
 
 _AGAIN = "write it again with claims -o claims.json"
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from rag_selectivity.data.cells import id_fault
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.shapes import (
+from rag_selectivity.measures import parse_measure
+from rag_selectivity.results.estimate import LEVELS
+from rag_selectivity.results.shapes import (
     Check,
     Misfit,
     both,
@@ -26,8 +28,6 @@ from rag_selectivity.io.shapes import (
     truth,
     within,
 )
-from rag_selectivity.measures import parse_measure
-from rag_selectivity.results.estimate import LEVELS
 
 
 def check_report(data: Any) -> None:

@@ -16,8 +16,6 @@ from rag_selectivity.evaluate import evaluate
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
 from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io.replacing import refuse_unwritable_folder, write_whole
-from rag_selectivity.io.writing import json_line, json_text
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.sample.judges import cheap_grade, dice_grade, first_grade, scripted_grade, write_store
@@ -31,6 +29,7 @@ from rag_selectivity.sample.rows import (
     run,
     texts,
 )
+from rag_selectivity.tables.writing import json_line, json_text, refuse_unwritable_folder, write_whole
 
 #: The files that are copied as they are.
 _COPIED = (

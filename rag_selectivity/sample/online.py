@@ -7,11 +7,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from rag_selectivity.io.replacing import write_whole
-from rag_selectivity.io.writing import json_line
 from rag_selectivity.online import interleave, join_records
 from rag_selectivity.online.records import SCHEMA
 from rag_selectivity.sample.rows import SEED, run, texts
+from rag_selectivity.tables.writing import json_line, write_whole
 
 _K = 5
 #: How often a passage is cited: by whether it is relevant, times by its position.

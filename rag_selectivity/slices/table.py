@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.data.cells import is_missing, iterated, shown
+from rag_selectivity.data.cells import is_missing, shown
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.io.reading import is_path, read_records
-from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.io.reading import is_path
 from rag_selectivity.tables.names import QUERY_NAMES, find_column
+from rag_selectivity.tables.small import rows_of
 
 
 @dataclass(frozen=True)
@@ -77,17 +77,6 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
     return QueryTable(tuple(columns), cells, len(known) - len(common), len(rows) - len(common))
 
 
-def rows_of(table: Any, name: str) -> Iterator[tuple[str, Mapping[Any, Any]]]:
-    """The rows of a file, a frame or records, each with its place; `name` is that of the argument."""
-    if is_path(table):
-        yield from ((f"{table}:{line}", row) for line, row in read_records(table))
-        return
-    for number, row in enumerate(_records(table, name), 1):
-        if not isinstance(row, Mapping):
-            raise InputError(f"{name}: row {number}: expected a row with named columns, got {row!r}")
-        yield f"{name}, row {number}", row
-
-
 def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str | None]:
     """The file, and the column of `FILE:COLUMN`; `otherwise` says what else may be given.
 
@@ -110,14 +99,6 @@ def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str
         f"{name}: there is no file {shown(text)}; give a table of query_id and columns (FILE, or FILE:COLUMN for one "
         f"of them){otherwise}"
     )
-
-
-def _records(by: Any, name: str) -> Iterable[Any]:
-    if not is_frame(by):
-        return iterated(by, f"{name}: expected a table of query_id and columns")
-    by = as_frame(by, f"{name} frame")
-    columns = {name: column_values(by, name) for name in column_names(by)}
-    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
 def _name(by: Any) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.scores import AnswerScores
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.results.sweep import AnswersAtK, AnswersByK, Recommendation
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.scores import AnswerScores
 from rag_selectivity.wording import counted, level_text, number
 
 #: What stands in the place of a measure.

@@ -12,7 +12,6 @@ import numpy as np
 
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.scores import AnswerScores, answer_scores
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.validation import (
@@ -41,6 +40,7 @@ from rag_selectivity.statistics.correlation import (
     detectable,
 )
 from rag_selectivity.statistics.paired import holm
+from rag_selectivity.tables.scores import AnswerScores, answer_scores
 from rag_selectivity.validate.choosing import Choice, choose, chosen_of
 from rag_selectivity.validate.measures import candidates
 from rag_selectivity.validate.segmenting import segments_of
@@ -113,7 +113,7 @@ def validate(
     Raises
     ------
     InputError
-        If scores are wrong (`rag_selectivity.io.scores.answer_scores`), if there are answers of a K that was not
+        If scores are wrong (`rag_selectivity.tables.scores.answer_scores`), if there are answers of a K that was not
         measured, or if the report has no measure with figures of single queries.
 
     Notes

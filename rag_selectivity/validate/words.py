@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rag_selectivity.io.scores import AnswerScores
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.validation import FALLS, NOT_SHOWN, RISES, Following, Validation
 from rag_selectivity.statistics.correlation import FEWEST
+from rag_selectivity.tables.scores import AnswerScores
 from rag_selectivity.validate.sets import AnsweredRun
 from rag_selectivity.wording import counted, enumeration, level_text, number, percent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.forms.form import RELEVANT_FROM_1, Form, View
-from rag_selectivity.io.writing import json_line
+from rag_selectivity.tables.writing import json_line
 
 QUERIES, CORPUS, QRELS = "queries.jsonl", "corpus.jsonl", "qrels/test.tsv"
 _HEADER = ("query-id", "corpus-id", "score")

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from rag_selectivity.golden.forms.form import Form, View
-from rag_selectivity.io.writing import json_line
+from rag_selectivity.tables.writing import json_line
 
 EXAMPLES = "examples.jsonl"
 #: Where the question and the relevant passages stand, as `rag_selectivity_langchain` expects it by default.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_selectivity.golden.forms.form import Form, View
-from rag_selectivity.io.writing import json_text
+from rag_selectivity.tables.writing import json_text
 
 DATASET = "dataset.json"
 _PARTS = ("queries", "corpus", "relevant_docs")

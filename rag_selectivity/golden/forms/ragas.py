@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_selectivity.golden.forms.form import Form, View
-from rag_selectivity.io.writing import json_line
+from rag_selectivity.tables.writing import json_line
 
 SAMPLES = "ragas.jsonl"
 

@@ -13,9 +13,8 @@ from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.annotation.task import FORMAT, VERSION, AnnotationTask
 from rag_selectivity.io.limits import json_document
-from rag_selectivity.io.replacing import write_whole
-from rag_selectivity.io.writing import json_text
 from rag_selectivity.tables.exact import opened
+from rag_selectivity.tables.writing import json_text, write_whole
 
 _LOWEST, _HIGHEST = SCALES["utility"].lowest, SCALES["utility"].highest or 5
 GRADES = tuple(range(_LOWEST, _HIGHEST + 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +15,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Draw, Origin, Store, digest
-from rag_selectivity.io.texts import read_texts
-from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES
+from rag_selectivity.tables.texts import needed_texts
 from rag_selectivity.wording import counted
 
 FORMAT = "rag-selectivity annotation"
@@ -236,8 +235,8 @@ class Texts:
     """
 
     def __init__(self, store: Store, pairs: Collection[Pair], queries: Any, corpus: Any) -> None:
-        self._queries = _read(queries, {query for query, _ in pairs}, "queries", QUERY_NAMES)
-        self._passages = _read(corpus, {passage for _, passage in pairs}, "corpus", PASSAGE_NAMES)
+        self._queries = _read(queries, {query for query, _ in pairs}, "queries")
+        self._passages = _read(corpus, {passage for _, passage in pairs}, "corpus")
         empty = [query for query, text in self._queries.items() if not text.strip()]
         if empty:
             raise InputError(f"queries: {counted(len(empty), 'text is', 'texts are')} empty ({examples(empty)})")
@@ -265,19 +264,8 @@ class Texts:
                 )
 
 
-def _read(source: Any, ids: Collection[str], what: str, names: Sequence[str]) -> dict[str, str]:
+def _read(source: Any, ids: Collection[str], what: str) -> dict[str, str]:
     """{id: text} of some ids."""
     if source is None:
         raise InputError(f"a label store holds no texts: give --{what} FILE")
-    rows: Iterable[tuple[str, str]] = read_texts(source, what, names)
-    found: dict[str, str] = {}
-    for id_, text in rows:
-        if id_ in ids:
-            found[id_] = text
-    missing = sorted(set(ids) - found.keys())
-    if missing:
-        raise InputError(
-            f"{what}: {counted(len(missing), 'id')} of the draw without a text ({examples(missing)}); add the texts, "
-            f"or check that {what} and labels use the same ids"
-        )
-    return found
+    return needed_texts(source, what, dict.fromkeys(sorted(ids)))

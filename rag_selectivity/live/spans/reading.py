@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.identity import FixedIdentity, IdentityChoice, Waiting
@@ -15,6 +14,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans.otlp import read_spans
 from rag_selectivity.live.spans.problems import Problems
 from rag_selectivity.live.spans.replay import SpanReader
+from rag_selectivity.tables.identity import AUTO
 from rag_selectivity.wording import counted
 
 __all__ = ["SpanFile", "read_span_file"]

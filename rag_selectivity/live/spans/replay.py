@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rag_selectivity.data.identity import AUTO, TEXT
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.calls import CallTree, Kind, Passages
 from rag_selectivity.live.identity import CandidateId, FixedIdentity, Identity
@@ -15,6 +14,7 @@ from rag_selectivity.live.spans.documents import Document
 from rag_selectivity.live.spans.meaning import Meaning, meaning_of, query_id_of
 from rag_selectivity.live.spans.problems import Problem, Problems
 from rag_selectivity.live.spans.span import Span
+from rag_selectivity.tables.identity import AUTO, TEXT
 
 __all__ = ["SpanReader"]
 

@@ -14,7 +14,6 @@ from rag_selectivity.data.cells import iterated
 from rag_selectivity.data.cells import shown as shown_value
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.io.log import LOG
 from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
@@ -24,6 +23,7 @@ from rag_selectivity.live.tools.choice import ChoiceCounts, rate
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
 from rag_selectivity.live.tools.report import Misfit, ToolReport, ToolUse
 from rag_selectivity.live.tools.similar import SimilarTools, similar_tools, with_confusions
+from rag_selectivity.log import LOG
 from rag_selectivity.measures.chance import COLLAPSE_FROM
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import counted

@@ -6,11 +6,8 @@ from collections.abc import Collection, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.io.corpus_file import CorpusFile
-from rag_selectivity.io.texts import read_texts
+from rag_selectivity.tables.texts import read_texts
 
 #: Texts of all queries are not cut to fewer characters than these: rather, those of some queries are left out.
 LEAST = 1_500
@@ -56,11 +53,7 @@ def texts_with_room(
     held = Texts()
     if source is None:
         return held
-    if isinstance(source, CorpusFile):
-        held.complete = room is None or _characters_of(source, ids, form) <= room
-        rows = source.texts(ids if held.complete else first, form)
-    else:
-        rows = read_texts(source, what)
+    rows = read_texts(source, what)
     size = 0
     for key, given in rows:
         id_ = form(key)
@@ -79,12 +72,6 @@ def texts_with_room(
             held.texts = {i: each for i, each in held.texts.items() if i in first}
             held.complete = False
     return held
-
-
-def _characters_of(corpus: CorpusFile, ids: Collection[str], form: IdForm) -> int:
-    """The characters of the texts of some ids, when they are cut."""
-    lengths = np.array([length for key, length in corpus.characters() if form(key) in ids], np.int64)
-    return int(np.minimum(lengths, LEAST + 1).sum())
 
 
 def without_repeated_title(text: str) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from numbers import Integral
 from typing import Any
 
-from rag_selectivity.data.cells import shown
+from rag_selectivity.data.cells import shown, text_or_number
 from rag_selectivity.data.ids import TEXT_PREFIX, text_id
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.wording import counted
@@ -89,19 +88,13 @@ def passage_identity(
         raise InputError(
             f"{name} has no id called 'auto': there are no labels here to choose by; give the name of an id"
         )
-    value = ids[identity] if identity in ids else _in_metadata(identity, metadata)
+    paths = (identity.removeprefix(_METADATA), identity)
+    known = [ids[identity]] if identity in ids else [_at(path, metadata) for path in paths]
+    value = next((each for each in known if each is not None), None)
     if value is None:
-        place = identity if identity in ids else f"metadata[{identity.removeprefix(_METADATA)!r}]"
+        place = identity if identity in ids else f"metadata[{paths[0]!r}]"
         raise InputError(f"{name} has no {place}: choose another identity (identity='text' takes a hash of the text)")
     return str(value)
-
-
-def _in_metadata(identity: str, metadata: Mapping[str, Any]) -> Any:
-    for path in (identity.removeprefix(_METADATA), identity):
-        value = _at(path, metadata)
-        if value is not None:
-            return value
-    return None
 
 
 def _at(path: str, metadata: Mapping[str, Any]) -> Any:
@@ -109,14 +102,10 @@ def _at(path: str, metadata: Mapping[str, Any]) -> Any:
     value = metadata.get(path)
     if value is not None and not isinstance(value, Mapping) and str(value):
         return value
-    start = path.find(".")
-    while start > 0:
-        inner = metadata.get(path[:start])
-        if isinstance(inner, Mapping):
-            value = _at(path[start + 1 :], inner)
-            if value is not None:
-                return value
-        start = path.find(".", start + 1)
+    for place, sign in enumerate(path):
+        inner = metadata.get(path[:place]) if sign == "." else None
+        if isinstance(inner, Mapping) and (value := _at(path[place + 1 :], inner)) is not None:
+            return value
     return None
 
 
@@ -232,88 +221,63 @@ def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
     >>> choose_identity([({"d1": 1, "d5": 1}, passages)]).line
     'Passages are known by doc: 1 label found in the first 1 labelled query.'
     """
-    return _Choice(observed[:QUERIES_TO_CHOOSE_BY]).made()
-
-
-class _Choice:
-    """How many labels each candidate finds."""
-
-    def __init__(self, observed: Sequence[Observed]) -> None:
-        self._observed = observed
-        self._passages = [passage for _, passages in observed for passage in passages]
-        self._names = list(dict.fromkeys(name for passage in self._passages for name in passage))
-        self._found = {name: self._labels_found_by(name) for name in self._names}
-        self._labels = sum(len(labels) for labels, _ in observed)
-        self._promised = sum(min(len(labels), len(passages), 10) for labels, passages in observed)
-
-    def made(self) -> ChosenIdentity:
-        most = max((len(found) for found in self._found.values()), default=0)
-        if not self._passages:
-            raise InputError(
-                f"no label was found, since no passage at all was retrieved in the {self._where}: is the index "
-                "empty, or its filter too narrow?"
-            )
-        if most == 0:
-            raise InputError(
-                f"no label was found among the {len(self._passages):,} passages retrieved in the {self._where}, by "
-                f"any of their ids: {self._labels_named}, and the passages have {self._ids_of(self._names[:6])}. Label "
-                f"by an id that the index keeps at each ingestion (how-to: ids-change-with-each-ingestion)"
-            )
-        best = [name for name in self._names if len(self._found[name]) == most]
-        taken = max(best, key=self._number_of_ids)  # the first of those that most passages have
-        missed = {name: len(found - self._found[taken]) for name, found in self._found.items()}
-        other = max(self._names, key=missed.__getitem__)
-        if missed[other] >= max(2, 0.1 * most):
-            raise InputError(
-                f"the labels' ids are of mixed kinds: in the {self._where}, {taken} finds {counted(most, 'label')}, "
-                f"and {other} finds {missed[other]:,} others: {self._labels_named}, and the passages have "
-                f"{self._ids_of([taken, other])}. Label all passages by one kind of id, or use one kind only: "
-                f"{_option(taken)}"
-            )
-        rival = next((name for name in best if not self._are_the_same(name, taken)), None)
-        if rival is not None:
-            raise InputError(
-                f"{taken} and {rival} find {counted(most, 'label')} each in the {self._where}, and they are "
-                f"different ids: {self._labels_named}, and the passages have {self._ids_of([taken, rival])}. Choose "
-                f"one: {_option(taken)} or {_option(rival)}"
-            )
-        if too_few_found(most, self._promised):
-            raise InputError(
-                f"too few labels are found to tell the right id: {taken} finds most, {most:,} in the {self._where}, "
-                f"and the lists could hold {self._promised:,}: {self._labels_named}, and the passages have "
-                f"{self._ids_of([taken])}. If the labels name documents and the passages are chunks, label by an id of "
-                f"the document that its chunks keep. If the id is right, give {_option(taken)}"
-            )
-        return ChosenIdentity(taken, most, self._labels, len(self._observed))
-
-    @cached_property
-    def _where(self) -> str:
-        return _first(len(self._observed))
-
-    @property
-    def _labels_named(self) -> str:
-        return f"the labels name {examples(label for labels, _ in self._observed for label in labels)}"
-
-    def _ids_of(self, names: Iterable[str]) -> str:
-        shown = (f"{name} {examples(passage[name] for passage in self._passages if name in passage)}" for name in names)
-        return "; ".join(shown) or "no ids"
-
-    def _labels_found_by(self, name: str) -> set[tuple[int, str]]:
-        return {
-            (query, passage[name])
-            for query, (labels, passages) in enumerate(self._observed)
-            for passage in passages
-            if passage.get(name) in labels
-        }
-
-    def _number_of_ids(self, name: str) -> int:
-        return sum(name in passage for passage in self._passages)
-
-    def _are_the_same(self, name: str, other: str) -> bool:
-        """Whether no passage has different ids under the two names."""
-        return all(
-            passage[name] == passage[other] for passage in self._passages if name in passage and other in passage
+    observed = observed[:QUERIES_TO_CHOOSE_BY]
+    passages = [passage for _, of_query in observed for passage in of_query]
+    where = _first(len(observed))
+    if not passages:
+        raise InputError(
+            f"no label was found, since no passage at all was retrieved in the {where}: is the index empty, or its "
+            f"filter too narrow?"
         )
+    names = list(dict.fromkeys(name for passage in passages for name in passage))
+    found = {name: _labels_found_by(name, observed) for name in names}
+    most = max(map(len, found.values()), default=0)
+
+    def sides(*shown: str) -> str:
+        ids = (f"{name} {examples(each[name] for each in passages if name in each)}" for name in shown)
+        labels = examples(label for labels, _ in observed for label in labels)
+        return f"the labels name {labels}, and the passages have {'; '.join(ids) or 'no ids'}"
+
+    if not most:
+        raise InputError(
+            f"no label was found among the {len(passages):,} passages retrieved in the {where}, by any of their ids: "
+            f"{sides(*names[:6])}. Label by an id that the index keeps at each ingestion (how-to: "
+            f"ids-change-with-each-ingestion)"
+        )
+    best = [name for name in names if len(found[name]) == most]
+    taken = max(best, key=lambda name: sum(name in passage for passage in passages))  # the first that most have
+    missed = {name: len(found[name] - found[taken]) for name in names}
+    other = max(names, key=missed.__getitem__)
+    if missed[other] >= max(2, 0.1 * most):
+        raise InputError(
+            f"the labels' ids are of mixed kinds: in the {where}, {taken} finds {counted(most, 'label')}, and {other} "
+            f"finds {missed[other]:,} others: {sides(taken, other)}. Label all passages by one kind of id, or use one "
+            f"kind only: {_option(taken)}"
+        )
+    both = [(name, each[name], each[taken]) for name in best for each in passages if name in each and taken in each]
+    rival = next((name for name, one, two in both if one != two), None)
+    if rival is not None:
+        raise InputError(
+            f"{taken} and {rival} find {counted(most, 'label')} each in the {where}, and they are different ids: "
+            f"{sides(taken, rival)}. Choose one: {_option(taken)} or {_option(rival)}"
+        )
+    promised = sum(min(len(labels), len(of_query), 10) for labels, of_query in observed)
+    if too_few_found(most, promised):
+        raise InputError(
+            f"too few labels are found to tell the right id: {taken} finds most, {most:,} in the {where}, and the "
+            f"lists could hold {promised:,}: {sides(taken)}. If the labels name documents and the passages are chunks, "
+            f"label by an id of the document that its chunks keep. If the id is right, give {_option(taken)}"
+        )
+    return ChosenIdentity(taken, most, sum(len(labels) for labels, _ in observed), len(observed))
+
+
+def _labels_found_by(name: str, observed: Sequence[Observed]) -> set[tuple[int, str]]:
+    return {
+        (query, passage[name])
+        for query, (labels, passages) in enumerate(observed)
+        for passage in passages
+        if passage.get(name) in labels
+    }
 
 
 def _first(queries: int) -> str:
@@ -322,6 +286,97 @@ def _first(queries: int) -> str:
 
 def _option(name: str) -> str:
     return f'identity="{name}"'
+
+
+# -- what a framework retrieved --------------------------------------------------------------------
+
+
+def document_ids(
+    passages: Sequence[Any],
+    labels: Collection[str] | None = None,
+    identity: str | None = None,
+    *,
+    place: str = "the list of passages",
+) -> list[str]:
+    """The id of each passage that was retrieved for one query.
+
+    Parameters
+    ----------
+    passages : sequence
+        A text or whole number is an id. A document is a mapping, or an object with attributes, that has an `id`, a text
+        as `page_content`, `content` or `text`, and `metadata`; each may be absent.
+    labels : collection of str, optional
+        The passages that the labels of this query name. With them and without an `identity`, ids are checked.
+    identity : str, optional
+        As in `passage_identity`. None takes `id`, or the hash of the text where there is none.
+    place : str
+        Where the user of the host gives ids, for errors.
+
+    Raises
+    ------
+    InputError
+        If a passage is neither; if a document has no such id; or if the labels name the documents by another id than
+        the one taken, or have no hash of a text where passages go by theirs.
+
+    Examples
+    --------
+    >>> document_ids(["d1", {"id": 7, "page_content": "Paris"}])
+    ['d1', '7']
+    >>> document_ids([{"id": "a uuid", "metadata": {"source": "d1"}}], identity="source")
+    ['d1']
+    """
+    documents = {rank: _parts(each) for rank, each in enumerate(passages) if _is_document(each)}
+    ids = [
+        passage_identity(identity, name="document", **documents[rank])
+        if rank in documents
+        else text_or_number(each, f"{place}, passage {rank + 1},")
+        for rank, each in enumerate(passages)
+    ]
+    if identity is None and labels:
+        _check(ids, list(documents.values()), labels, place)
+    return ids
+
+
+def _check(ids: Sequence[str], documents: Sequence[Mapping[str, Any]], labels: Collection[str], place: str) -> None:
+    if documents and not set(ids) & set(labels) and (other := _other_identity(documents, labels)) is not None:
+        raise InputError(
+            f'the labels know the documents by {other}, and not by their id or text: say identity="{other}"'
+        )
+    if _by_text(ids) and not _by_text(labels):
+        raise InputError(
+            f"the labels name passages by id ({examples(labels)}), and what was retrieved holds texts without ids: "
+            f"give the ids in {place}, or label by rag_selectivity.single.text_id(text)"
+        )
+
+
+def _by_text(ids: Collection[str]) -> bool:
+    return any(each.startswith(TEXT_PREFIX) for each in ids)
+
+
+def _other_identity(documents: Sequence[Mapping[str, Any]], labels: Collection[str]) -> str | None:
+    try:
+        return choose_identity([(labels, [candidates(**document) for document in documents])]).name
+    except InputError:
+        return None  # no id finds a label: nothing relevant was retrieved
+
+
+def _is_document(passage: Any) -> bool:
+    return isinstance(passage, Mapping) or bool(getattr(passage, "__dict__", None))
+
+
+def _parts(document: Any) -> dict[str, Any]:
+    """What `passage_identity` and `candidates` take of a document."""
+    fields = document if isinstance(document, Mapping) else getattr(document, "__dict__", {})
+    texts = (fields.get("page_content"), fields.get("content"), fields.get("text"))
+    text = next((each for each in texts if each is not None and str(each)), "")
+    metadata = fields.get("metadata")
+    if metadata is None or (isinstance(metadata, (str, list, tuple)) and not metadata):
+        metadata = {}
+    if not isinstance(metadata, Mapping):
+        raise InputError(f"the metadata of a retrieved document must be a dict, got {shown(metadata)}")
+    if fields.get("id") is None and not text and not metadata:
+        raise InputError("a retrieved document has no id, no text and no metadata")
+    return {"ids": {"id": fields.get("id")}, "text": lambda: str(text), "metadata": metadata}
 
 
 # -- the key of a query ----------------------------------------------------------------------------

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from rag_selectivity.data.identity import TEXT, candidates
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.io.indexes import StoredPassage, identity_of_stored, index_reader_of
+from rag_selectivity.indexes import StoredPassage, identity_of_stored, stored_passages
+from rag_selectivity.indexes.contents import reader_of
 from rag_selectivity.io.reading import is_path
-from rag_selectivity.io.texts import read_texts
 from rag_selectivity.tables.exact import is_frame
-from rag_selectivity.tables.names import PASSAGE_NAMES
+from rag_selectivity.tables.identity import TEXT, candidates
+from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.wording import counted
 
 __all__ = ["corpus_texts", "identity_in_index", "texts_of_index"]
@@ -27,7 +27,7 @@ def corpus_texts(corpus: Any, identity: str | None = None, ids: Collection[str] 
     Parameters
     ----------
     corpus : {id: text}, records, DataFrame, path (also of a BEIR folder), or an index, store or retriever
-        An index is one that `rag_selectivity.io.indexes.passages_of_index` can list.
+        An index is one that `rag_selectivity.indexes.passages_of_index` can list.
     identity : str, optional
         By which id the retrieved passages go: as in `rag_selectivity.single.passage_identity`; `"text"` also gives the
         passages of a mapping or file the hashes of their texts as ids. Default: of an index, the id that is that of
@@ -47,7 +47,7 @@ def corpus_texts(corpus: Any, identity: str | None = None, ids: Collection[str] 
     {'d1': 'Paris', 'd2': 'Rome'}
     """
     if isinstance(corpus, (Mapping, Sequence)) or is_path(corpus) or is_frame(corpus):
-        texts = dict(read_texts(corpus, "corpus", PASSAGE_NAMES))
+        texts = dict(read_texts(corpus, "corpus"))
         if identity == TEXT:
             texts = {text_id(text): text for text in texts.values()}
     else:
@@ -66,7 +66,7 @@ def texts_of_index(index: Any, identity: str | None, *, filter: Any = None) -> d
     Parameters
     ----------
     index, filter
-        As in `rag_selectivity.io.indexes.corpus_size_of_index`.
+        As in `rag_selectivity.indexes.corpus_size_of_index`.
     identity : str or None
         As in `rag_selectivity.single.passage_identity`.
 
@@ -76,16 +76,17 @@ def texts_of_index(index: Any, identity: str | None, *, filter: Any = None) -> d
         If no reader knows the index, it cannot list its passages or holds no texts, a passage has no such id, or
         passages with different texts share an id, as chunks of a document do.
     """
+    kind = type(index).__name__
     texts: dict[str, str] = {}
-    shared: Counter[str] = Counter()
+    shared = Counter[str]()
     without_id: list[StoredPassage] = []
     total = 0
     for passage in _listed(index, filter):
         total += 1
         if passage.text is None:
             raise InputError(
-                f"corpus: {type(index).__name__} lists its passages without their texts: give the index or the "
-                f"docstore that holds them, or {_GIVE}"
+                f"corpus: {kind} lists its passages without their texts: give the index or the docstore that holds "
+                f"them, or {_GIVE}"
             )
         try:
             name = identity_of_stored(passage, identity)
@@ -95,20 +96,18 @@ def texts_of_index(index: Any, identity: str | None, *, filter: Any = None) -> d
         if texts.setdefault(name, passage.text) != passage.text and identity != TEXT:
             shared[name] += 1
     if without_id:
-        first = without_id[0]
-        known = _shown(candidates(first.ids, first.text or "", first.metadata))
         raise InputError(
-            f"corpus: {len(without_id):,} of {counted(total, 'passage')} in {type(index).__name__} have no {identity}; "
-            f"the first has {known}: name one of these as identity=, or {_GIVE}"
+            f"corpus: {len(without_id):,} of {counted(total, 'passage')} in {kind} have no {identity}; the first has "
+            f"{_shown(_ids_of(without_id[0]))}: name one of these as identity=, or {_GIVE}"
         )
     if shared:
         raise InputError(
-            f"corpus: in {type(index).__name__}, {counted(len(shared), 'id')} by {identity} stand for several passages "
-            f"with different texts, such as {examples(shared)}: these are chunks of documents. A judge grades chunks, "
-            f"so name an id of the chunk as identity=, or identity='text' for a hash of its text"
+            f"corpus: in {kind}, {counted(len(shared), 'id')} by {identity} stand for several passages with different "
+            f"texts, such as {examples(shared)}: these are chunks of documents. A judge grades chunks, so name an id "
+            f"of the chunk as identity=, or identity='text' for a hash of its text"
         )
     if not texts:
-        raise InputError(f"corpus: {type(index).__name__} holds no passages: fill it first, or {_GIVE}")
+        raise InputError(f"corpus: {kind} holds no passages: fill it first, or {_GIVE}")
     return texts
 
 
@@ -121,28 +120,31 @@ def identity_in_index(index: Any, ids: Collection[str]) -> str:
         If the index cannot list its passages, or none of them has any of `ids`.
     """
     wanted, found = set(ids), Counter[str]()
-    first = None
+    first: dict[str, str] = {}
     for passage in _listed(index, None):
-        known = candidates(passage.ids, passage.text or "", passage.metadata)
+        known = _ids_of(passage)
         first = first or known
         found.update(name for name, value in known.items() if value in wanted)
     if not found:
         raise InputError(
             f"corpus: no passage in {type(index).__name__} has one of the {len(wanted):,} retrieved ids, such as "
-            f"{examples(sorted(wanted))}; the first has {_shown(first or {})}: give the index that they were retrieved "
-            f"from, or {_GIVE}"
+            f"{examples(sorted(wanted))}; the first has {_shown(first)}: give the index that they were retrieved from, "
+            f"or {_GIVE}"
         )
     return found.most_common(1)[0][0]
+
+
+def _ids_of(passage: StoredPassage) -> dict[str, str]:
+    return candidates(passage.ids, passage.text or "", passage.metadata)
 
 
 def _shown(known: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {value[:40]!r}" for name, value in list(known.items())[:6]) or "no ids"
 
 
-def _listed(index: Any, filter: Any) -> Any:
-    reader = index_reader_of(index)
-    passages = None if reader is None else reader.passages(index, filter)
+def _listed(index: Any, filter: Any) -> Iterable[StoredPassage]:
+    passages = stored_passages(index, filter=filter)
     if passages is None:
-        why = "is not an index that is known" if reader is None else "cannot list its passages"
+        why = "is not an index that is known" if reader_of(index) is None else "cannot list its passages"
         raise InputError(f"corpus: {type(index).__name__} {why}: {_GIVE}")
     return passages

@@ -1,0 +1,151 @@
+"""How many passages an index, a vector store or a retriever can return, and which: LlamaIndex, LangChain and others."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, TypeVar
+
+# Importing a module adds its readers; the first that fits is used.
+from rag_selectivity.data.cells import shown, whole_count
+from rag_selectivity.data.passage_counts import PassageCounts
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.indexes import langchain, llama_index, stores
+from rag_selectivity.indexes.contents import Contents, Passages, StoredPassage, contents_of
+from rag_selectivity.tables.identity import passage_identity
+
+__all__ = [
+    "StoredPassage",
+    "corpus_size_of_index",
+    "documents_in_index",
+    "given_size",
+    "identity_of_stored",
+    "langchain",
+    "llama_index",
+    "passages_of_index",
+    "stored_passages",
+    "stores",
+]
+
+T = TypeVar("T")
+
+
+def corpus_size_of_index(index: Any, *, filter: Any = None) -> int | None:
+    """N: the number of passages that an index, a vector store or a retriever can return.
+
+    Parameters
+    ----------
+    index : object
+        An index or retriever of LlamaIndex, a vector store or retriever of LangChain, a Chroma collection, a FAISS
+        index, a Qdrant client with one collection, or a LanceDB table.
+    filter : object, optional
+        A filter in the terms of the store. The filter of a retriever need not be given: it is read from the retriever.
+
+    Returns
+    -------
+    int or None
+        None if the object is none of these, or cannot tell. If the index raises an error, a warning shows it.
+
+    Raises
+    ------
+    InputError
+        If the index cannot tell how many passages its filter leaves.
+    """
+    return _asked(index, filter, lambda found: found.size(), "how many passages it can return", "corpus_size=")
+
+
+def stored_passages(index: Any, *, filter: Any = None) -> Passages:
+    """The passages that an index can return, or None if it cannot list them; arguments as in `corpus_size_of_index`."""
+    found = contents_of(index, filter)
+    return None if found is None else found.passages()
+
+
+def passages_of_index(index: Any, identity: str, *, filter: Any = None) -> dict[str, int] | None:
+    """{id: number of passages that have it} over all passages that an index can return.
+
+    If the identity is that of a document, these are the numbers of its chunks; give them to `evaluate` as
+    `passages_of`.
+
+    Parameters
+    ----------
+    index, filter
+        As in `corpus_size_of_index`.
+    identity : str
+        As in `rag_selectivity.single.passage_identity`. Passages without such an id are not counted.
+
+    Returns
+    -------
+    dict or None
+        None if the index cannot list its passages.
+
+    Raises
+    ------
+    InputError
+        If the index cannot tell which passages its filter leaves.
+    """
+
+    def counts(found: Contents) -> dict[str, int] | None:
+        passages, numbers = found.passages(), Counter[str]()
+        for passage in passages or ():
+            if identity == "text" and passage.text is None:
+                return None
+            try:
+                numbers[identity_of_stored(passage, identity)] += 1
+            except InputError:
+                continue
+        return None if passages is None else dict(numbers)
+
+    return _asked(index, filter, counts, "which passages it can return", "passages_of= if they are chunks of documents")
+
+
+def _asked(index: Any, filter: Any, question: Callable[[Contents], T | None], unknown: str, instead: str) -> T | None:
+    """What the contents of an index answer; None, with a warning, where the index raises an error."""
+    try:
+        found = contents_of(index, filter)
+        return None if found is None else question(found)
+    except InputError:
+        raise
+    except Exception as error:
+        text = f"{type(index).__name__} did not say {unknown}: {type(error).__name__}: {error}; give {instead}"
+        warnings.warn(SelectivityWarning(text, "index-did-not-say"), stacklevel=3)
+        return None
+
+
+def given_size(corpus_size: Any) -> int | None:
+    """N as a number, counted if an index was given.
+
+    Raises
+    ------
+    InputError
+        If it is no whole number from 1 on, or something that does not tell how many passages it can return.
+    """
+    if corpus_size is None:
+        return None
+    if isinstance(corpus_size, (str, Real)):
+        number: Any = corpus_size
+        if isinstance(number, (bool, str)) or not number >= 1:
+            raise InputError(f"corpus_size must be a whole number ≥ 1, got {shown(corpus_size)}")
+        return whole_count(corpus_size, "corpus_size")
+    size = corpus_size_of_index(corpus_size)
+    if not size:
+        kind = type(corpus_size).__name__
+        raise InputError(f"corpus_size: {kind} does not tell how many passages it can return; give the number")
+    return size
+
+
+def documents_in_index(index: Any, identity: str) -> PassageCounts | None:
+    """The number of passages of each document in an index, if several passages share an id; else None.
+
+    Arguments and errors as in `passages_of_index`.
+    """
+    counts = passages_of_index(index, identity)
+    if counts is None or max(counts.values(), default=1) == 1:
+        return None
+    return PassageCounts.of(counts, complete=True)
+
+
+def identity_of_stored(passage: StoredPassage, identity: str | None) -> str:
+    """The id of a passage, as `rag_selectivity.single.passage_identity` names it; its errors."""
+    return passage_identity(identity, ids=passage.ids, text=lambda: passage.text or "", metadata=passage.metadata)

@@ -1,0 +1,315 @@
+"""The one way to write: rows as CSV, JSONL and Parquet, data as JSON, and files whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rag_selectivity.errors import InputError, MissingExtraError
+
+#: What stands in a file: a text in UTF-8, bytes, or a function that writes bytes.
+Content = str | bytes | Callable[[BinaryIO], object]
+Row = dict[str, Any]
+#: So many characters of a name stand in that of its partial file, since the length of names is limited.
+_NAMED = 40
+#: How a cell begins that programs for sheets take for a formula, some of them in full width too.
+_FORMULA = re.compile(r"[=+@\t\r\n＝＋－＠]|-(?!(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z)")
+#: What JSON may hold as it is, but a terminal would obey, and halves of pairs of surrogates, which UTF-8 lacks.
+_TO_ESCAPE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+# -- files ------------------------------------------------------------------------------------------------
+
+
+def write_whole(path: str | Path, content: Content) -> None:
+    """Write one file, as `write_files` does."""
+    write_files({path: content})
+
+
+def write_files(contents: Mapping[str | Path, Content] | Mapping[Path, Content]) -> None:
+    """Write files: all contents are written beside their targets, which are replaced only when all are complete.
+
+    A symbolic link is followed. A pipe or a device (`/dev/stdout`) is written into. An error, a full disk or Ctrl-C
+    leaves the old files as they were, and no other file.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written, or a text cannot be encoded.
+    BrokenPipeError
+        If nobody reads a pipe any more.
+    """
+    partials: dict[str | Path, str] = {}
+    into: dict[str | Path, BytesIO] = {}
+    try:
+        for path, content in contents.items():
+            refuse_unwritable(path)
+            with named(path):
+                if is_written_into(path):
+                    into[path] = BytesIO()
+                    _write(into[path], content)
+                    continue
+                partials[path] = _partial(path)
+                with open(partials[path], "xb") as file:
+                    _write(file, content)
+                    file.flush()
+                    os.fsync(file.fileno())
+        for path, partial in partials.items():
+            with named(path):
+                os.replace(partial, os.path.realpath(path))
+        for path, stream in into.items():
+            with named(path), open(path, "ab", buffering=0) as device:
+                device.write(stream.getvalue())
+    finally:
+        for partial in partials.values():
+            with suppress(OSError):
+                os.unlink(partial)
+
+
+def _write(file: BinaryIO, content: Content) -> None:
+    if callable(content):
+        content(file)
+    else:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def refuse_unwritable(path: str | Path) -> None:
+    """Raise now, before any work, the InputError that `write_files` would raise after it for this file."""
+    with named(path):
+        if os.fspath(path).endswith(os.sep) or os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if os.path.exists(path) and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if not is_written_into(path):
+            _try_out(path)
+
+
+def refuse_unwritable_folder(path: str | Path) -> None:
+    """As `refuse_unwritable`, for files in a folder that is there or will be made."""
+    place = Path(path)
+    with named(path):
+        while not place.exists():
+            place = place.parent
+        _try_out(place / "file")
+
+
+def is_written_into(path: str | Path) -> bool:
+    """Whether a path is a pipe, a device or an open file (`/dev/stdout`): what is written there replaces no file."""
+    with suppress(FileNotFoundError):
+        is_regular = stat.S_ISREG(os.stat(path).st_mode)
+        return not is_regular or os.path.abspath(path).startswith(("/dev/", "/proc/"))
+    return False
+
+
+def is_one_file(path: str | Path, other: str | Path) -> bool:
+    """Whether two paths are one file, also through links, or would be."""
+    with suppress(OSError, ValueError):
+        return os.path.samefile(path, other)
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def mend_of(path: str | Path, error: OSError) -> str:
+    """The end of a message: what can be done about an error of the system."""
+    if error.errno == errno.ENOENT:
+        return f"; make the folder {os.path.dirname(os.path.realpath(path))} first"
+    if error.errno == errno.EBADF:
+        return "; no file is open there: open one in the shell, as in >results.txt, or name a file"
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return f"; {'free some space there, or ' if is_full else ''}name another file"
+
+
+@contextmanager
+def named(path: str | Path) -> Iterator[None]:
+    """What an error within says of the file; an error of another file that a content reads is left."""
+    if not os.fspath(path) or "\0" in os.fspath(path):
+        raise InputError(f"{str(path)!r}: cannot be written (no file can have this name): name a file")
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except UnicodeEncodeError as error:
+        sign = error.object[error.start : error.start + 1]
+        raise InputError(
+            f"{str(path)!r}: cannot be written (it or its text holds {sign!r}, half of a pair of surrogates, which "
+            f"UTF-8 lacks); remove it from the id or the text that holds it"
+        ) from None
+    except OSError as error:
+        other = error.filename is not None and os.fspath(error.filename) != os.fspath(path)
+        if other and not str(error.filename).endswith(".partial"):
+            raise
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}){mend_of(path, error)}") from None
+
+
+def _partial(path: str | Path) -> str:
+    """The name of a new file beside the target, which takes its place."""
+    folder, name = os.path.split(os.path.realpath(path))
+    return os.path.join(folder, f".{name[:_NAMED]}.{os.urandom(6).hex()}.partial")
+
+
+def _try_out(path: str | Path) -> None:
+    """Make a file beside it for a moment, since permissions alone do not say whether that is possible."""
+    partial = _partial(path)
+    open(partial, "xb").close()
+    os.unlink(partial)
+
+
+# -- rows -------------------------------------------------------------------------------------------------
+
+
+def write_rows(path: str | Path, rows: list[Row], *, columns: Sequence[str] = ()) -> None:
+    """Write rows as .csv, .jsonl or .parquet by the suffix (`columns` as in `csv_text`).
+
+    Raises
+    ------
+    InputError, MissingExtraError
+        If the suffix is another one, or pyarrow is missing.
+    """
+    suffix, content = refuse_suffix(path), BytesIO()
+    if suffix == ".csv":
+        content.write(csv_text(rows, line_end="\r\n", columns=columns).encode())
+    elif suffix == ".jsonl":
+        content.writelines(f"{json_line(row)}\n".encode() for row in rows)
+    else:
+        import pyarrow
+        from pyarrow import parquet
+
+        none = pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in columns})
+        parquet.write_table(pyarrow.Table.from_pylist(rows) if rows else none, content)
+    write_whole(path, content.getvalue())
+
+
+def refuse_suffix(path: str | Path) -> str:
+    """The suffix of a file for rows, in lower case; an error if such files cannot be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".csv", ".jsonl", ".parquet"):
+        raise InputError(f"{path}: cannot write {suffix or 'a file without suffix'}; use .csv, .jsonl or .parquet")
+    if suffix == ".parquet":
+        try:
+            import pyarrow.parquet  # noqa: F401
+        except ImportError:
+            raise MissingExtraError("pyarrow", "files", f"writing {Path(path).name}") from None
+    return suffix
+
+
+# -- CSV --------------------------------------------------------------------------------------------------
+
+
+def csv_text(rows: Sequence[Row], *, line_end: str = "\n", columns: Sequence[str] = ()) -> str:
+    """Rows as CSV with a header, in which `columns` come first: they are all that a table without rows has.
+
+    An apostrophe stands before each cell that a program for sheets takes for a formula, so that it is shown as text.
+    Lists and dicts are written as JSON.
+    """
+    names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
+    lines = [names, *([row.get(name, "") for name in names] for row in rows)]
+    written = _Lines(line_end)
+    csv.writer(written, lineterminator="\r\n").writerows([_cell(cell) for cell in line] for line in lines)
+    return "".join(written.lines)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, (list, tuple, dict)):
+        return json_line(value)
+    return harmless(value)
+
+
+class _Lines:
+    """Takes lines of CSV. Their writer quotes line feeds and carriage returns only if both end its own lines."""
+
+    def __init__(self, end: str) -> None:
+        self.lines: list[str] = []
+        self._end = end
+
+    def write(self, line: str) -> None:
+        self.lines.append(line.removesuffix("\r\n") + self._end)
+
+
+def is_formula(cell: Any) -> bool:
+    """Whether a program for sheets would take a cell for a formula.
+
+    >>> [is_formula(cell) for cell in ("=1+1", "-a", "@x", "-12.5", "a=1", -3)]
+    [True, True, True, False, False, False]
+    """
+    return isinstance(cell, str) and _FORMULA.match(cell) is not None
+
+
+def harmless(cell: Any) -> Any:
+    """A cell that programs for sheets show as it is: with an apostrophe in front where they would compute it.
+
+    >>> harmless("=1+1"), harmless("a"), without_apostrophe("'=1+1")
+    ("'=1+1", 'a', '=1+1')
+    """
+    return f"'{cell}" if isinstance(cell, str) and is_formula(cell.lstrip("'")) else cell
+
+
+def without_apostrophe(cell: str) -> str:
+    """The text that `harmless` made a cell of."""
+    return cell[1:] if cell.startswith("'") and is_formula(cell.lstrip("'")) else cell
+
+
+# -- JSON -------------------------------------------------------------------------------------------------
+
+
+def json_line(data: Any) -> str:
+    """Data as JSON on one line.
+
+    Characters that a terminal would obey are escaped, as is what UTF-8 lacks; a reader gets the same data.
+
+    >>> json_line({"id": "é\x9b"})
+    '{"id": "é\\\\u009b"}'
+    """
+    return json_with_escapes(data)
+
+
+def json_with_escapes(data: Any, *, indent: int | None = None) -> str:
+    """As `json.dumps`, but with escapes for what a terminal would obey and what UTF-8 lacks."""
+    text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+    return _TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def json_text(data: Any, indent: int | None = 2) -> str:
+    """Plain data as JSON; a list of numbers or texts stands on one line, however long.
+
+    >>> print(json_text({"K": [1, 5, 10], "rows": [{"K": 1}]}))
+    {
+      "K": [1, 5, 10],
+      "rows": [
+        {
+          "K": 1
+        }
+      ]
+    }
+    """
+    if indent is None:
+        return json_line(data)
+    return "".join(_json_pieces(data, " " * indent, "\n"))
+
+
+def _json_pieces(data: Any, step: str, newline: str) -> Iterator[str]:
+    """The text of the data piece by piece; `newline` ends a line and indents the next."""
+    nested = isinstance(data, dict) or (
+        isinstance(data, (list, tuple)) and any(isinstance(item, (dict, list, tuple)) for item in data)
+    )
+    if not nested or not data:
+        yield json_line(data)
+        return
+    opening, closing = "{}" if isinstance(data, dict) else "[]"
+    if isinstance(data, dict):
+        items = [(json_line(str(key)) + ": ", item) for key, item in data.items()]
+    else:
+        items = [("", item) for item in data]
+    before = opening
+    for label, item in items:
+        yield before + newline + step + label
+        yield from _json_pieces(item, step, newline + step)
+        before = ","
+    yield newline + closing
