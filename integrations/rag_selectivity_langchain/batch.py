@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from rag_selectivity import Bootstrap, InputError, Measure, Report, SelectivityWarning, evaluate
 from rag_selectivity.calibrated import labels_to_calibrate, people_under
 from rag_selectivity.errors import examples
-from rag_selectivity.indexes import corpus_size_of_index, documents_in_index, given_size
+from rag_selectivity.indexes import corpus_size_of_index, counts_beside, given_size
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import ChosenIdentity, Labels, Steps, choose_identity
 from rag_selectivity_langchain.documents import candidates_of, document_of, identity_of
@@ -216,14 +216,9 @@ def _counts(
         listed = ", ".join(f"{name} {size or 'unknown'}" for name, size in sizes.items())
         raise InputError(f"the retrievers search corpora of different sizes ({listed}): give corpus_size=")
     size = corpus_size or next(iter(sizes.values()), None)
-    if passages_of is not None or size is None or identity in (None, "id"):
-        return size, passages_of
-    try:
-        return size, documents_in_index(next(iter(retrievers.values())), str(identity))
-    except InputError:
-        if corpus_size is None:
-            raise
-        return size, None  # what its filter leaves is unknown, and N was given for that
+    index = next(iter(retrievers.values()))
+    given = {"given_size": corpus_size, "passages_of": passages_of}
+    return size, counts_beside(index, identity, size, own_id="id", **given)
 
 
 def _id(document: Document, identity: str | None) -> str:

@@ -17,9 +17,9 @@ from pydantic import PrivateAttr
 from rag_selectivity import Bootstrap, InputError, Qrels, Report, SelectivityWarning, evaluate, parse_measure
 from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under
 from rag_selectivity.errors import examples
-from rag_selectivity.indexes import corpus_size_of_index, documents_in_index, given_size, passages_of_index
+from rag_selectivity.indexes import corpus_size_of_index, counts_beside, given_size, passages_of_index
 from rag_selectivity.measures import default_measures, default_query_measures, given_depths
-from rag_selectivity.single import ChosenIdentity, Labels, PassageCounts, choose_identity, passage_counts_of
+from rag_selectivity.single import ChosenIdentity, Labels, PassageCounts, choose_identity
 from rag_selectivity_llama_index.metrics import SelectivityMetric
 from rag_selectivity_llama_index.results import STEPS, add_caveats, named
 from rag_selectivity_llama_index.retrieving import (
@@ -293,20 +293,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
 
     def _corpus(self, size: int | None, identity: str) -> _Corpus:
         """N with the numbers of passages by the identity."""
-        if self._passages_of is not None:
-            return _Corpus(size, passage_counts_of(self._passages_of))
-        return _Corpus(size, None if size is None else self._counts(identity))
-
-    def _counts(self, identity: str) -> PassageCounts | None:
-        """The numbers of passages by an identity; none where each passage has an id of its own."""
-        if identity == "node_id":
-            return None
-        try:
-            return documents_in_index(self.retriever, identity)
-        except InputError:
-            if self._corpus_size is None:
-                raise
-            return None  # what its filter leaves is unknown, and N was given for that
+        given = {"given_size": self._corpus_size, "passages_of": self._passages_of}
+        return _Corpus(size, counts_beside(self.retriever, identity, size, own_id="node_id", **given))
 
     def _result(
         self, text: str, expected: list[str], retrieved: Retrieved, identity: str, query_id: str

@@ -5,28 +5,30 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
 from numbers import Real
 from typing import Any, TypeVar
 
-# Importing a module adds its readers; the first that fits is used.
 from rag_selectivity.data.cells import shown, whole_count
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.indexes import langchain, llama_index, stores
 from rag_selectivity.indexes.contents import Contents, Passages, StoredPassage, contents_of
 from rag_selectivity.tables.identity import passage_identity
+from rag_selectivity.tables.small import passage_counts_of
+
+# Importing a module adds its readers.
+for _module in ("llama_index", "langchain", "stores"):
+    import_module(f"{__name__}.{_module}")
 
 __all__ = [
     "StoredPassage",
     "corpus_size_of_index",
+    "counts_beside",
     "documents_in_index",
     "given_size",
     "identity_of_stored",
-    "langchain",
-    "llama_index",
     "passages_of_index",
     "stored_passages",
-    "stores",
 ]
 
 T = TypeVar("T")
@@ -144,6 +146,24 @@ def documents_in_index(index: Any, identity: str) -> PassageCounts | None:
     if counts is None or max(counts.values(), default=1) == 1:
         return None
     return PassageCounts.of(counts, complete=True)
+
+
+def counts_beside(
+    index: Any, identity: str | None, size: int | None, *, own_id: str, given_size: Any, passages_of: Any
+) -> PassageCounts | None:
+    """The number of passages of each document: as given, or counted where passages go by an id of their documents.
+
+    `own_id` is that of each passage, `size` is N, and `given_size` what a user said of it: beside a number, a filter
+    that nobody can count does no harm.
+    """
+    if passages_of is not None or size is None or identity in (None, own_id):
+        return passage_counts_of(passages_of)
+    try:
+        return documents_in_index(index, str(identity))
+    except InputError:
+        if given_size is None:
+            raise
+        return None
 
 
 def identity_of_stored(passage: StoredPassage, identity: str | None) -> str:

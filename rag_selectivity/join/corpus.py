@@ -74,17 +74,22 @@ def corpus_has(ids: Set[str], retrieved: Sequence[str], name: str, exact: bool) 
     return 2 * inside > len(retrieved)
 
 
+class _Sizes(dict[str, int]):
+    """N of each query, read and checked."""
+
+
 def corpus_size_of(given: Any, form: IdForm = AS_THEY_ARE) -> int | dict[str, int] | None:
     """N as a whole number, or {query: N}; from a number, a mapping or a frame.
 
     The queries are there as they were given and in the form.
     """
-    if given is None:
-        return None
+    if given is None or isinstance(given, _Sizes):
+        return given
     if not is_frame(given) and not isinstance(given, Mapping):
         return whole_count(given, "corpus_size")
     sizes = per_query(given, "corpus size", int, name="corpus_size")
-    return {**{form(query): size for query, size in sizes.items()}, **sizes} if form.changes_ids else sizes
+    in_form = {form(query): size for query, size in sizes.items()} if form.changes_ids else {}
+    return _Sizes({**in_form, **sizes})
 
 
 def size_with_counts(

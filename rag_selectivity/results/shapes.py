@@ -36,46 +36,33 @@ def is_number(value: Any) -> bool:
     )
 
 
-def text(value: Any, place: str) -> None:
-    """A text."""
-    if not isinstance(value, str):
-        raise Misfit(place, "a text", value)
+def kind(expected: str, fits: Callable[[Any], bool]) -> Check:
+    """What a test takes; `expected` says what that is."""
+
+    def checked(value: Any, place: str) -> None:
+        if not fits(value):
+            raise Misfit(place, expected, value)
+
+    return checked
 
 
-def number(value: Any, place: str) -> None:
-    """A number."""
-    if not is_number(value):
-        raise Misfit(place, "a number", value)
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1 << 53
 
 
-def amount(value: Any, place: str) -> None:
-    """A number ≥ 0."""
-    if not is_number(value) or not value >= 0:
-        raise Misfit(place, "a number ≥ 0", value)
-
-
-def count(value: Any, place: str) -> None:
-    """A whole number ≥ 0."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 1 << 53:
-        raise Misfit(place, "a whole number ≥ 0", value)
-
-
-def truth(value: Any, place: str) -> None:
-    """True or false."""
-    if not isinstance(value, bool):
-        raise Misfit(place, "true or false", value)
-
-
-def mapping(value: Any, place: str) -> None:
-    """An object of any content."""
-    if not isinstance(value, dict):
-        raise Misfit(place, "an object", value)
-
-
-def digits(value: Any, place: str) -> None:
-    """A hash: a text of 16 hexadecimal digits."""
-    if not isinstance(value, str) or len(value) != 16 or not set(value) <= set("0123456789abcdef"):
-        raise Misfit(place, "a text of 16 hexadecimal digits", value)
+text = kind("a text", lambda value: isinstance(value, str))
+number = kind("a number", is_number)
+amount = kind("a number ≥ 0", lambda value: is_number(value) and value >= 0)
+count = kind("a whole number ≥ 0", _is_count)
+truth = kind("true or false", lambda value: isinstance(value, bool))
+#: An object of any content.
+mapping = kind("an object", lambda value: isinstance(value, dict))
+#: A hash.
+digits = kind(
+    "a text of 16 hexadecimal digits",
+    lambda value: isinstance(value, str) and len(value) == 16 and set(value) <= set("0123456789abcdef"),
+)
+_LIST = kind("a list", lambda value: isinstance(value, list))
 
 
 def or_null(check: Check) -> Check:
@@ -120,8 +107,7 @@ def each(check: Check) -> Check:
     """A list whose items the check takes."""
 
     def checked(value: Any, place: str) -> None:
-        if not isinstance(value, list):
-            raise Misfit(place, "a list", value)
+        _LIST(value, place)
         for position, item in enumerate(value):
             check(item, f"{place}[{position}]")
 
@@ -132,8 +118,7 @@ def plain(*kinds: type) -> Check:
     """A list of any length whose items are of some types; looked through only where one is not."""
 
     def checked(value: Any, place: str) -> None:
-        if not isinstance(value, list):
-            raise Misfit(place, "a list", value)
+        _LIST(value, place)
         if not set(map(type, value)) <= set(kinds):
             position = next(i for i, item in enumerate(value) if type(item) not in kinds)
             named = " or ".join(_NAMES[kind] for kind in kinds)

@@ -23,6 +23,7 @@ from rag_selectivity.results.shapes import (
     digits,
     each,
     fields,
+    kind,
     mapping,
     number,
     or_null,
@@ -36,12 +37,6 @@ from rag_selectivity.results.versions import stored_document
 _AGAIN = "write it again with claims -o claims.json"
 
 
-def _id(value: Any, place: str) -> None:
-    text(value, place)
-    if id_fault(value) is not None:
-        raise Misfit(place, "an id", value)
-
-
 def _ends_of(key: str) -> tuple[float, float]:
     try:
         return ClaimMeasure.parse(key).bounds
@@ -49,8 +44,9 @@ def _ends_of(key: str) -> tuple[float, float]:
         return -math.inf, math.inf
 
 
+_ID = both(text, kind("an id", lambda value: id_fault(value) is None))
 _SAMPLE = fields(
-    {"id": _id, "fingerprint": digits, "measures": both(by_name(or_null(number)), within(_ends_of))},
+    {"id": _ID, "fingerprint": digits, "measures": both(by_name(or_null(number)), within(_ends_of))},
     {"whole_context": by_name(or_null(number))},
 )
 _RUN = fields({"measures": both(by_name(ESTIMATE), within(_ends_of, "value")), "per_sample": each(_SAMPLE)})

@@ -20,6 +20,7 @@ from rag_selectivity.results.shapes import (
     either,
     fields,
     is_number,
+    kind,
     mapping,
     number,
     or_null,
@@ -41,16 +42,14 @@ def check_report(data: Any) -> None:
     _REPORT(data, "")
 
 
-def _figure(value: Any, place: str) -> None:
-    """A number, null, or an infinity, which JSON writes as a text."""
-    if value is not None and not is_number(value) and value not in ("inf", "-inf"):
-        raise Misfit(place, 'a number, null, or a text such as "inf"', value)
-
-
-def _interval(value: Any, place: str) -> None:
-    each(or_null(number))(value, place)
-    if len(value) != 2:
-        raise Misfit(place, "a list of two ends", value)
+#: A number, null, or an infinity, which JSON writes as a text.
+_figure = kind(
+    'a number, null, or a text such as "inf"',
+    lambda value: value is None or is_number(value) or value in ("inf", "-inf"),
+)
+_caveat_level = both(text, kind(f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}", lambda value: value in LEVELS))
+_share = both(number, kind("a number between 0 and 1", lambda value: 0 < value < 1))
+_interval = both(each(or_null(number)), kind("a list of two ends", lambda value: len(value) == 2))
 
 
 def _figures(value: Any, place: str) -> None:
@@ -65,24 +64,6 @@ def _ids(value: Any, place: str) -> None:
     if id_fault("".join(["id", *value])) is not None or "" in value:
         position = next(i for i, item in enumerate(value) if id_fault(item) is not None)
         raise Misfit(f"{place}[{position}]", "an id", value[position])
-
-
-def _caveat_level(value: Any, place: str) -> None:
-    text(value, place)
-    if value not in LEVELS:
-        raise Misfit(place, ", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}", value)
-
-
-def _share(value: Any, place: str) -> None:
-    number(value, place)
-    if not 0 < value < 1:
-        raise Misfit(place, "a number between 0 and 1", value)
-
-
-def _parts(value: Any, place: str) -> None:
-    each(_PART)(value, place)
-    if not value:
-        raise Misfit(place, "the parts of a measure", value)
 
 
 def _per_query(value: Any, place: str) -> None:
@@ -153,7 +134,7 @@ _PER_QUERY = fields(
         "queries": _ids,
         "labels": or_null(each(digits)),
         "corpus_size": either("a list of whole numbers, a whole number or null", or_null(count), each(count)),
-        "parts": by_name(_parts),
+        "parts": by_name(both(each(_PART), kind("the parts of a measure", bool))),
     },
     {"weights": either("a list of numbers or a number", number, _figures)},
 )
