@@ -22,7 +22,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.record_text import passage_text
 from rag_selectivity.io.texts_of_ids import TextsOfIds, two_texts
 from rag_selectivity.tables import columns
-from rag_selectivity.tables.exact import TABLES, Row, is_folder, is_frame, kind_of, table_kind, table_rows
+from rag_selectivity.tables.exact import TABLES, Row, is_folder, is_frame, kind_of, rows
 from rag_selectivity.tables.names import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column
 
 _ONLY_DICT = frozenset([dict])
@@ -195,16 +195,15 @@ def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
         yield line, id_, row
     if column is None:
         raise InputError(f"{file}: the file has no rows")
-    for rows in known.differing():
-        first, second = ((line, str(row[column])) for n, (line, row) in enumerate(read_records(file)) if n in rows)
+    for places in known.differing():
+        first, second = ((line, str(row[column])) for n, (line, row) in enumerate(read_records(file)) if n in places)
         if first[1] == second[1]:
             raise InputError(two_texts(first[1], f"{file}:{first[0]}", f"{file}:{second[0]}"))
 
 
 def read_records(path: str | Path) -> Iterator[tuple[int, Row]]:
     """(line, row) of a JSONL, CSV, TSV or Parquet file, as dicts."""
-    file = Path(path)
-    yield from table_rows(file, table_kind(file))
+    yield from rows(Path(path))
 
 
 def is_table(path: str | Path) -> bool:

@@ -179,7 +179,9 @@ def whole_text(path: Path) -> str:
 
 def is_large(path: Path) -> bool:
     """Whether a file is so large that a scan is quicker."""
-    return path == STANDARD_INPUT or (path.is_file() and path.stat().st_size >= _LARGE)
+    if path == STANDARD_INPUT:
+        return len(_content(sys.stdin)) >= _LARGE
+    return path.is_file() and path.stat().st_size >= _LARGE
 
 
 def text_lines(path: Path, *, whole: bool = False) -> Iterator[tuple[int, str]]:
@@ -232,15 +234,6 @@ def kind_of(path: Path, given: str | None = None) -> str:
     return "tsv" if _names_a_query(first, "\t") else "trec"
 
 
-def table_kind(path: Path) -> str:
-    """The format of a file that must be a table: without a suffix, the separator in its first line shows it."""
-    kind = kind_of(path)
-    if kind != "trec" or path.suffix:
-        return kind
-    first = first_bytes(path).split(b"\n", 1)[0]
-    return next((name for name, mark in (("tsv", "\t"), ("csv", ",")) if len(_header(first, mark)) > 1), kind)
-
-
 def suffix_of(path: Path) -> str:
     """The last suffix of a file in lower case, those of packed files left out."""
     return next((each.lower() for each in reversed(path.suffixes) if each.lower() not in (".gz", ".zst")), "")
@@ -288,6 +281,15 @@ def trec_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield number, fields
 
 
+def rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """(line, row) of a table; without a suffix, the separator in its first line shows its format."""
+    kind = kind_of(path)
+    if kind == "trec" and not path.suffix:
+        first = first_bytes(path).split(b"\n", 1)[0]
+        kind = next((name for name, mark in (("tsv", "\t"), ("csv", ",")) if len(_header(first, mark)) > 1), kind)
+    return table_rows(path, kind)
+
+
 def table_rows(path: Path, kind: str) -> Iterator[tuple[int, Row]]:
     """(line, row) of a table with named columns, by its format; rows of Parquet count from 1.
 
@@ -296,28 +298,28 @@ def table_rows(path: Path, kind: str) -> Iterator[tuple[int, Row]]:
     InputError
         If it has no rows or is no table; while it is read, for a line that is wrong.
     """
-    rows: Iterator[tuple[int, Row]]
+    found: Iterator[tuple[int, Row]]
     match kind:
         case "parquet":
-            rows = chain.from_iterable(map(_parquet_rows, parquet_files(path)))
+            found = chain.from_iterable(map(_parquet_rows, parquet_files(path)))
         case "csv":
-            rows = separated_rows(path, ",", text_lines(path, whole=True))
+            found = separated_rows(path, ",", text_lines(path, whole=True))
         case "tsv":
-            rows = separated_rows(path, "\t", text_lines(path))
+            found = separated_rows(path, "\t", text_lines(path))
         case "jsonl":
-            rows = _json_rows(path)
+            found = _json_rows(path)
         case "exported":
-            rows = table_rows(path, suffix_of(path)[1:])
+            found = table_rows(path, suffix_of(path)[1:])
         case _:
             if path.is_file() and path.stat().st_size == 0:
                 raise InputError(f"{path}: the file is empty; write it again")
             with opened(path):
                 pass  # text in another encoding than UTF-8 is refused by its name
             raise InputError(f"{path}: expected JSONL, CSV or Parquet rows")
-    first = next(rows, None)
+    first = next(found, None)
     if first is None:
         raise NoRowsError(f"{path}: the file has no rows")
-    return chain([first], rows)
+    return chain([first], found)
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Row]]:
