@@ -90,10 +90,11 @@ class Scan:
 def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
     """A scan of a frame, or of a file in text or Parquet; None where it has to be read exactly, or Polars is absent."""
     try:
-        import polars  # noqa: F401
+        import polars
 
         if not isinstance(source, (str, Path)):
-            return _scan_of_frame(source, kind) if is_frame(source) else None
+            given = isinstance(source, polars.LazyFrame) or is_frame(source)
+            return _scan_of_frame(source, kind) if given else None
         path = Path(source)
         match kind_of(path, format):
             case "parquet":
