@@ -90,19 +90,17 @@ class Scan:
 def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
     """A scan of a frame, or of a file in text or Parquet; None where it has to be read exactly, or Polars is absent."""
     try:
-        import polars
-
-        if not isinstance(source, (str, Path)):
-            given = isinstance(source, polars.LazyFrame) or is_frame(source)
-            return _scan_of_frame(source, kind) if given else None
-        path = Path(source)
-        match kind_of(path, format):
-            case "parquet":
-                return _scan_of_parquet(path, kind)
-            case "csv" | "tsv" | "jsonl" | "trec" as name:
-                return _scan_of_text(path, kind, name)
+        import polars as pl
+    except ImportError:
         return None
-    except (ImportError, InputError, Odd, ValueError):
+    try:
+        if not isinstance(source, (str, Path)):
+            return _scan_of_frame(source, kind) if isinstance(source, pl.LazyFrame) or is_frame(source) else None
+        path, name = Path(source), kind_of(Path(source), format)
+        if name == "parquet":
+            return _scan_of_parquet(path, kind)
+        return _scan_of_text(path, kind, name) if name in ("csv", "tsv", "jsonl", "trec") else None
+    except (InputError, Odd, TypeError, ValueError, RecursionError, pl.exceptions.PolarsError):
         return None
 
 
