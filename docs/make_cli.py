@@ -104,7 +104,7 @@ def reference() -> str:
         "options in your shell. An option that takes one value can be given once.",
         "",
         "A file to read or write can be `-`, which is standard input or standard output. Only one file can be standard",
-        "input. Its format follows from its content, compressed with gzip or not. A label store cannot be `-`, since",
+        "input. Its format follows from its content, packed by gzip, zstd or not. A label store cannot be `-`, since",
         "SQLite needs a file.",
         "",
         "`--output` takes the format from the suffix: `.json`, `.csv`, `.md`, `.tex`; `--format` overrides it.",

@@ -34,7 +34,7 @@ from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.tables.writing import write_rows
-from tests.test_files import scored
+from tests.test_readers import scored
 from tests.test_store import put
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]

@@ -18,7 +18,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.data.scanned import parts_of_scan
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables import columns
-from rag_selectivity.tables.exact import TABLES, Row, is_frame, is_large, kind_of, table_kind, table_rows
+from rag_selectivity.tables.exact import TABLES, Row, is_frame, is_large, kind_of, rows
 from rag_selectivity.tables.fast import scan
 
 _ONLY_DICT = frozenset([dict])
@@ -157,8 +157,7 @@ def ranked_lists(run: Any, depth: int | None = None, policy: Policy = Policy()) 
 
 def read_records(path: str | Path) -> Iterator[tuple[int, Row]]:
     """(line, row) of a JSONL, CSV, TSV or Parquet file, as dicts."""
-    file = Path(path)
-    yield from table_rows(file, table_kind(file))
+    yield from rows(Path(path))
 
 
 def is_table(path: str | Path) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from itertools import chain, pairwise, repeat
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -266,32 +266,29 @@ def _table_cells(rows: Iterator[tuple[int, Mapping[str, Any]]], source: str, kin
 
 
 def _record_cells(source: Any, what: str, kind: Kind) -> _Cells:
-    """The cells of rows: of dicts, or of a query, a passage, and perhaps a grade or score."""
+    """The cells of rows: of dicts, or of a query, a passage, and a grade or perhaps a score."""
     form = "(query, passage, grade)" if kind == "labels" else "(query, passage) or (query, passage, score)"
     _refuse_set(source, what)
-    given = iterated(source, f"{what}: expected {form} rows, dicts, a DataFrame or a path")
-    first = next(given, None)
-    if isinstance(first, Mapping):
-        return _table_cells(enumerate(chain([first], given), 1), what, kind, ", row ")
-    roles = ("query", "passage", "grade" if kind == "labels" else "score")
-    cells: dict[str, list[Any]] = {role: [] for role in roles}
-    width = 3 if kind == "labels" or first is None or not _is_row(first) else len(first)
-    for record in () if first is None else chain([first], given):
-        if not _is_row(record) or (len(record) != width and (kind == "labels" or len(record) not in (2, 3))):
+    records = list(iterated(source, f"{what}: expected {form} rows, dicts, a DataFrame or a path"))
+    if records and all(isinstance(record, Mapping) for record in records):
+        return _table_cells(enumerate(records, 1), what, kind, ", row ")
+    widths = list(map(_width, records))
+    for record, width in zip(records, widths, strict=True):
+        if width != 3 and (kind == "labels" or width != 2):
             raise InputError(f"{what}: expected {form}, got {record!r}")
-        if len(record) != width:
-            raise InputError(f"{what}: query {record[0]!r} has {'no ' * (len(record) == 2)}scores, unlike others")
-        for role, cell in zip(roles, record, strict=False):
-            cells[role].append(cell)
-    return _Cells({role: column for role, column in cells.items() if column or width == 3}, what)
+        if width != widths[0]:
+            raise InputError(f"{what}: query {record[0]!r} has {'no ' * (width == 2)}scores, unlike those before it")
+    roles = ("query", "passage", "grade" if kind == "labels" else "score")
+    columns = zip(*records, strict=True) if records else ((), (), ())
+    return _Cells(dict(zip(roles, map(list, columns), strict=False)), what)
 
 
-def _is_row(record: Any) -> bool:
-    """Whether a record is a sequence of two or three values."""
+def _width(record: Any) -> int:
+    """The number of values of a row; 0 for what is none."""
     try:
-        return len(record) in (2, 3) and not isinstance(record, (str, Mapping, Set))
+        return 0 if isinstance(record, (str, Mapping, Set)) else len(record)
     except TypeError:
-        return False
+        return 0
 
 
 def _refuse_set(ranking: object, what: str) -> None:
@@ -302,68 +299,50 @@ def _refuse_set(ranking: object, what: str) -> None:
 
 def _label_dict_cells(judgments: Mapping[Any, Any]) -> _Cells:
     """The cells of {query: {passage: grade}}; a list or set in place of a dict names the relevant passages."""
-    counts: list[int] = []
-    passages: list[Any] = []
-    grades: list[Any] = []
+    cells: dict[str, list[Any]] = {"query": [], "passage": [], "grade": []}
     expected: list[bool] = []
     for query, judged in judgments.items():
-        before = len(passages)
+        graded = isinstance(judged, Mapping)
         wrong = f"qrels of query {query!r}: expected {{passage: grade}} or a list of ids"
         if isinstance(judged, str):
             raise InputError(f"{wrong}, got {judged!r}")
-        passages.extend(judged if isinstance(judged, Mapping) else iterated(judged, wrong))
-        counts.append(len(passages) - before)
-        grades.extend(judged.values() if isinstance(judged, Mapping) else repeat(1, counts[-1]))
-        expected.extend(repeat(not isinstance(judged, Mapping), counts[-1]))
-    queries = list(map(repeat, judgments, counts))
-    return _Cells(
-        {"query": list(chain.from_iterable(queries)), "passage": passages, "grade": grades},
-        "qrels",
-        queries=judgments,
-        expected=expected,
-        remarks=counted(lists_as_labels=sum(not isinstance(judged, Mapping) for judged in judgments.values())),
-    )
+        passages = list(judged if graded else iterated(judged, wrong))
+        cells["query"] += [query] * len(passages)
+        cells["passage"] += passages
+        cells["grade"] += judged.values() if graded else [1] * len(passages)
+        expected += [not graded] * len(passages)
+    lists = counted(lists_as_labels=sum(not isinstance(judged, Mapping) for judged in judgments.values()))
+    return _Cells(cells, "qrels", queries=judgments, expected=expected, remarks=lists)
 
 
 def _run_dict_cells(lists: Mapping[Any, Any]) -> _Cells:
     """The cells of {query: [passage, …]}, {query: {passage: score}}, or {query: [(passage, score), …]}."""
-    counts: list[int] = []
-    passages: list[Any] = []
-    scores: list[Any] = []
-    scored: bool | None = None
+    names = [query_text(query, "run") for query in lists]
+    if len(set(names)) != len(names):
+        raise InputError("run: two query ids are the same when written as text; make them different")
+    cells: dict[str, list[Any]] = {"query": [], "passage": [], "score": []}
     for query, ranked in lists.items():
         _refuse_set(ranked, f"run: query {query!r}")
         wrong = f"run: query {query!r}: expected a list of ids or {{passage: score}}"
         if isinstance(ranked, str):
             raise InputError(f"{wrong}, got {ranked!r}")
-        rows = ranked if isinstance(ranked, (dict, list, tuple)) else list(iterated(ranked, wrong))
-        if isinstance(ranked, Mapping) and not isinstance(ranked, dict):
-            rows = dict(ranked)
-        counts.append(len(rows))
-        if not rows:
+        rows = list(ranked.items() if isinstance(ranked, Mapping) else iterated(ranked, wrong))
+        scored = bool(rows) and isinstance(rows[0], (tuple, list))
+        if rows and cells["query"] and scored != bool(cells["score"]):
+            raise InputError(f"run: query {query!r} has {'' if scored else 'no '}scores, unlike those before it")
+        cells["query"] += [query] * len(rows)
+        if scored and isinstance(ranked, dict):
+            cells["passage"] += ranked
+            cells["score"] += ranked.values()
             continue
-        has_scores = isinstance(rows, dict) or isinstance(rows[0], (tuple, list))
-        if scored not in (None, has_scores):
-            no = "" if has_scores else "no "
-            raise InputError(f"run: query {query!r} has {no}scores, unlike those before it")
-        scored = has_scores
-        if not has_scores:
-            passages += rows
-            continue
-        if isinstance(rows, dict):
-            passages += rows
-            scores += rows.values()
-            continue
-        for pair in rows:
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise InputError(f"run: query {query!r}: expected (passage, score) with a number, got {pair!r}")
-            passages.append(pair[0])
-            scores.append(pair[1])
-    query_cells = list(chain.from_iterable(map(repeat, lists, counts)))
-    cells = {"query": query_cells, "passage": passages} | ({"score": scores} if scored else {})
-    names = [query_text(query, "run") for query in lists]
-    if len(set(names)) != len(names):
-        raise InputError("run: two query ids are the same when written as text; make them different")
+        if scored:
+            for pair in rows:
+                if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                    raise InputError(f"run: query {query!r}: expected (passage, score) with a number, got {pair!r}")
+            cells["score"] += [score for _, score in rows]
+        cells["passage"] += [passage for passage, _ in rows] if scored else rows
+    if not cells["score"]:
+        del cells["score"]
     return _Cells(cells, "run", queries=names)
 
 
@@ -465,40 +444,38 @@ def _grades(cells: _Cells) -> IntArray:
     try:
         if set(map(type, column)) <= {int} and all(abs(grade) < LARGEST_GRADE for grade in set(column)):
             return np.array(column, np.int64)
-        # A text is read once; other values may be equal and of another type.
-        known = {cell: label_grade(cell, "") for cell in set(column)} if set(map(type, column)) <= {str} else None
-        return np.array([label_grade(c, "") for c in column] if known is None else [known[c] for c in column], np.int64)
-    except (InputError, TypeError):
+        if set(map(type, column)) == {str}:
+            grade_of = {text: label_grade(text, "") for text in set(column)}
+            return np.array(list(map(grade_of.__getitem__, column)), np.int64)
+        return np.array([label_grade(cell, "") for cell in column], np.int64)
+    except InputError:
         pairs = zip(column, cells.columns["query"], cells.columns["passage"], strict=True)
-        places = (
-            (cell, f"{cells.where(row)}: query {query!r}, passage {passage!r}")
-            for row, (cell, query, passage) in enumerate(pairs)
-        )
-        return np.array([label_grade(cell, place) for cell, place in places], np.int64)
+        for row, (cell, query, passage) in enumerate(pairs):
+            label_grade(cell, f"{cells.where(row)}: query {query!r}, passage {passage!r}")
+        raise
 
 
 def _numbers(cells: _Cells, role: str) -> FloatArray | None:
     """A column of numbers that are not NaN; None for ranks of a table beside scores that are something else."""
     column = cells.columns[role]
-    try:
-        plain = set(map(type, column)) <= {float}
-        numbers = np.array(column if plain else list(map(number_of, column)), np.float64)
-        if not np.isnan(numbers).any() and (role != "tokens" or bool(((numbers >= 0) & (numbers < math.inf)).all())):
-            return numbers
-    except (TypeError, ValueError):
-        pass
+    plain = role != "tokens" and set(map(type, column)) <= {float}
+    numbers = np.array(column if plain else [_number(cell, role) for cell in column], np.float64)
+    wrong = np.flatnonzero(np.isnan(numbers))
+    if not len(wrong):
+        return numbers
     if role == "rank" and "score" in cells.columns and cells.names:
         return None
-    row = next(row for row, cell in enumerate(column) if _is_wrong(cell, role))
+    where, cell = cells.where(int(wrong[0])), column[wrong[0]]
     if role == "tokens":
-        raise InputError(f"{cells.where(row)}: {column[row]!r} is not a number of tokens; give a number ≥ 0")
-    query = cells.columns["query"][row]
-    raise InputError(f"{cells.where(row)}: query {query!r}: the {role} {shown(column[row])} is not a number")
+        raise InputError(f"{where}: {cell!r} is not a number of tokens; give a number ≥ 0")
+    query = cells.columns["query"][wrong[0]]
+    raise InputError(f"{where}: query {query!r}: the {role} {shown(cell)} is not a number")
 
 
-def _is_wrong(cell: Any, role: str) -> bool:
+def _number(cell: Any, role: str) -> float:
+    """The number that a cell holds; NaN if it holds none of its kind."""
     try:
         number = number_of(cell)
     except (TypeError, ValueError):
-        return True
-    return number != number or (role == "tokens" and not 0 <= number < math.inf)
+        return math.nan
+    return number if role != "tokens" or 0 <= number < math.inf else math.nan

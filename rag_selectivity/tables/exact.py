@@ -76,8 +76,7 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
             head = plain.read(4)
             plain.seek(0)
             if head.startswith(_GZIP) or head == _ZSTD:
-                packed = gzip.GzipFile(fileobj=plain) if head.startswith(_GZIP) else _zstd(plain, path)
-                with io.BufferedReader(_Limited(path, packed), _BLOCK) as unpacked:
+                with io.BufferedReader(_Unpacked(path, plain, head != _ZSTD), _BLOCK) as unpacked:
                     if not any_content:
                         _refuse_other_encodings(path, unpacked.peek(4)[:4])
                     yield cast("IO[bytes]", unpacked)
@@ -98,17 +97,27 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
-class _Limited(io.RawIOBase):
-    """Unpacked bytes, up to the limit."""
+class _Unpacked(io.RawIOBase):
+    """The unpacked bytes of a file of gzip or zstd, up to the limit."""
 
-    def __init__(self, path: Path, stream: Any) -> None:
-        self._path, self._stream, self._size = path, stream, 0
+    def __init__(self, path: Path, packed: IO[bytes], is_gzip: bool) -> None:
+        self._path, self._size = path, 0
+        self._stream: Any = (
+            gzip.GzipFile(fileobj=packed)
+            if is_gzip
+            else _zstandard(path).stream_reader(packed, read_across_frames=True)
+        )
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count: int = self._stream.readinto(buffer)
+        try:
+            count: int = self._stream.readinto(buffer)
+        except Exception as error:
+            if type(error).__name__ == "ZstdError":
+                raise InputError(f"{self._path}: the zstd data is damaged ({error}); copy it again") from None
+            raise
         self._size += count
         if self._size > MOST_UNPACKED:
             raise InputError(
@@ -118,27 +127,12 @@ class _Limited(io.RawIOBase):
         return count
 
 
-def _zstd(plain: IO[bytes], path: Path) -> Any:
-    """The unpacked bytes of a file of zstd."""
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-
-        return zstd.ZstdFile(plain)
+def _zstandard(path: Path) -> Any:
     try:
         import zstandard
     except ImportError:
         raise MissingExtraError("zstandard", "files", f"reading {path}") from None
-
-    class Reader(io.RawIOBase):
-        _stream = zstandard.ZstdDecompressor().stream_reader(plain, read_across_frames=True)
-
-        def readinto(self, buffer: Any) -> int:
-            try:
-                return int(self._stream.readinto(buffer))
-            except zstandard.ZstdError as error:
-                raise InputError(f"{path}: the zstd data is damaged ({error}); copy it again") from None
-
-    return Reader()
+    return zstandard.ZstdDecompressor()
 
 
 def _can_be_a_path(path: Path) -> bool:
@@ -157,19 +151,10 @@ def _content(stream: TextIO) -> bytes:
 
 def _refuse_other_encodings(path: Path, head: bytes) -> None:
     """An InputError for the first four bytes of text in UTF-16 or UTF-32, with or without a byte order mark."""
-    encoding = _OTHER_MARKS.get(head) or _OTHER_MARKS.get(head[:2]) or _WIDE.get(bytes(map(bool, head)))
-    if encoding is not None:
+    wide = head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) or head.count(0) == 3
+    if wide or head.startswith((b"\xff\xfe", b"\xfe\xff")) or (head.count(0) == 2 and head[:2].count(0) == 1):
+        encoding = "UTF-32" if wide else "UTF-16"
         raise InputError(f"{path}: the file is text in {encoding}, and only UTF-8 is read; save it again as UTF-8")
-
-
-_OTHER_MARKS = {
-    b"\xff\xfe\0\0": "UTF-32",
-    b"\0\0\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-}
-#: Which of the first four bytes are not zero, where a text begins with characters of ASCII and without a mark.
-_WIDE = {b"\1\0\0\0": "UTF-32", b"\0\0\0\1": "UTF-32", b"\1\0\1\0": "UTF-16", b"\0\1\0\1": "UTF-16"}
 
 
 def first_bytes(path: Path, size: int = 4096) -> bytes:
@@ -194,7 +179,9 @@ def whole_text(path: Path) -> str:
 
 def is_large(path: Path) -> bool:
     """Whether a file is so large that a scan is quicker."""
-    return path == STANDARD_INPUT or (path.is_file() and path.stat().st_size >= _LARGE)
+    if path == STANDARD_INPUT:
+        return len(_content(sys.stdin)) >= _LARGE
+    return path.is_file() and path.stat().st_size >= _LARGE
 
 
 def text_lines(path: Path, *, whole: bool = False) -> Iterator[tuple[int, str]]:
@@ -247,15 +234,6 @@ def kind_of(path: Path, given: str | None = None) -> str:
     return "tsv" if _names_a_query(first, "\t") else "trec"
 
 
-def table_kind(path: Path) -> str:
-    """The format of a file that must be a table: without a suffix, the separator in its first line shows it."""
-    kind = kind_of(path)
-    if kind != "trec" or path.suffix:
-        return kind
-    first = first_bytes(path).split(b"\n", 1)[0]
-    return next((name for name, mark in (("tsv", "\t"), ("csv", ",")) if len(_header(first, mark)) > 1), kind)
-
-
 def suffix_of(path: Path) -> str:
     """The last suffix of a file in lower case, those of packed files left out."""
     return next((each.lower() for each in reversed(path.suffixes) if each.lower() not in (".gz", ".zst")), "")
@@ -303,6 +281,15 @@ def trec_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield number, fields
 
 
+def rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """(line, row) of a table; without a suffix, the separator in its first line shows its format."""
+    kind = kind_of(path)
+    if kind == "trec" and not path.suffix:
+        first = first_bytes(path).split(b"\n", 1)[0]
+        kind = next((name for name, mark in (("tsv", "\t"), ("csv", ",")) if len(_header(first, mark)) > 1), kind)
+    return table_rows(path, kind)
+
+
 def table_rows(path: Path, kind: str) -> Iterator[tuple[int, Row]]:
     """(line, row) of a table with named columns, by its format; rows of Parquet count from 1.
 
@@ -311,28 +298,28 @@ def table_rows(path: Path, kind: str) -> Iterator[tuple[int, Row]]:
     InputError
         If it has no rows or is no table; while it is read, for a line that is wrong.
     """
-    rows: Iterator[tuple[int, Row]]
+    found: Iterator[tuple[int, Row]]
     match kind:
         case "parquet":
-            rows = chain.from_iterable(map(_parquet_rows, parquet_files(path)))
+            found = chain.from_iterable(map(_parquet_rows, parquet_files(path)))
         case "csv":
-            rows = separated_rows(path, ",", text_lines(path, whole=True))
+            found = separated_rows(path, ",", text_lines(path, whole=True))
         case "tsv":
-            rows = separated_rows(path, "\t", text_lines(path))
+            found = separated_rows(path, "\t", text_lines(path))
         case "jsonl":
-            rows = _json_rows(path)
+            found = _json_rows(path)
         case "exported":
-            rows = table_rows(path, suffix_of(path)[1:])
+            found = table_rows(path, suffix_of(path)[1:])
         case _:
             if path.is_file() and path.stat().st_size == 0:
                 raise InputError(f"{path}: the file is empty; write it again")
             with opened(path):
                 pass  # text in another encoding than UTF-8 is refused by its name
             raise InputError(f"{path}: expected JSONL, CSV or Parquet rows")
-    first = next(rows, None)
+    first = next(found, None)
     if first is None:
         raise NoRowsError(f"{path}: the file has no rows")
-    return chain([first], rows)
+    return chain([first], found)
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -444,7 +431,9 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
             with parquet.ParquetFile(stream) as file:
                 refuse_doubled(file.schema_arrow.names, str(path))
                 for batch in file.iter_batches(1 << 11):
-                    columns = {name: column_values(batch, name, f"{path}:", line) for name in batch.schema.names}
+                    columns = {
+                        name: column_values(batch, name, f"{path}: after row {line}, ") for name in batch.schema.names
+                    }
                     for cells in zip(*columns.values(), strict=True):
                         line += 1
                         yield line, keys | dict(zip(columns, cells, strict=True))
@@ -490,22 +479,10 @@ def column_names(frame: Any) -> list[Any]:
     return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
 
 
-def column_values(frame: Any, name: str, where: str = "row ", before: int = 0) -> list[Any]:
-    """A column as a list of Python values; `before` counts the rows of a table that are before those of the frame."""
+def column_values(frame: Any, name: str, where: str = "") -> list[Any]:
+    """A column as a list of Python values."""
     column = frame[name]
-    read = next((getattr(column, each) for each in ("to_list", "to_pylist") if hasattr(column, each)), column.__iter__)
     try:
-        return list(read())
+        return list(column.to_list() if hasattr(column, "to_list") else getattr(column, "to_pylist", column.__iter__)())
     except OverflowError:
-        row = before + 1 + _first_beyond_python(column)
-        raise InputError(f"{where}{row}: {name} is a time out of range; write the column as numbers or texts") from None
-
-
-def _first_beyond_python(column: Any) -> int:
-    """The first place in a column of Arrow whose value Python cannot hold."""
-    for place, cell in enumerate(column):
-        try:
-            cell.as_py()
-        except OverflowError:
-            return place
-    return 0
+        raise InputError(f"{where}{name} holds a time out of range; write the column as numbers or texts") from None

@@ -7,7 +7,7 @@ collected), which either reads it or says what is wrong and where.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -90,18 +90,17 @@ class Scan:
 def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
     """A scan of a frame, or of a file in text or Parquet; None where it has to be read exactly, or Polars is absent."""
     try:
-        import polars  # noqa: F401
-
-        if not isinstance(source, (str, Path)):
-            return _scan_of_frame(source, kind) if is_frame(source) else None
-        path = Path(source)
-        match kind_of(path, format):
-            case "parquet":
-                return _scan_of_parquet(path, kind)
-            case "csv" | "tsv" | "jsonl" | "trec" as name:
-                return _scan_of_text(path, kind, name)
+        import polars as pl
+    except ImportError:
         return None
-    except (ImportError, InputError, Odd, ValueError):
+    try:
+        if not isinstance(source, (str, Path)):
+            return _scan_of_frame(source, kind) if isinstance(source, pl.LazyFrame) or is_frame(source) else None
+        path, name = Path(source), kind_of(Path(source), format)
+        if name == "parquet":
+            return _scan_of_parquet(path, kind)
+        return _scan_of_text(path, kind, name) if name in ("csv", "tsv", "jsonl", "trec") else None
+    except (InputError, Odd, TypeError, ValueError, RecursionError, pl.exceptions.PolarsError):
         return None
 
 
@@ -143,7 +142,8 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
             schema=types,
             glob=False,
         )
-    checked = _checked(frame, columns, comments=name == "trec")
+    # Empty cells of a text are null.
+    checked = _checked(frame, columns, lambda id_: id_.str.starts_with("#") if name == "trec" else id_.is_null())
     return Scan(checked, str(path), 1 + (name in ("csv", "tsv")), () if name == "trec" else tuple(names), file)
 
 
@@ -238,33 +238,28 @@ def _scan_of_columns(frame: pl.LazyFrame, kind: Kind, where: str, lines: int | N
         texts = schema[name] in (pl.String, pl.Categorical, pl.Enum)
         if not (texts or schema[name].is_integer() or (schema[name].is_float() and role not in ("query", "passage"))):
             return None
-    return Scan(_checked(frame, columns), where, lines, tuple(schema.names()))
+    return Scan(_checked(frame, columns, lambda id_: id_.str.len_bytes() == 0), where, lines, tuple(schema.names()))
 
 
-def _checked(frame: pl.LazyFrame, columns: Mapping[str, str], *, comments: bool = False) -> pl.LazyFrame:
-    """The columns by what they hold; the first one with numbers cannot be cast where a row is odd."""
+def _checked(frame: pl.LazyFrame, columns: Mapping[str, str], odd: Callable[[pl.Expr], pl.Expr]) -> pl.LazyFrame:
+    """The columns by what they hold; the first one with numbers cannot be cast where a row is odd, or an id is."""
     import polars as pl
 
     ids = [pl.col(columns[role]).cast(pl.String).alias(role) for role in ("query", "passage")]
     numbers = {role: pl.col(name).cast(pl.Float64) for role, name in columns.items() if role in _NUMBERS}
-    odd = [pl.col(name).is_null() for name in columns.values()]
-    odd += [each.str.len_bytes() == 0 for each in ids]
-    odd += [each.is_nan() | each.is_infinite() for each in numbers.values()]
-    if comments:
-        odd.append(ids[0].str.starts_with("#"))
-    if "grade" in numbers:
-        odd += [numbers["grade"].abs() >= LARGEST_GRADE, numbers["grade"] != numbers["grade"].floor()]
-    if "tokens" in numbers:
-        odd.append(numbers["tokens"] < 0)
-    any_odd = pl.any_horizontal(odd)
+    wrong = odd(ids[0]) | odd(ids[1]) | ids[0].is_null() | ids[1].is_null()
     if not numbers:
-        if frame.select(any_odd.any()).collect(engine="streaming").item():
+        if frame.select(wrong.any()).collect(engine="streaming").item():
             raise Odd
         return frame.select(ids)
+    if "grade" in numbers:
+        wrong |= (numbers["grade"].abs() >= LARGEST_GRADE) | (numbers["grade"] != numbers["grade"].floor())
+    if "tokens" in numbers:
+        wrong |= numbers["tokens"] < 0
+    # NaN where a number is not finite, null where one is missing, else 0; NaN is no whole number.
+    zero = pl.sum_horizontal([each - each for each in numbers.values()], ignore_nulls=False)
     first = next(iter(numbers))
-    checked = pl.when(any_odd).then(float("nan")).otherwise(numbers[first])
-    # NaN less NaN is no whole number, and the difference of other numbers is 0.
-    numbers[first] = checked + (checked - checked).cast(pl.Int8)
+    numbers[first] += pl.when(wrong | zero.is_null()).then(float("nan")).otherwise(zero).cast(pl.Int8)
     types = {"grade": pl.Int64}
     return frame.select(*ids, *(each.cast(types.get(role, pl.Float64)).alias(role) for role, each in numbers.items()))
 
