@@ -20,9 +20,9 @@ import numpy as np
 import rag_selectivity as rs
 from benchmarks.speed_row import Row
 from rag_selectivity import Bootstrap
-from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.evaluate import measure_all
 from rag_selectivity.joined import join_runs
+from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.measures.base import Outcome
 
 QUERIES, LISTED, CORPUS_SIZE, RESAMPLES = 6980, 1000, 8_841_823, 5000

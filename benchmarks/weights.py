@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity import Bootstrap
-from rag_selectivity.data.query_weights import effective_size
 from rag_selectivity.golden.sampling import sampled
+from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.statistics.paired import paired_difference

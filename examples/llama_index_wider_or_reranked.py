@@ -23,8 +23,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from rag_selectivity_llama_index import Evaluation, SelectivityEvaluator
 
 import rag_selectivity as rs
-from rag_selectivity.io.reading import read_records
 from rag_selectivity.sample import write_sample
+from rag_selectivity.tables.exact import read_records
 
 CANDIDATES = 50
 

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from rag_selectivity.answers.measure import measure_answers
     from rag_selectivity.calibrate import calibrate_alpha
     from rag_selectivity.compare import compare
-    from rag_selectivity.data.policy import Policy
-    from rag_selectivity.data.qrels import Qrels
-    from rag_selectivity.data.run import Run
     from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
     from rag_selectivity.evaluate import evaluate, evaluate_joined
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.grading.grade import grade
     from rag_selectivity.grading.limits import Budget, Limits
-    from rag_selectivity.io.reading import read_qrels, read_run
-    from rag_selectivity.join.joining import join
-    from rag_selectivity.join.judged_run import JudgedRun
+    from rag_selectivity.judged.joining import join
+    from rag_selectivity.judged.judged_run import JudgedRun
+    from rag_selectivity.judged.policy import Policy
+    from rag_selectivity.judged.qrels import Qrels
+    from rag_selectivity.judged.reading import read_qrels, read_run
+    from rag_selectivity.judged.run import Run
     from rag_selectivity.live.monitor import Monitor
     from rag_selectivity.live.retrieval import Retrieval
     from rag_selectivity.live.tools import ToolMonitor

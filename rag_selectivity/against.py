@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimates import estimates_of
 from rag_selectivity.measures import Measure, Outcome
@@ -22,6 +21,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import StoredReport, StoredRun
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted
 
 #: The queries that a comparison with a stored report uses.

@@ -14,21 +14,22 @@ from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import calibration_ground, draws_of, judge_labels, left_out_as_targeted
 from rag_selectivity.calibrated.ranking import biases_of, groups, passage_lengths, rankings, thirds
 from rag_selectivity.calibrated.reporting import sampling_of
-from rag_selectivity.data.cells import whole_count
-from rag_selectivity.data.grades import Scale, scale_named
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.grading.store import Store, design_of, is_adjudication, is_targeted, label_rows
 from rag_selectivity.grading.store_file import is_store
-from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
-from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.joined import join_runs
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reading import qrels_of, read_qrels
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.agreement import JudgeReport, Ranking
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, Interval, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.cells import whole_count
+from rag_selectivity.tables.exact import is_path
+from rag_selectivity.tables.grades import Scale, scale_named
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted, enumeration
 
 

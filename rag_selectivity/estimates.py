@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.query_weights import effective_size
-from rag_selectivity.data.token_budget import named_top
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.query_weights import effective_size
+from rag_selectivity.judged.token_budget import named_top
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.measures.names import parse_measure
@@ -27,6 +26,7 @@ from rag_selectivity.statistics.controlled import Controlled, ControlledFigures
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.paired import Difference, holm, mean_of, weights_of
 from rag_selectivity.statistics.pool_sources import source_outcomes
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import percent
 
 _JUDGED = Judged()

@@ -20,10 +20,6 @@ from rag_selectivity.calibrated.reporting import (
     tails_by_run,
 )
 from rag_selectivity.caveats import with_unchecked_judge
-from rag_selectivity.data.cells import shown
-from rag_selectivity.data.grades import Scale
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimates import (
     estimates_with,
@@ -32,9 +28,10 @@ from rag_selectivity.estimates import (
     values_of,
     with_controls,
 )
-from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.join.reach import labels_found_by_any
 from rag_selectivity.joined import join_runs
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.policy import Policy, resolve_policy
+from rag_selectivity.judged.reach import labels_found_by_any
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import (
@@ -59,6 +56,9 @@ from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.controlled import ControlledFigures
 from rag_selectivity.statistics.draws import kept_draws
+from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.grades import Scale
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.weights import weighted, weights_notes, weights_settings
 
 #: The figures of all queries at so few depths stay in the processor's cache.

@@ -9,23 +9,23 @@ from typing import Any
 
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
-from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.grades import Scale, scale_named
-from rag_selectivity.data.groups import Groups
-from rag_selectivity.data.policy import Policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.io.reading import named_runs, qrels_of, run_of, run_parts
-from rag_selectivity.join.controls import with_controls
-from rag_selectivity.join.corpus import CorpusIds, within_corpus
-from rag_selectivity.join.grouped import with_groups
-from rag_selectivity.join.joining import join
-from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.join.list_tokens import with_fitting
-from rag_selectivity.join.pools import Pools
+from rag_selectivity.judged.controls import with_controls
+from rag_selectivity.judged.corpus import CorpusIds, within_corpus
+from rag_selectivity.judged.grouped import with_groups
+from rag_selectivity.judged.groups import Groups
+from rag_selectivity.judged.joining import join
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.list_tokens import with_fitting
+from rag_selectivity.judged.policy import Policy
+from rag_selectivity.judged.pools import Pools
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reading import named_runs, qrels_of, run_of, run_parts
+from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.plan import scale_for
 from rag_selectivity.tables.exact import NoRowsError
+from rag_selectivity.tables.forms import IdForm
+from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.small import passage_counts_of, per_passage
 
 

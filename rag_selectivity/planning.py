@@ -13,13 +13,12 @@ import numpy as np
 
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.calibrated.plan import expected_widths, halving
-from rag_selectivity.data.cells import iterated, shown, whole_count
-from rag_selectivity.data.policy import Policy
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import evaluate_joined
-from rag_selectivity.io.reading import named_runs, read_records, run_of
-from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.joined import join_runs, settled_labels
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.policy import Policy
+from rag_selectivity.judged.reading import named_runs, run_of
 from rag_selectivity.measures.chance import DEGRADED_FROM, BoR, BoR_max, BoR_opt, Lambda, RandomSuccess, Success, regime
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import COMPARED_DEPTHS, compared_measures, default_depths
@@ -28,6 +27,8 @@ from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import mcnemar
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.cells import iterated, shown, whole_count
+from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.names import find_column
 from rag_selectivity.wording import counted, percent
 

@@ -13,16 +13,15 @@ import numpy as np
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, parameters_of
 from rag_selectivity.calibrated.people import judge_labels, people_of
 from rag_selectivity.compare.runs import comparison_of
-from rag_selectivity.data.grades import Scale
-from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.decision.costs import read_costs
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.decision.systems import comparable
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.grading.reasons import reasons_in
-from rag_selectivity.io.reading import is_path, read_qrels, read_records, run_of
 from rag_selectivity.joined import join_runs, settled_labels
+from rag_selectivity.judged.policy import Policy, resolve_policy
+from rag_selectivity.judged.reading import read_qrels, run_of
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, compared_measures, page_measures
 from rag_selectivity.render.comment import comment_of
@@ -35,6 +34,8 @@ from rag_selectivity.slices.given import NAMES, slicings_of
 from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import kept_draws
+from rag_selectivity.tables.exact import is_path, read_records
+from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.small import passage_counts_of
 from rag_selectivity.tables.texts import read_ids
 from rag_selectivity.weights import weighted

@@ -20,12 +20,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rag_selectivity.data.cells import is_missing, iterated, shown, text_or_number, whole_count, whole_grade
-from rag_selectivity.data.ids import text_id
-from rag_selectivity.data.lazy import load_on_first_use
-from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_with
+from rag_selectivity.lazy import load_on_first_use
 from rag_selectivity.measures import BoR, Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.of_query import (
@@ -44,6 +41,7 @@ from rag_selectivity.results.labels import Labels
 from rag_selectivity.results.query_scorer import QueryScorer, kept_measures
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.cells import is_missing, iterated, shown, text_or_number, whole_count, whole_grade
 from rag_selectivity.tables.identity import (
     ChosenIdentity,
     as_text_id,
@@ -53,6 +51,8 @@ from rag_selectivity.tables.identity import (
     numbered_queries,
     passage_identity,
 )
+from rag_selectivity.tables.ids import text_id
+from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.small import passage_counts_of
 
 __all__ = [

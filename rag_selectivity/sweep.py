@@ -11,22 +11,22 @@ from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reac
 from rag_selectivity.calibrated.curve import Curves
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, calibrated_by, controls_left_out, sampling_of
-from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.grades import Scale
-from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import figures_at
-from rag_selectivity.io.reading import named_runs, run_of
-from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.join.list_tokens import ListTokens
-from rag_selectivity.join.relevant_counts import mean_relevant
 from rag_selectivity.joined import join_runs
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.list_tokens import ListTokens
+from rag_selectivity.judged.policy import Policy, resolve_policy
+from rag_selectivity.judged.reading import named_runs, run_of
+from rag_selectivity.judged.relevant_counts import mean_relevant
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import delta_bor, regime
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.forms import IdForm
+from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import per_passage
 from rag_selectivity.validate.by_k import answers_by_k

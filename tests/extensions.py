@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from rag_selectivity.data.policy import POLICIES, TIES
-from rag_selectivity.data.registry import Registry
+from rag_selectivity.judged.policy import POLICIES, TIES
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.statistics import INTERVAL_METHODS
+from rag_selectivity.tables.registry import Registry
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "extending.md"
 PROJECT = "my-extensions/pyproject.toml"

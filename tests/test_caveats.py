@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.data.origins import Chosen, LabelOrigins
-from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.judged.origins import Chosen, LabelOrigins
+from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO

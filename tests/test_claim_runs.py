@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.compare.claims import ClaimsAgainst
-from rag_selectivity.data.samples import Sample
 from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
 from rag_selectivity.grading.claim_verdicts import verdict_sheet
 from rag_selectivity.grading.claims import check_claims
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import ClaimCheck, ClaimReport
+from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.statistics.covers import smallest_cover
 from tests.forked_cli import run_command

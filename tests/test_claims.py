@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.data.samples import Sample
 from rag_selectivity.grading.claim_results import folded
 from rag_selectivity.grading.claims import check_claims
 from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.results.claims import ClaimCheck
+from rag_selectivity.results.samples import Sample
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
 pytestmark = pytest.mark.inside

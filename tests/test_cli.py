@@ -79,7 +79,7 @@ def test_csv_markdown_table_and_files(folder) -> None:
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_per_query_files(folder, suffix) -> None:
-    from rag_selectivity.io.reading import read_records
+    from rag_selectivity.tables.exact import read_records
 
     assert evaluate(folder, "--per-query", f"rows.{suffix}", "--depths", "1").returncode == 0
     rows = [row for _, row in read_records(folder / f"rows.{suffix}")]

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.golden import build
 from rag_selectivity.golden.corpus_print import CorpusPrint
-from rag_selectivity.io.reading import read_records
 from rag_selectivity.render.explorer.texts import LEAST, texts_with_room
+from rag_selectivity.tables.exact import read_records
+from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.texts import read_ids, read_texts
 from tests.forked_cli import run_command
 

@@ -10,8 +10,8 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import InputError, SelectivityWarning, join
-from rag_selectivity.data.policy import resolve_policy
-from rag_selectivity.join.reach import LabelReach
+from rag_selectivity.judged.policy import resolve_policy
+from rag_selectivity.judged.reach import LabelReach
 
 pytestmark = pytest.mark.inside
 

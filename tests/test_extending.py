@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.data.policy import Policy, register_ties
-from rag_selectivity.data.registry import Registry
+from rag_selectivity.judged.policy import Policy, register_ties
+from rag_selectivity.tables.registry import Registry
 from tests.extensions import PAGE, install, registries_as_before, titled_files
 from tests.test_docs import blocks
 

@@ -12,8 +12,8 @@ from scipy import integrate, special, stats
 from scipy.stats import binomtest
 
 import rag_selectivity as rs
-from rag_selectivity.join.reach import LabelReach
 from rag_selectivity.joined import join_runs
+from rag_selectivity.judged.reach import LabelReach
 from rag_selectivity.measures import EF, Outcome
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.hypergeometric import random_success

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from rag_selectivity.data.policy import Policy
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
+from rag_selectivity.judged.policy import Policy
+from rag_selectivity.judged.run import Run
 
 pytestmark = pytest.mark.inside
 

@@ -15,7 +15,7 @@ from rag_selectivity.golden.adjudicating import adjudication_task, annotator_agr
 from rag_selectivity.golden.drawing import draw_tasks
 from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.store import HumanLabel, Store
-from rag_selectivity.io.reading import ranked_lists
+from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.tables.texts import read_texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.inside]

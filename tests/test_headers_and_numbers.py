@@ -9,7 +9,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.decision.measured_costs import measured_costs
-from rag_selectivity.io.reading import read_records
+from rag_selectivity.tables.exact import read_records
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside

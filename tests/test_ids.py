@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.data.forms import FORMS, IdForm
-from rag_selectivity.join.better_form import better_form
+from rag_selectivity.judged.better_form import better_form
+from rag_selectivity.tables.forms import FORMS, IdForm
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside

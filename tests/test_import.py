@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.data.registry import Registry
+from rag_selectivity.tables.registry import Registry
 
 pytestmark = pytest.mark.inside
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_selectivity.data.samples import Sample
 from rag_selectivity.grading.claim_questions import of_reference
 from rag_selectivity.grading.prompts import GradingPrompt, block, neutralised, new_marker
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
+from rag_selectivity.results.samples import Sample
 
 pytestmark = pytest.mark.inside
 

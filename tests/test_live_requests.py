@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.data.ids import text_id
 from rag_selectivity.live.alerts import Alarm
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
+from rag_selectivity.tables.ids import text_id
 
 pytestmark = pytest.mark.inside
 

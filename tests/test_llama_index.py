@@ -30,7 +30,7 @@ from rag_selectivity_llama_index import (
 )
 
 import rag_selectivity as rs
-from rag_selectivity.data.ids import text_id
+from rag_selectivity.tables.ids import text_id
 
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
 

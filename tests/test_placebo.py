@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rag_selectivity import join
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.measures.universe import Universe, first_relevant_at, first_relevant_by_rank, mean_of_best
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_selectivity import InputError, Qrels, Run
-from rag_selectivity.data.grades import SCALES
-from rag_selectivity.data.policy import resolve_policy
-from rag_selectivity.io.reading import read_qrels
+from rag_selectivity.judged.policy import resolve_policy
+from rag_selectivity.judged.reading import read_qrels
+from rag_selectivity.tables.grades import SCALES
 
 pytestmark = pytest.mark.inside
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.data.ids import text_id
 from rag_selectivity.grading.judge import CallableJudge
 from rag_selectivity.indexes.texts import texts_of_index
+from rag_selectivity.tables.ids import text_id
 from tests.test_indexes import CHUNKS, STORES, documents, lang_store, llama_index, nodes
 
 __all__ = ["nodes"]  # a fixture

@@ -20,9 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.data.cells import LARGEST_GRADE, id_fault
-from rag_selectivity.data.grades import parse_grade_map
-from rag_selectivity.data.policy import TIES, Policy, resolve_policy
 from rag_selectivity.gates import parse_fail_if, parse_max_drop
 from rag_selectivity.grading.annotation.answers import Answer, read_answers, write_answers
 from rag_selectivity.grading.annotation.task import AnnotationTask, Item
@@ -30,9 +27,12 @@ from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Draw, HumanLabel, Store
+from rag_selectivity.judged.policy import TIES, Policy, resolve_policy
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.tables.cells import LARGEST_GRADE, id_fault
+from rag_selectivity.tables.grades import parse_grade_map
 from rag_selectivity.tables.writing import write_rows
 from tests.test_readers import scored
 from tests.test_store import put

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.data.origins import Chosen, LabelOrigins
-from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.judged.origins import Chosen, LabelOrigins
+from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.results.provenance import Provenance
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer, Reply, texts

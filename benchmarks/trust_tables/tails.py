@@ -20,8 +20,8 @@ import rag_selectivity as rs
 from benchmarks.trust_tables import held_out, worlds
 from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
 from rag_selectivity.calibrated.people import calibration_ground
-from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.grading.designs import calibrate_draw
+from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.measures.names import parse_measure
 
 GRADED, DRAWN, LAST = 20, 10, 200

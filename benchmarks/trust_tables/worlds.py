@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import rag_selectivity as rs
-from rag_selectivity.data.origins import Chosen, LabelOrigins
+from rag_selectivity.judged.origins import Chosen, LabelOrigins
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 JUDGES = ("Olz-gpt4o", "RMITIR-llama38b", "TREMA-direct", "willia-umbrela1")

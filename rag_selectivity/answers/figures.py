@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.answers import UNDEFINED, ScoreKind, accuracies
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.results.answers import (
@@ -31,6 +30,7 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import holm, paired_difference
 from rag_selectivity.statistics.share_of_lift import share_of_lift
+from rag_selectivity.tables.ids import IntArray
 
 _AWAY = 2.0
 _ROUNDING = 1e-13

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.answers.figures import Scored, contrasts, estimates
-from rag_selectivity.data.cells import iterated, whole_count
-from rag_selectivity.data.cells import shown as shown_value
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.io.reading import named_runs, ranked_lists
+from rag_selectivity.judged.reading import named_runs, ranked_lists
 from rag_selectivity.measures.answers import ScoreKind
 from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, Contrast, Shown
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.cells import iterated, whole_count
+from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.names import RUN_NAMES, optional_column
 from rag_selectivity.tables.scores import K_NAMES, answer_scores
 from rag_selectivity.tables.small import query_of, rows_of

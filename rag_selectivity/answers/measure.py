@@ -19,7 +19,6 @@ from rag_selectivity.answers.prompt import INSTRUCTIONS
 from rag_selectivity.answers.references import read_references
 from rag_selectivity.answers.reporting import planned_spending, report_of, scored_row, settings_of
 from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores
-from rag_selectivity.data.cells import names_in
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.judge import GradingError, judge_of
 from rag_selectivity.grading.limits import Budget, Limits
@@ -27,9 +26,10 @@ from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.runner import Runner
 from rag_selectivity.grading.session import interruptible, progress_line, run_blocking
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io.reading import named_runs
+from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.results.answers import AnswerReport, Spent
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.cells import names_in
 
 #: How many passages of each list are shown, unless the user says so.
 DEFAULT_DEPTHS = (10,)

@@ -10,10 +10,8 @@ from rag_selectivity.answers.asking import Planned
 from rag_selectivity.answers.prompt import AnswerPrompt
 from rag_selectivity.answers.references import Reference
 from rag_selectivity.answers.sets import HARD_NEGATIVE, Judged, Sets, controls_of, judged_passages, needs_labels
-from rag_selectivity.data.cells import iterated, names_in
-from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.io.reading import qrels_of, ranked_lists
+from rag_selectivity.judged.reading import qrels_of, ranked_lists
 from rag_selectivity.results.answers import (
     BEST_FIRST,
     CLOSED_BOOK,
@@ -25,6 +23,8 @@ from rag_selectivity.results.answers import (
     RESERVED,
     Shown,
 )
+from rag_selectivity.tables.cells import iterated, names_in
+from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.texts import needed_texts, read_ids
 from rag_selectivity.wording import counted
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.data.cells import is_missing
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.tables.cells import is_missing
 from rag_selectivity.tables.names import QUERY_NAMES, find_column, optional_column
 from rag_selectivity.tables.small import query_of, rows_of
 from rag_selectivity.wording import counted

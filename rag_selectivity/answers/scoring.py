@@ -10,8 +10,6 @@ from rag_selectivity.answers.asking import Planned
 from rag_selectivity.answers.prompt import Answer
 from rag_selectivity.answers.references import Reference
 from rag_selectivity.answers.sets import Judged
-from rag_selectivity.data.cells import names_in
-from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.claim_questions import (
     PROMPT_VERSION as CLAIMS_VERSION,
@@ -29,6 +27,8 @@ from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.runner import Runner
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.measures.answers import RIGHT_FROM, SCORES, ScoreKind, exact_match, token_f1
+from rag_selectivity.results.samples import Sample
+from rag_selectivity.tables.cells import names_in
 
 #: Scores that a judge gives.
 JUDGED = ("judge", "judged_right", "claims")

@@ -21,7 +21,7 @@ from rag_selectivity.calibrated.figures import (
 )
 from rag_selectivity.calibrated.ground import Ground, Places, Strata, completed_run, tops
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.estimate import Caveat

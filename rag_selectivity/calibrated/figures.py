@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.calibrated.ground import Ground, Places, Strata, completed_run, tops
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.estimate import Caveat
+from rag_selectivity.tables.ids import IntArray
 
 #: Completions of the labels, and resamples of the queries for each of them.
 DRAWS, RESAMPLES = 150, 8

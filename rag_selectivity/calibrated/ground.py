@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.grades import Scale
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.join.controls import control_rows
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.controls import control_rows
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.results.estimate import NOTE, SOFT, Caveat
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.statistics.completion import Completion, FloatArray, prior_of_a_part, steps_of, stratified_prior
+from rag_selectivity.tables.grades import Scale
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted
 
 #: No person graded the pair.

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.calibrated.ground import UNLABELLED, Ground
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.grades import scale_named
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.store_file import is_store
-from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
-from rag_selectivity.tables.exact import kind_of
+from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reading import qrels_of, read_qrels
+from rag_selectivity.tables.exact import is_path, kind_of
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted, enumeration
 
 #: So many equal grades of people and judge, without a different one, are named in a note.

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from rag_selectivity.calibrated.figures import Sampling, quantile, stretched
 from rag_selectivity.calibrated.ground import UNLABELLED, Ground, Places, Strata, tops
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.results.agreement import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.statistics.agreement import Interval, bias_over

@@ -15,7 +15,7 @@ from rag_selectivity.calibrated.figures import (
     figures_with_tails,
 )
 from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL, Estimate

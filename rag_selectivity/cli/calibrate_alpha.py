@@ -44,7 +44,7 @@ def calibrate_alpha(
     Rely on the correlation out of fold, since alpha was chosen on other queries there. `validate` does the same for all
     measures.
     """
-    from rag_selectivity.data.forms import IdForm
+    from rag_selectivity.tables.forms import IdForm
     from rag_selectivity.tables.scores import answer_scores
 
     chosen_format(format, output, TABLE_FORMATS)

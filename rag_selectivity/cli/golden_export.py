@@ -10,7 +10,7 @@ import typer
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.golden_build import SetArgument
 from rag_selectivity.cli.output import note
-from rag_selectivity.data.grades import SCALES
+from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.wording import counted, enumeration
 
 EXPORT_EXAMPLES = (

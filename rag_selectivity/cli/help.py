@@ -82,7 +82,7 @@ def _registry(of: str) -> Iterable[str]:
 
             return FORMATS
         case "policies":
-            from rag_selectivity.data.policy import POLICIES
+            from rag_selectivity.judged.policy import POLICIES
 
             return POLICIES
         case _:

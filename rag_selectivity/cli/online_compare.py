@@ -131,9 +131,9 @@ def online_compare(
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    from rag_selectivity.io.reading import read_records
     from rag_selectivity.live.trace import is_trace
     from rag_selectivity.online.traces import outcomes_of_trace
+    from rag_selectivity.tables.exact import read_records
 
     if is_trace(path):
         yield from outcomes_of_trace(path)

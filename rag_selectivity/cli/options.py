@@ -11,7 +11,7 @@ from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import Format
 from rag_selectivity.cli.writable import Writable
-from rag_selectivity.data.grades import SCALES
+from rag_selectivity.tables.grades import SCALES
 
 #: As `rag_selectivity.advice` has them, which is imported where depths are advised.
 DEFAULT_MAX_K, DEFAULT_MAX_LOSS = 20, 0.02

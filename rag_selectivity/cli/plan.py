@@ -11,9 +11,9 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import labels_of, named_files, shares, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, put_lines, rows_text
-from rag_selectivity.data.grades import SCALES, scale_named
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.rates import notes_of_left_out
+from rag_selectivity.tables.grades import SCALES, scale_named
 from rag_selectivity.wording import counted, percent, visible
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rag_selectivity.cli.inputs import name_of, named_files, pools_of
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
-    from rag_selectivity.data.qrels import Qrels
+    from rag_selectivity.judged.qrels import Qrels
     from rag_selectivity.results.report import Report
 
 IdentityOption = Annotated[

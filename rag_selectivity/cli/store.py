@@ -12,8 +12,8 @@ from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import STANDARD_INPUT, Readable, name_of
 from rag_selectivity.cli.output import STANDARD_OUTPUT, Format, chosen_format, csv_text, json_rows, note, put, put_lines
 from rag_selectivity.cli.writable import OF_OUTPUT
-from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.errors import InputError
+from rag_selectivity.tables.grades import parse_grade_map
 from rag_selectivity.wording import counted
 
 INFO_EXAMPLES = (

@@ -12,10 +12,9 @@ import numpy as np
 from rag_selectivity.calibrated.differences import CalibratedDifference, calibrated_differences
 from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
 from rag_selectivity.caveats import AS_JUDGED_BASELINE, equals_placebo
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.estimates import corrected, difference_row
 from rag_selectivity.evaluate import Measured
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.results.comparison import COMPLETED, RunDifference
@@ -26,6 +25,7 @@ from rag_selectivity.statistics import detectable
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import Difference, paired_difference
 from rag_selectivity.statistics.unpaired import unpaired_difference
+from rag_selectivity.tables.ids import IntArray
 
 
 def differences(

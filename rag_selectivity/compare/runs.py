@@ -13,12 +13,11 @@ from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.reporting import calibrated_by, controls_left_out
 from rag_selectivity.compare.differences import differences
 from rag_selectivity.compare.slices import sliced_differences
-from rag_selectivity.data.grades import Scale
-from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluate import measure_all, report_on
-from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.joined import join_runs
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_measures
 from rag_selectivity.results.comparison import Comparison
@@ -26,6 +25,7 @@ from rag_selectivity.slices.figures import remarks_on
 from rag_selectivity.slices.given import slicings_of
 from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.grades import Scale
 from rag_selectivity.weights import weighted, weights_notes, weights_settings
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.

@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_selectivity.compare.differences import differences
 from rag_selectivity.evaluate import Measured
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.results.comparison import BETTER, WORSE, Interaction, RunDifference, SliceDifferences
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.slices import FEWEST

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.decision.losses import Gain, Losses, ceilings, figures, gain_of, joined_hits
-from rag_selectivity.join.judged_run import Hits, JudgedRun
+from rag_selectivity.judged.judged_run import Hits, JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.results.decision import Action
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import number, percent, signed
 
 #: A merge names the smallest of these depths of the other pool that brings nine tenths of what the whole pool brings.

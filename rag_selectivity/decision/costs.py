@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.ids import IntArray, numbered
-from rag_selectivity.data.run import Run
-from rag_selectivity.decision.measured_costs import TOKENS, QueryCosts, measured_costs
+from rag_selectivity.decision.measured_costs import COLUMNS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimates import estimates_with
-from rag_selectivity.io.reading import is_path, is_table, run_of
-from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.join.list_tokens import EvaluatedLists, ListTokens, tokens_of
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.list_tokens import EvaluatedLists, ListTokens, tokens_of
+from rag_selectivity.judged.reading import run_of
+from rag_selectivity.judged.run import Run
 from rag_selectivity.measures.base import MEAN, FloatArray, Outcome
-from rag_selectivity.render.first_lines import COLUMNS
 from rag_selectivity.results.decision import CostPoint
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.trade_off import QueryCost
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.exact import is_path, is_table
+from rag_selectivity.tables.forms import IdForm
+from rag_selectivity.tables.ids import IntArray, numbered
 from rag_selectivity.tables.small import per_passage
 from rag_selectivity.tables.texts import CHARACTERS_A_TOKEN, estimated_tokens
 from rag_selectivity.wording import counted, enumeration

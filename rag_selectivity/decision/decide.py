@@ -22,7 +22,7 @@ from rag_selectivity.decision.systems import all_pairs, best_first, comparable, 
 from rag_selectivity.decision.trade_off import checked_depths, quality_measure, trade_offs
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluate import Measured, measure_all, report_on
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import BoR, BoR_max, Measure, Success
 from rag_selectivity.measures.plan import at_depth, default_measures
 from rag_selectivity.measures.utility import PROC, RANWG, Harm, Judged, PercentPROC

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import LARGEST, is_missing, number_of, shown
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.tables.cells import LARGEST, is_missing, number_of, shown
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import (
     MILLISECOND_NAMES,
     PRICE_NAMES,

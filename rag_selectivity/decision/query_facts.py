@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.advice import parameters_of
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import PROC, RANWG, Measure, PercentPROC, Success
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.results.estimate import finite

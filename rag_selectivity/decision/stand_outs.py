@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.policy import Policy
 from rag_selectivity.decision.query_facts import Terms
-from rag_selectivity.io.reading import qrels_of, ranked_lists
+from rag_selectivity.judged.policy import Policy
+from rag_selectivity.judged.reading import qrels_of, ranked_lists
 from rag_selectivity.results.report import Report
+from rag_selectivity.tables.forms import IdForm
 
 #: {run: {query: [passage, …]}} and {query: {passage: grade}}.
 Lists = Mapping[str, Mapping[str, list[str]]]

@@ -9,7 +9,7 @@ from string import ascii_lowercase
 
 from rag_selectivity.compare.differences import differences
 from rag_selectivity.evaluate import Measured
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.comparison import BETTER, RunDifference
 from rag_selectivity.results.decision import Pair

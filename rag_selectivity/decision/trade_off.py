@@ -11,21 +11,20 @@ import numpy as np
 
 from rag_selectivity.caveats import equals_placebo
 from rag_selectivity.compare.differences import differences
-from rag_selectivity.data.cells import iterated
 from rag_selectivity.decision.costs import Costs, pareto
-from rag_selectivity.decision.measured_costs import TOKENS
+from rag_selectivity.decision.measured_costs import COLUMNS, TOKENS
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import Measured, measure_all, report_on
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.render.first_lines import COLUMNS
 from rag_selectivity.results.decision import CostPoint
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.trade_off import TradeOff, TradePoint
 from rag_selectivity.statistics.behind_best import behind_best
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.cells import iterated
 from rag_selectivity.wording import amount, bound_text, counted, enumeration, level_text, number
 
 #: A run at a K.

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.grades import scale_named
-from rag_selectivity.data.token_budget import TokenBudget, is_budget
 from rag_selectivity.errors import SelectivityError
 from rag_selectivity.explain.numbers import ceiling_in_words, of_mean, of_parts, plain
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.token_budget import TokenBudget, is_budget
 from rag_selectivity.measures.base import Aggregate, FloatArray, Measure, Real
 from rag_selectivity.measures.chance import regime
 from rag_selectivity.measures.definition import summary
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Estimate
+from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted, level_text, number, percent
 
 _CORPUS = 1 << 40

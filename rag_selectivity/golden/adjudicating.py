@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import names_in
-from rag_selectivity.data.grades import scale_named
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.grading.annotation.making import tasks_for
 from rag_selectivity.grading.annotation.task import AnnotationTask
@@ -20,6 +18,8 @@ from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import ADJUDICATION, HumanLabel, Store, is_adjudication, is_targeted
 from rag_selectivity.statistics.agreement import Agreement, Interval, agreement, alpha_of_annotators
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.cells import names_in
+from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted, enumeration
 
 DEFAULT_ADJUDICATOR = "adjudicator"

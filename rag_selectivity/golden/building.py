@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.contents import SetContents
 from rag_selectivity.golden.corpus_print import CorpusPrint
@@ -19,6 +18,7 @@ from rag_selectivity.golden.labelled_texts import keeping_labelled_texts, with_v
 from rag_selectivity.golden.manifest import LABELS, MANIFEST, QUERIES, RUBRIC, Manifest
 from rag_selectivity.golden.query_rows import query_rows
 from rag_selectivity.grading.rubric import Rubric
+from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.writing import json_text, refuse_unwritable_folder, write_files
 
 

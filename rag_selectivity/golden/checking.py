@@ -9,10 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import LARGEST, iterated, names_in, shown
-from rag_selectivity.data.grades import SCALES
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluate import evaluate
 from rag_selectivity.golden.checked import NOTE, PROBLEM, WARNING, ChangedLabel, Check, Finding
@@ -25,8 +21,12 @@ from rag_selectivity.golden.query_set import NGRAMS, THRESHOLDS
 from rag_selectivity.golden.questions import key_of
 from rag_selectivity.golden.reusability import Reusability, reusability
 from rag_selectivity.grading.store import digest
-from rag_selectivity.io.reading import named_runs, run_of
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reading import named_runs, run_of
+from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import parse_measure
+from rag_selectivity.tables.cells import LARGEST, iterated, names_in, shown
+from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.wording import counted, number, percent
 

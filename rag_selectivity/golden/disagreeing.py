@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.origins import Chosen
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.annotation.drawing import stratified
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.store import Store, median_grade
+from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.wording import counted
 
 

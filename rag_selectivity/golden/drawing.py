@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.golden.disagreeing import disagreement_draw, grades_of_judges
 from rag_selectivity.golden.outside import Lists, OutsideDraw, OutsideEstimate, random_draw, tail_draw
@@ -22,7 +21,8 @@ from rag_selectivity.grading.annotation.task import DEFAULT_REPEATS, AnnotationT
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import TARGETED_DRAWS, Origin, Store, label_rows
-from rag_selectivity.io.reading import pool_names, run_of
+from rag_selectivity.judged.reading import pool_names, run_of
+from rag_selectivity.judged.run import Run
 from rag_selectivity.wording import counted
 
 DRAWS = (*TARGETED_DRAWS, "random", "tail", *DRAWS_OF_ANNOTATE)

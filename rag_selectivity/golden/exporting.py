@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.golden.corpus_print import CorpusPrint
 from rag_selectivity.golden.forms import FORMS
 from rag_selectivity.golden.forms.form import RELEVANT, RELEVANT_FROM_1, Form, View, export_map
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set
+from rag_selectivity.tables.grades import parse_grade_map
 from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.tables.writing import is_one_file, refuse_unwritable_folder, write_files
 

@@ -10,12 +10,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.label_source import Row, qrels_of_export
 from rag_selectivity.golden.manifest import FILES, LABELS, MANIFEST, PASSAGES, QUERIES, RUBRIC, Manifest
 from rag_selectivity.golden.query_rows import checked_weight
-from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.tables.exact import is_path, read_records
 from rag_selectivity.tables.writing import json_line
 
 _VERSION = re.compile(r"v([1-9][0-9]{0,8})")

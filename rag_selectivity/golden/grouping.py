@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from rag_selectivity.data.ids import IntArray
+from rag_selectivity.tables.ids import IntArray
 
 #: Characters of an n-gram.
 N = 3

@@ -8,16 +8,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rag_selectivity.data.grades import SCALES
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.exchange import label_table
 from rag_selectivity.grading.importing import import_export, import_labels
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.grading.store_file import is_store
-from rag_selectivity.io.limits import json_value
-from rag_selectivity.io.reading import is_path, is_table, read_records
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.tables.exact import is_path, is_table, read_records
+from rag_selectivity.tables.grades import SCALES
+from rag_selectivity.tables.limits import json_value
 
 #: Who gave the grades of qrels, where nobody says it.
 DEFAULT_ANNOTATOR = "person"

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.grades import scale_named
-from rag_selectivity.data.origins import Chosen
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.drawing import CorpusOrder, Tail, how_of_tail, pair_number
 from rag_selectivity.grading.labels_format import read_whole
 from rag_selectivity.grading.store import Draw, Origin, Store
-from rag_selectivity.io.reading import ranked_lists, ranked_rows
+from rag_selectivity.judged.origins import Chosen
+from rag_selectivity.judged.reading import ranked_lists, ranked_rows
+from rag_selectivity.judged.run import Run
 from rag_selectivity.statistics.sampled_totals import SampledTotal
+from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted
 
 _RELEVANT = scale_named("utility").relevant_from

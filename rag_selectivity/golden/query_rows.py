@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, holds_half, is_missing, number_of, shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
-from rag_selectivity.io.limits import json_value
-from rag_selectivity.io.reading import is_path, is_table
+from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, number_of, shown
+from rag_selectivity.tables.exact import is_path, is_table
+from rag_selectivity.tables.limits import json_value
 from rag_selectivity.tables.names import QUERY_NAMES, TEXT_NAMES, optional_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.tables.texts import is_headless, read_texts

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import shown
-from rag_selectivity.data.ids import IntArray, text_id
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.golden.questions import Question, key_of, normalised, read_questions
 from rag_selectivity.golden.sampling import sampled
 from rag_selectivity.golden.vectors import vectors_of
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.ids import IntArray, text_id
 
 EXACT, NGRAMS, VECTORS = "exact", "ngrams", "vectors"
 #: The least similarity of questions that are grouped, by the way of grouping.

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, holds_half, iterated, shown
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.reading import is_path
 from rag_selectivity.live.spans import is_otlp
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import SCHEMA
-from rag_selectivity.tables.exact import first_bytes, is_frame, text_lines
+from rag_selectivity.tables.cells import checked_id, holds_half, iterated, shown
+from rag_selectivity.tables.exact import first_bytes, is_frame, is_path, text_lines
 from rag_selectivity.tables.names import QUERY_NAMES, TEXT_NAMES, find_column, optional_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.tables.texts import headless_lines, is_headless

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.evaluate import evaluate
 from rag_selectivity.golden.label_source import Row, sources_of
-from rag_selectivity.io.reading import ranked_rows
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reading import ranked_rows
+from rag_selectivity.judged.run import Run
 
 Pair = tuple[str, str]
 BY_ORIGINS, BY_RANKS = "origins", "ranks"

@@ -7,10 +7,10 @@ from hashlib import blake2b
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.designs import allocated
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.tables.ids import IntArray
 
 
 def sampled(

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.golden.questions import Question
-from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.tables.exact import is_path, read_records
+from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.names import find_column
 
 _ID_NAMES = ("query_id", "id", "_id", "qid")

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, get_args
 
-from rag_selectivity.data.cells import whole_characters
 from rag_selectivity.errors import MissingExtraError
+from rag_selectivity.tables.cells import whole_characters
 
 try:
     from pydantic import BaseModel, ValidationError

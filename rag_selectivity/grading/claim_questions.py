@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Protocol
 
-from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import MissingExtraError
+from rag_selectivity.results.samples import Sample
 
 try:
     from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model

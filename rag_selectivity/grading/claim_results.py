@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.samples import Sample
 from rag_selectivity.grading.claim_questions import (
     Asker,
     Question,
@@ -25,6 +24,7 @@ from rag_selectivity.grading.claim_questions import (
 from rag_selectivity.grading.runner import Runner
 from rag_selectivity.measures.claims import CHECKS, GROUNDEDNESS
 from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck
+from rag_selectivity.results.samples import Sample
 
 
 @dataclass(frozen=True, slots=True)

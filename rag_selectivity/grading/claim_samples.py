@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.data.cells import iterated, shown
-from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.io.reading import is_path, named_runs, ranked_lists, read_records
+from rag_selectivity.judged.reading import named_runs, ranked_lists
 from rag_selectivity.measures.claims import GROUNDEDNESS
+from rag_selectivity.results.samples import Sample
+from rag_selectivity.tables.cells import iterated, shown
+from rag_selectivity.tables.exact import is_path, read_records
 from rag_selectivity.tables.texts import needed_texts, read_texts
 from rag_selectivity.wording import counted
 

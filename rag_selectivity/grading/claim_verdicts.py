@@ -8,14 +8,14 @@ from hashlib import blake2b
 from random import Random
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.io.reading import is_path
 from rag_selectivity.measures.claims import GROUNDEDNESS
 from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck, ClaimReport
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.cells import checked_id
+from rag_selectivity.tables.exact import is_path
 from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, find_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.tables.writing import without_apostrophe

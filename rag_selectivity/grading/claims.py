@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import iterated, names_in
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.claim_figures import differences_of, estimates_of_checks, settings_of
 from rag_selectivity.grading.claim_questions import PROMPT_VERSION, Asker
@@ -28,6 +27,7 @@ from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.measures.claims import ALL_CHECKS, GROUNDEDNESS, WHOLE, ClaimMeasure
 from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.cells import iterated, names_in
 
 
 def check_claims(

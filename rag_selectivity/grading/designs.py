@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.forms import AS_THEY_ARE
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.origins import Chosen
-from rag_selectivity.data.policy import resolve_policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.join.lists import judge_lists
+from rag_selectivity.judged.lists import judge_lists
+from rag_selectivity.judged.origins import Chosen
+from rag_selectivity.judged.policy import resolve_policy
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.run import Run
+from rag_selectivity.tables.forms import AS_THEY_ARE
+from rag_selectivity.tables.ids import IntArray
 
 #: The least labels of a stratum, if it has as many pairs: for figures, and for differences between runs.
 LEAST, LEAST_FOR_DIFFERENCES = 5, 2

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.ids import HashArray, id_hashes, id_texts
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.store import Draw
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, DrawnPair, Pool
 from rag_selectivity.results.grading import DrawnPart
+from rag_selectivity.tables.ids import HashArray, id_hashes, id_texts
 from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.wording import counted
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import id_fault, shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import LabelReading, Store
 from rag_selectivity.grading.store.problems import damaged
 from rag_selectivity.results.grading import other_models
+from rag_selectivity.tables.cells import id_fault, shown
 from rag_selectivity.tables.writing import write_rows, write_whole
 from rag_selectivity.wording import visible
 

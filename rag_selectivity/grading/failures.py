@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from rag_selectivity.data.cells import whole_characters
 from rag_selectivity.errors import SelectivityError
-from rag_selectivity.io.limits import json_value
 from rag_selectivity.results.usage import Usage
+from rag_selectivity.tables.cells import whole_characters
+from rag_selectivity.tables.limits import json_value
 
 #: Kinds of temporary failures, which have other causes than the pair: another attempt may succeed.
 PASSING = ("rate_limit", "timeout", "server_error", "unreachable")

@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.grading.judge import JudgeFailure, Reply
 from rag_selectivity.grading.limits import Budget, Limits, Prices
 from rag_selectivity.log import LOG
 from rag_selectivity.results.usage import Usage
+from rag_selectivity.tables.cells import shown
 from rag_selectivity.wording import counted
 
 _FIRST_CONCURRENCY = 4

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, integer_of, number_of, shown, whole_count, whole_grade
-from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.exchange import LABEL_SCHEMA
 from rag_selectivity.grading.store import (
@@ -23,9 +21,12 @@ from rag_selectivity.grading.store import (
 )
 from rag_selectivity.grading.store.records import ORIGIN_KINDS
 from rag_selectivity.grading.store_file import is_store
-from rag_selectivity.io.limits import json_value
-from rag_selectivity.io.reading import is_table, read_qrels, read_records
+from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.versions import check_version
+from rag_selectivity.tables.cells import checked_id, integer_of, number_of, shown, whole_count, whole_grade
+from rag_selectivity.tables.exact import is_table, read_records
+from rag_selectivity.tables.grades import SCALES
+from rag_selectivity.tables.limits import json_value
 from rag_selectivity.tables.writing import without_apostrophe
 
 #: What each row of an export has.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store_file import SQLITE
+from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.columns import Columns
 from rag_selectivity.tables.exact import suffix_of
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.grading.store import Draw, LabelReading, Store
+from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted
 
 _CHOSEN = {"pool": Chosen.POOL, "tail": Chosen.TAIL, "control": Chosen.CONTROL, "person": Chosen.PERSON}

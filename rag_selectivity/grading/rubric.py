@@ -8,10 +8,10 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.io.limits import toml_document
 from rag_selectivity.results.versions import check_version
+from rag_selectivity.tables.grades import SCALES
+from rag_selectivity.tables.limits import toml_document
 
 SCHEMA = "rag-selectivity/rubric/1"
 _KEYS = ("schema", "name", "instructions", "levels")

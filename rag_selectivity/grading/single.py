@@ -13,11 +13,6 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
-from rag_selectivity.data.cells import shown
-from rag_selectivity.data.ids import text_id
-from rag_selectivity.data.origins import NO_GRADE, Chosen
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.grading.claims import acheck_claims
 from rag_selectivity.grading.drawing import check_controls
@@ -30,8 +25,13 @@ from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.session import run_blocking
 from rag_selectivity.grading.store import LabelReading, Store
 from rag_selectivity.indexes.texts import corpus_texts
-from rag_selectivity.io.reading import is_path
+from rag_selectivity.judged.origins import NO_GRADE, Chosen
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.run import Run
 from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck, ClaimMeasure
+from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.exact import is_path
+from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
 
 __all__ = [

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.drawing import Tail, check_controls, draw_controls, draw_tail
 from rag_selectivity.grading.store import Draw, Store
 from rag_selectivity.grading.store.pool import Pool, PoolTexts
-from rag_selectivity.io.reading import pool_names, ranked_rows, run_of
+from rag_selectivity.judged.reading import pool_names, ranked_rows, run_of
+from rag_selectivity.judged.run import Run
 from rag_selectivity.results.grading import DrawnPart
 from rag_selectivity.tables.texts import of_these, read_texts
 from rag_selectivity.wording import counted

@@ -9,11 +9,11 @@ from importlib import import_module
 from numbers import Real
 from typing import Any, TypeVar
 
-from rag_selectivity.data.cells import shown, whole_count
-from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.indexes.contents import Contents, Passages, StoredPassage, contents_of
+from rag_selectivity.tables.cells import shown, whole_count
 from rag_selectivity.tables.identity import passage_identity
+from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.small import passage_counts_of
 
 # Importing a module adds its readers.

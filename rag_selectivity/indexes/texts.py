@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from rag_selectivity.data.ids import text_id
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.indexes import StoredPassage, identity_of_stored, stored_passages
 from rag_selectivity.indexes.contents import reader_of
-from rag_selectivity.io.reading import is_path
-from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.tables.exact import is_frame, is_path
 from rag_selectivity.tables.identity import TEXT, candidates
+from rag_selectivity.tables.ids import text_id
 from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.wording import counted
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.passage_counts import PassageCounts
 
 
 class Arms:

@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
-from rag_selectivity.data.grades import scale_named
-from rag_selectivity.data.passage_counts import PassageCounts
-from rag_selectivity.data.policy import resolve_policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
-from rag_selectivity.join.coverage import Coverage
-from rag_selectivity.join.facts import note_of_lost_labels
-from rag_selectivity.join.joining import join
-from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.join.reach import LabelReach
+from rag_selectivity.judged.coverage import Coverage
+from rag_selectivity.judged.facts import note_of_lost_labels
+from rag_selectivity.judged.joining import join
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.policy import resolve_policy
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reach import LabelReach
+from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome
@@ -33,7 +31,9 @@ from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.placebos import PlaceboSums
+from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.identity import too_few_found
+from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.wording import counted
 
 #: Reasons name values of the application; these bound what a faulty one can fill.

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.live.alerts import Alerts
 from rag_selectivity.live.arms import Arms
@@ -17,6 +16,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.traffic import LiveTraffic
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
+from rag_selectivity.tables.passage_counts import PassageCounts
 
 __all__ = ["Measuring", "warn"]
 

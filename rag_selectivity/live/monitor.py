@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.caveats import with_unchecked_judge
-from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
 from rag_selectivity.indexes import given_size
-from rag_selectivity.join.corpus import size_with_counts
+from rag_selectivity.judged.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.arms import Arms
 from rag_selectivity.live.faults import Shared
@@ -38,6 +37,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.identity import AUTO
+from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.small import passage_counts_of
 from rag_selectivity.wording import counted
 

@@ -9,8 +9,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from rag_selectivity.data.ids import check_ids
 from rag_selectivity.errors import InputError
+from rag_selectivity.tables.ids import check_ids
 
 __all__ = ["Retrieval", "Traffic", "approximate_tokens"]
 

@@ -11,19 +11,18 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, id_fault
-from rag_selectivity.data.ids import text_id
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.io.reading import read_records
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import is_otlp, names_spans, read_span_file
 from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_line
 from rag_selectivity.results.shapes import Misfit, by_name, count, either, fields, number, or_null, text, truth
 from rag_selectivity.results.versions import check_version
-from rag_selectivity.tables.exact import first_bytes
+from rag_selectivity.tables.cells import checked_id, id_fault
+from rag_selectivity.tables.exact import first_bytes, read_records
 from rag_selectivity.tables.identity import AUTO
+from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
 
 __all__ = ["Trace", "trace_lines"]

@@ -13,10 +13,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from rag_selectivity.data.ids import text_id
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.log import LOG
+from rag_selectivity.tables.ids import text_id
 from rag_selectivity.tables.writing import named
 from rag_selectivity.wording import counted
 

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.registry import Registry
-from rag_selectivity.data.token_budget import TokenBudget, are_budgets
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import WHOLE_LIST as WHOLE_LIST
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import WHOLE_LIST as WHOLE_LIST
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
 from rag_selectivity.measures.by_cutoff import by_cutoff
 from rag_selectivity.measures.refusal import Refusal, joint_refusal, reasons
 from rag_selectivity.measures.universe import Universe
+from rag_selectivity.tables.registry import Registry
 
 FloatArray = NDArray[np.float64]
 

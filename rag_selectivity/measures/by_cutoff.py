@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.token_budget import TokenBudget
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.token_budget import TokenBudget
+from rag_selectivity.tables.ids import IntArray
 
 
 def by_cutoff(judged: JudgedRun, budget: TokenBudget) -> Iterator[tuple[NDArray[np.bool_], JudgedRun, IntArray]]:

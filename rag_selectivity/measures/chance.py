@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import Documents, JudgedRun
+from rag_selectivity.judged.judged_run import Documents, JudgedRun
 from rag_selectivity.measures.base import (
     Aggregate,
     FloatArray,
@@ -27,6 +26,7 @@ from rag_selectivity.measures.base import (
 from rag_selectivity.measures.hypergeometric import distinct_columns, log2_of, random_success
 from rag_selectivity.measures.refusal import Refusal
 from rag_selectivity.measures.universe import Universe
+from rag_selectivity.tables.ids import IntArray
 
 
 def m_parameter() -> Any:

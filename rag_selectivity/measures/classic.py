@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import Hits, JudgedRun, count_at
+from rag_selectivity.judged.judged_run import Hits, JudgedRun, count_at
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Choice,
@@ -32,6 +31,7 @@ from rag_selectivity.measures.base import (
 from rag_selectivity.measures.recall_free import f_score
 from rag_selectivity.measures.universe import Universe, first_relevant_at, first_relevant_by_rank
 from rag_selectivity.measures.utility import Judged, over_slots
+from rag_selectivity.tables.ids import IntArray
 
 _NEVER = "no query returned anything"
 

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import shown
-from rag_selectivity.data.ids import check_ids
-from rag_selectivity.data.policy import resolve_policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.joining import join
-from rag_selectivity.join.judged_run import JudgedRun, check_depth_fits
+from rag_selectivity.judged.joining import join
+from rag_selectivity.judged.judged_run import JudgedRun, check_depth_fits
+from rag_selectivity.judged.policy import resolve_policy
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.plan import LARGEST_DEPTH
 from rag_selectivity.measures.refusal import Refusal
+from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.ids import check_ids
 
 NO_LABELS = "nobody judged this query"
 _QUERY = "query"

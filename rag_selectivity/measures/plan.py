@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import iterated, shown
-from rag_selectivity.data.grades import Scale, scale_named
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.token_budget import TokenBudget, budgets_among, is_budget
 from rag_selectivity.errors import InputError
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.token_budget import TokenBudget, budgets_among, is_budget
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.tables.cells import iterated, shown
+from rag_selectivity.tables.grades import Scale, scale_named
+from rag_selectivity.tables.ids import IntArray
 
 DEFAULT_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 #: Of live retrievals, which show few passages.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.tables.ids import IntArray
 
 LEVELS = np.array([1, 2, 3, 4, 5])
 

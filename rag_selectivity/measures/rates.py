@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from rag_selectivity.data.cells import iterated, whole_count
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.chance import BoR, BoR_max
 from rag_selectivity.measures.hypergeometric import random_success
+from rag_selectivity.tables.cells import iterated, whole_count
 from rag_selectivity.wording import counted, number
 
 

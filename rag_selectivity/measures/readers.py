@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import JudgedRun, count_at
+from rag_selectivity.judged.judged_run import JudgedRun, count_at
 from rag_selectivity.measures.base import (
     FloatArray,
     Measure,
@@ -20,6 +19,7 @@ from rag_selectivity.measures.base import (
     register_measure,
 )
 from rag_selectivity.measures.classic import RankedMeasure, relevant_hits
+from rag_selectivity.tables.ids import IntArray
 
 _NEVER = "no query returned anything"
 #: The highest grade of the TREC web tracks, for which gdeval was written.

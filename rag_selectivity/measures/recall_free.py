@@ -10,8 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.join.judged_run import JudgedRun, count_at
+from rag_selectivity.judged.judged_run import JudgedRun, count_at
 from rag_selectivity.measures.base import (
     Choice,
     FloatArray,
@@ -23,6 +22,7 @@ from rag_selectivity.measures.base import (
     rel_parameter,
 )
 from rag_selectivity.measures.utility import Judged
+from rag_selectivity.tables.ids import IntArray
 
 
 @register_measure

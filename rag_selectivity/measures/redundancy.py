@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.join.judged_run import JudgedRun, count_at
+from rag_selectivity.judged.judged_run import JudgedRun, count_at
 from rag_selectivity.measures.base import Measure, Outcome, register_measure
+from rag_selectivity.tables.ids import IntArray
 
 
 @register_measure

@@ -13,12 +13,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rag_selectivity.data.cells import shown
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure, Outcome, Real, parameter, register_measure, rel_parameter
 from rag_selectivity.measures.utility import over_slots
+from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.ids import IntArray
 
 #: .333 as in the authors' tool, not 1/3.
 DISTRACTION = 0.333

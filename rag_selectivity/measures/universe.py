@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.join.judged_run import Hits, JudgedRun, count_at
+from rag_selectivity.judged.judged_run import Hits, JudgedRun, count_at
 from rag_selectivity.measures.hypergeometric import distinct_columns
+from rag_selectivity.tables.ids import IntArray
 
 FloatArray = NDArray[np.float64]
 #: (query, rank, number among the labelled passages of the list) → the terms of a sum.

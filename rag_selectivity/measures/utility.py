@@ -11,9 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import Hits, JudgedRun
+from rag_selectivity.judged.judged_run import Hits, JudgedRun
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Aggregate,
@@ -30,6 +29,7 @@ from rag_selectivity.measures.base import (
 )
 from rag_selectivity.measures.rarity import LEVELS, best_of, rarity_weights
 from rag_selectivity.measures.universe import Universe, mean_of_best
+from rag_selectivity.tables.ids import IntArray
 
 
 def diagnosis(proc: float, share: float, threshold: float = 0.8) -> str | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from rag_selectivity.data.cells import names_in, shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.records import finite, mapping_of
+from rag_selectivity.tables.cells import names_in, shown
 
 _BRACKETS = re.compile(r"[\[【]([^\[\]【】]{1,500})[\]】]")
 _SEPARATORS = re.compile(r"\s*[,;]\s*")

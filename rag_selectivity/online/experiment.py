@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import is_missing, names_in, number_of, shown
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.online.arms import RATE, TwoArms
 from rag_selectivity.online.records import named
@@ -24,6 +23,7 @@ from rag_selectivity.results.online import (
     ExperimentDecision,
 )
 from rag_selectivity.statistics.paired import holm
+from rag_selectivity.tables.cells import is_missing, names_in, number_of, shown
 from rag_selectivity.wording import counted, enumeration
 
 #: Rows that are handed on together: a call for each value would cost more than the value.

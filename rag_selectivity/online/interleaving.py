@@ -10,9 +10,9 @@ from numbers import Integral
 from struct import unpack
 from typing import Any
 
-from rag_selectivity.data.cells import shown
-from rag_selectivity.data.ids import check_ids
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.ids import check_ids
 
 __all__ = ["METHODS", "Draft", "interleave"]
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.trace_writer import SCHEMA as TRACE_SCHEMA
 from rag_selectivity.online.faults import MAX_FAULTS, Faults
 from rag_selectivity.online.records import SCHEMA, Record, credit_of, finite, named, numbered, passages_of, team_of
 from rag_selectivity.results.versions import check_version
+from rag_selectivity.tables.cells import shown
 
 #: Impressions that wait for credit, and credits that wait for their draft.
 REMEMBERED = 200_000

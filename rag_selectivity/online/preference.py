@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.faults import MAX_FAULTS, Faults
 from rag_selectivity.online.joining import JoinedRecords
@@ -24,6 +23,7 @@ from rag_selectivity.online.records import (
 )
 from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, Preference
 from rag_selectivity.statistics import sign_share
+from rag_selectivity.tables.cells import shown
 from rag_selectivity.wording import counted
 
 #: What may cast a vote, the widest first: all impressions of a user, or of a session, belong together.

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rag_selectivity.data.token_budget import is_budget
 from rag_selectivity.errors import InputError
+from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.chance import BoR, Lambda, regime
 from rag_selectivity.measures.names import parse_measure

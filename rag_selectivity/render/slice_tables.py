@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_selectivity.data.token_budget import is_budget
+from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Note, Table

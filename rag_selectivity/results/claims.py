@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.claims import (
     CHECKS,
@@ -26,6 +25,7 @@ from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import Caveat, Estimate, finite
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
+from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.statistics.agreement import Agreement
 from rag_selectivity.statistics.covers import EXACT, smallest_cover

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rag_selectivity.data.cells import iterated, shown
-from rag_selectivity.data.grades import scale_named
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
-from rag_selectivity.join.controls import set_controls_aside, without_controls
+from rag_selectivity.judged.controls import set_controls_aside, without_controls
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reading import qrels_of, read_qrels
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import scale_for
 from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.tables.cells import iterated, shown
+from rag_selectivity.tables.exact import is_path
+from rag_selectivity.tables.grades import scale_named
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rag_selectivity.data.grades import unknown_scale
 from rag_selectivity.errors import InputError
 from rag_selectivity.indexes import given_size
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.of_query import QueryFigure, figures_of_query, measure_with_depth, per_query_measure
 from rag_selectivity.results.labels import Labels
+from rag_selectivity.tables.grades import unknown_scale
 from rag_selectivity.tables.identity import document_ids
 from rag_selectivity.tables.small import passage_counts_of
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.ids import HashArray, IntArray, id_hashes, mix
-from rag_selectivity.data.policy import Policy
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.policy import Policy
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, mix
 
 _HASHES = ("queries", "sizes", "labels", "passages_of")
 

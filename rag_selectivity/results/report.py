@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.grades import scale_named
-from rag_selectivity.data.token_budget import budgets_among
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.judged.token_budget import budgets_among
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
@@ -29,6 +28,7 @@ from rag_selectivity.results.slices import Slice, each_slice, slices_as_data
 from rag_selectivity.results.steps import Steps, in_calls
 from rag_selectivity.results.trust import CLOSED, CONTROLS, TAIL, Trust
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.grades import scale_named
 
 SCHEMA = "rag-selectivity/report/2"
 

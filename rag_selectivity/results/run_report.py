@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.join.coverage import Coverage
-from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.join.relevant_counts import mean_relevant
+from rag_selectivity.judged.coverage import Coverage
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.relevant_counts import mean_relevant
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.pool_source import PoolSource

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rag_selectivity.data.cells import shown
+from rag_selectivity.tables.cells import shown
 
 #: Raises a Misfit if a value, at a place, is none of its kind.
 Check = Callable[[Any, str], None]

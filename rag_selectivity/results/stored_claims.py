@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import id_fault
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.claims import ClaimMeasure
@@ -33,6 +32,7 @@ from rag_selectivity.results.shapes import (
 from rag_selectivity.results.stored import stored_estimate
 from rag_selectivity.results.stored_shape import ESTIMATE
 from rag_selectivity.results.versions import stored_document
+from rag_selectivity.tables.cells import id_fault
 
 _AGAIN = "write it again with claims -o claims.json"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rag_selectivity.data.cells import id_fault
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.results.estimate import LEVELS
@@ -29,6 +28,7 @@ from rag_selectivity.results.shapes import (
     truth,
     within,
 )
+from rag_selectivity.tables.cells import id_fault
 
 
 def check_report(data: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.limits import json_document
+from rag_selectivity.tables.limits import json_document
 
 
 def stored_document(

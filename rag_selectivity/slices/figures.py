@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.names import parse_measure

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.estimates import with_caveats
-from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.join.reach import LabelReach, has_open_tails
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.reach import LabelReach, has_open_tails
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import Plan, budgets_in, ranks_in
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.placebos import placebo_figures, placebos_of
+from rag_selectivity.tables.ids import IntArray
 
 
 class Labels:

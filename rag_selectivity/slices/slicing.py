@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from rag_selectivity.data.cells import number_of
-from rag_selectivity.data.ids import IntArray
+from rag_selectivity.tables.cells import number_of
+from rag_selectivity.tables.ids import IntArray
 
 #: The slice of the queries without a value.
 NO_VALUE = "(none)"

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.data.cells import is_missing, shown
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.io.reading import is_path
+from rag_selectivity.tables.cells import is_missing, shown
+from rag_selectivity.tables.exact import is_path
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import QUERY_NAMES, find_column
 from rag_selectivity.tables.small import rows_of
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.dirichlet import WeightedSums
+from rag_selectivity.tables.ids import IntArray
 
 #: The limits of the verdicts; see `Agreement.verdict`.
 GOOD_KAPPA, GOOD_BIAS, LEAST_KAPPA = 0.6, 0.25, 0.4

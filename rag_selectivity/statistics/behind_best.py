@@ -8,11 +8,11 @@ from itertools import combinations
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters
 from rag_selectivity.statistics.paired import paired_difference
 from rag_selectivity.statistics.unpaired import unpaired_difference
+from rag_selectivity.tables.ids import IntArray
 
 
 def behind_best(

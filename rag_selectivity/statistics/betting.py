@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.tables.ids import IntArray
 
 #: Stakes, as shares of the largest possible stake, and the share of the money on each. Half of the money is on a stake
 #: near 1: if no value is above the lowest, it makes the bound nearly as low as that of a rate.

@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import is_missing
-from rag_selectivity.data.forms import AS_THEY_ARE
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.query_weights import effective_size
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded
 from rag_selectivity.statistics.draws import resample_counts
@@ -25,6 +22,9 @@ from rag_selectivity.statistics.interval_methods import (
     Estimand,
     means_of,
 )
+from rag_selectivity.tables.cells import is_missing
+from rag_selectivity.tables.forms import AS_THEY_ARE
+from rag_selectivity.tables.ids import IntArray
 
 _COLUMNS_AT_ONCE = 768
 DEPTHS_AT_ONCE = 64

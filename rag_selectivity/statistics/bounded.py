@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.query_weights import effective_size
+from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray
 
 #: If fewer queries than this differ from the most common value, these intervals are used.

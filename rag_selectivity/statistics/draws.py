@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
+from rag_selectivity.tables.ids import IntArray
 
 _CELLS_PER_CHUNK = 1 << 20
 #: Of the counts of several resamples, which stay in the processor's cache.

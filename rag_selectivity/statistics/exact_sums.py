@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.tables.ids import IntArray
 
 #: A value is split into whole numbers of 24 bits, from 2^40 downwards: their products with counts, and the sums of a
 #: million of those, are whole numbers below 2^53, which floats hold exactly, so that BLAS may do the work.

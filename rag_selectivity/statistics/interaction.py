@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics.paired import ALL_SWAPS, Pair, all_signs, drawn_signs
+from rag_selectivity.tables.ids import IntArray
 
 _SAME = 1e-11
 

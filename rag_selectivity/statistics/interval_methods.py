@@ -9,11 +9,11 @@ from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.registry import Registry
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics.exact import mid_p_rate, weighted_rate
 from rag_selectivity.statistics.quantiles import quantiles
+from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.registry import Registry
 
 #: Resampled figures closer than this, relative to the largest, are one figure: whole counts over whole
 #: counts fall on few values, and which side of a tie the last digit lands on differs with the platform.

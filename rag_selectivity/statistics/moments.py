@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, effective_number
 from rag_selectivity.measures.refusal import Refusal, joint_refusal, reasons
 from rag_selectivity.statistics.bounded import FEW
 from rag_selectivity.statistics.exact import ends_if_all_agree, ends_of_few, mid_p_rate
 from rag_selectivity.statistics.exact_sums import ExactSums
+from rag_selectivity.tables.ids import IntArray
 
 #: The step for a numerical slope, as a share of the standard error: large against rounding, small against curvature.
 _STEP = 1e-3

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.token_budget import TokenBudget, are_budgets
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
 from rag_selectivity.measures.by_cutoff import by_cutoff
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.statistics.bootstrap import Bootstrap, estimand_of
 from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments
+from rag_selectivity.tables.ids import IntArray
 
 #: A measure with its depths, as in a plan.
 Planned = tuple[Measure, NDArray[Any]]

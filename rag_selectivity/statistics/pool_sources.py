@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure, Outcome
+from rag_selectivity.tables.ids import IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.tables.ids import IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from hashlib import blake2b
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics.bootstrap import DEPTHS_AT_ONCE, Bootstrap, Columns, blocks_of, estimand_of
 from rag_selectivity.statistics.draws import resample_counts
+from rag_selectivity.tables.ids import IntArray
 
 #: Sums that are held at once, over all slices and columns, for each resample.
 _SUMS_AT_ONCE = 1536

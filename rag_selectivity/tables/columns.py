@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import (
+from rag_selectivity.errors import InputError
+from rag_selectivity.tables.cells import (
     LARGEST_GRADE,
     checked_id,
     holds_half,
@@ -23,8 +24,6 @@ from rag_selectivity.data.cells import (
     query_text,
     shown,
 )
-from rag_selectivity.data.remarks import NO_REMARKS, counted
-from rag_selectivity.errors import InputError
 from rag_selectivity.tables.exact import (
     STORES,
     as_frame,
@@ -39,6 +38,7 @@ from rag_selectivity.tables.exact import (
 )
 from rag_selectivity.tables.fast import FIELDS, Kind, Odd, Scan, scan
 from rag_selectivity.tables.names import label_columns, ranking_columns, run_columns
+from rag_selectivity.tables.remarks import NO_REMARKS, counted
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -65,7 +65,7 @@ class Columns:
     lines : int64[rows] or None
         The line of each row in the file.
     remarks : {code: count}
-        What was noticed; `rag_selectivity.data.remarks` lists the codes.
+        What was noticed; `rag_selectivity.tables.remarks` lists the codes.
     scale : str or None
         The scale of the grades, if the source names it, as a label store does.
     levels : tuple of int

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import IO, Any, TextIO, cast
 from urllib.parse import unquote
 
-from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
+from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.names import QUERY_NAMES, optional_column
 
 #: A row of a table by its column names.
@@ -281,8 +281,19 @@ def trec_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield number, fields
 
 
-def rows(path: Path) -> Iterator[tuple[int, Row]]:
+def is_path(value: Any) -> bool:
+    """Whether a value names a file or folder."""
+    return isinstance(value, (str, Path))
+
+
+def is_table(path: str | Path) -> bool:
+    """Whether a file is recognised as a table: rows with named columns."""
+    return kind_of(Path(path)) in (*TABLES, "exported")
+
+
+def read_records(source: str | Path) -> Iterator[tuple[int, Row]]:
     """(line, row) of a table; without a suffix, the separator in its first line shows its format."""
+    path = Path(source)
     kind = kind_of(path)
     if kind == "trec" and not path.suffix:
         first = first_bytes(path).split(b"\n", 1)[0]

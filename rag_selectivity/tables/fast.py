@@ -15,8 +15,8 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rag_selectivity.data.cells import LARGEST_GRADE
 from rag_selectivity.errors import InputError
+from rag_selectivity.tables.cells import LARGEST_GRADE
 from rag_selectivity.tables.exact import (
     STANDARD_INPUT,
     as_frame,

@@ -8,9 +8,9 @@ from itertools import islice
 from numbers import Integral
 from typing import Any
 
-from rag_selectivity.data.cells import shown, text_or_number
-from rag_selectivity.data.ids import TEXT_PREFIX, text_id
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.tables.cells import shown, text_or_number
+from rag_selectivity.tables.ids import TEXT_PREFIX, text_id
 from rag_selectivity.wording import counted
 
 #: The value of `identity` that asks for `choose_identity`.

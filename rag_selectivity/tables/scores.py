@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.data.cells import LARGEST, is_missing, iterated, number_of, shown, whole_count
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.tables.cells import LARGEST, is_missing, iterated, number_of, shown, whole_count
 from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import RUN_NAMES, optional_column
 from rag_selectivity.tables.small import PlacedRows, query_of, rows_of
 from rag_selectivity.wording import counted

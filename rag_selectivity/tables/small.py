@@ -8,12 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rag_selectivity.data.cells import is_missing, iterated, number_of, shown, whole_count
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.reading import is_path, read_records
-from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.cells import is_missing, iterated, number_of, shown, whole_count
+from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame, is_path, read_records
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import (
     CLUSTER_NAMES,
     COUNT_NAMES,
@@ -25,6 +23,7 @@ from rag_selectivity.tables.names import (
     WEIGHT_NAMES,
     find_column,
 )
+from rag_selectivity.tables.passage_counts import PassageCounts
 
 V = TypeVar("V")
 #: The columns that hold a value, by what it is.

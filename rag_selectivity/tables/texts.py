@@ -6,11 +6,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, holds_half, iterated, shown, token_count
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.io.reading import is_path
-from rag_selectivity.tables.exact import first_bytes, is_folder, is_frame, text_lines
+from rag_selectivity.tables.cells import checked_id, holds_half, iterated, shown, token_count
+from rag_selectivity.tables.exact import first_bytes, is_folder, is_frame, is_path, text_lines
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, TEXT_NAMES, find_column, optional_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.wording import counted

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.results.sweep import AnswersAtK, AnswersByK, Recommendation

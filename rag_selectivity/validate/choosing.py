@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.results.validation import Chosen
 from rag_selectivity.statistics.choosing import best_column, folds_of, mean_correlations, out_of_fold
 from rag_selectivity.statistics.correlation import SPEARMAN, Distribution, Series
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.validate.sets import Answered
 
 #: The values that are tried of each parameter.

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.correlation import Series
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.scores import AnswerScores
 from rag_selectivity.validate.measures import depth_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import count_at
+from rag_selectivity.judged.judged_run import count_at
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import RandomSuccess, regime
 from rag_selectivity.validate.sets import AnsweredRun

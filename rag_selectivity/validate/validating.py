@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.forms import IdForm
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.results.report import Report
@@ -40,6 +39,7 @@ from rag_selectivity.statistics.correlation import (
     detectable,
 )
 from rag_selectivity.statistics.paired import holm
+from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.scores import AnswerScores, answer_scores
 from rag_selectivity.validate.choosing import Choice, choose, chosen_of
 from rag_selectivity.validate.measures import candidates

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError
+from rag_selectivity.tables.grades import SCALES
 
 Pair = tuple[str, str]
 #: The lowest relevant grade, which an id that is expected without a grade gets too.

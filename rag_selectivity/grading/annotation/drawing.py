@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.forms import AS_THEY_ARE
-from rag_selectivity.data.origins import NO_GRADE, Chosen
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.grading.designs import LEAST, DrawnPair, Pair, allocated, calibrate_draw, tail_weights
-from rag_selectivity.io.reading import ranked_rows, read_records
+from rag_selectivity.judged.origins import NO_GRADE, Chosen
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reading import ranked_rows
+from rag_selectivity.judged.run import Run
+from rag_selectivity.tables.exact import read_records
+from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, find_column
 from rag_selectivity.wording import counted
 

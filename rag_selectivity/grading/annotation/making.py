@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs, pairs_of, shares_of_annotators
 from rag_selectivity.grading.annotation.task import (
@@ -23,7 +21,9 @@ from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io.reading import pool_names, ranked_rows, run_of
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reading import pool_names, ranked_rows, run_of
+from rag_selectivity.judged.run import Run
 
 DEFAULT_ANNOTATOR = "person"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rag_selectivity.data.cells import names_in
 from rag_selectivity.grading.store.store import Store
+from rag_selectivity.tables.cells import names_in
 
 
 def label_rows(

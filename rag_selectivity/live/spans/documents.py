@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.io.limits import json_value
 from rag_selectivity.live.spans.problems import Problem
+from rag_selectivity.tables.limits import json_value
 
 __all__ = ["Document", "Found", "documents_at", "documents_in_json", "parsed"]
 

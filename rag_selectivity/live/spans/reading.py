@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
+from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.live.identity import FixedIdentity, IdentityChoice, Waiting
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans.otlp import read_spans

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.chance import DEGRADED_FROM, BoR_max, Lambda
 from rag_selectivity.planning import plan
 from rag_selectivity.wording import percent

@@ -10,9 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_selectivity.data.cells import iterated
-from rag_selectivity.data.cells import shown as shown_value
-from rag_selectivity.data.grades import scale_named
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.monitor import Monitor
@@ -26,6 +23,9 @@ from rag_selectivity.live.tools.similar import SimilarTools, similar_tools, with
 from rag_selectivity.log import LOG
 from rag_selectivity.measures.chance import COLLAPSE_FROM
 from rag_selectivity.results.report import Report
+from rag_selectivity.tables.cells import iterated
+from rag_selectivity.tables.cells import shown as shown_value
+from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted
 
 #: Kinds of queries, tool names and reasons are the application's own; these bound what a faulty one can fill.

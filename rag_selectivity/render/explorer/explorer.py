@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.forms import IdForm
 from rag_selectivity.decision.query_facts import (
     MUCH_JUNK,
     QueryFacts,
@@ -33,6 +32,7 @@ from rag_selectivity.render.explorer.packing import BUDGET, OF_A_GROUP, Packed, 
 from rag_selectivity.render.explorer.texts import Texts, texts_of, texts_with_room
 from rag_selectivity.results.report import Report
 from rag_selectivity.slices.table import read_query_table
+from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.wording import counted, number, percent
 
 _PAGE = Path(__file__).parent.with_name("page") / "explorer"

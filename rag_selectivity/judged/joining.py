@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import shown
-from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.grades import SCALES, Scale, scale_named
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.passage_counts import PassageCounts
-from rag_selectivity.data.policy import Policy, resolve_policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.join.controls import control_rows, controls_of, with_controls
-from rag_selectivity.join.corpus import CorpusIds, corpus_has, corpus_sizes, size_with_counts, within_corpus
-from rag_selectivity.join.coverage import Coverage
-from rag_selectivity.join.facts import JoinFacts, first_ids
-from rag_selectivity.join.judged_run import Documents, JudgedRun
-from rag_selectivity.join.lists import JudgedLists, judge_lists
+from rag_selectivity.judged.controls import control_rows, controls_of, with_controls
+from rag_selectivity.judged.corpus import CorpusIds, corpus_has, corpus_sizes, size_with_counts, within_corpus
+from rag_selectivity.judged.coverage import Coverage
+from rag_selectivity.judged.facts import JoinFacts, first_ids
+from rag_selectivity.judged.judged_run import Documents, JudgedRun
+from rag_selectivity.judged.lists import JudgedLists, judge_lists
+from rag_selectivity.judged.policy import Policy, resolve_policy
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.run import Run
+from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.forms import IdForm
+from rag_selectivity.tables.grades import SCALES, Scale, scale_named
+from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.small import passage_counts_of
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
+from rag_selectivity.tables.ids import IntArray
 
 #: Stands in `LabelOrigins.judge_grade` for a pair that no judge graded.
 NO_GRADE = -1

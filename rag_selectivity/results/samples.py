@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_selectivity.data.ids import text_id
+from rag_selectivity.tables.ids import text_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from operator import itemgetter
 
 import numpy as np
 
-from rag_selectivity.data.forms import FORMS, IdForm
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.policy import Policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
-from rag_selectivity.join.better_form import BetterForm, better_form
+from rag_selectivity.judged.better_form import BetterForm, better_form
+from rag_selectivity.judged.policy import Policy
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.run import Run
+from rag_selectivity.tables.forms import FORMS, IdForm
+from rag_selectivity.tables.ids import IntArray
 
 _QUERIES, _RETRIEVED, _LABELLED = 100, 50, 100
 _UNSHARED = 200

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.passage_counts import PassageCounts
-from rag_selectivity.data.policy import Policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.remarks import together, without
-from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.facts import TOP, first_ids
-from rag_selectivity.join.judged_run import Hits
-from rag_selectivity.join.sampled_ids import IdSampler, SampledIds
+from rag_selectivity.judged.facts import TOP, first_ids
+from rag_selectivity.judged.judged_run import Hits
+from rag_selectivity.judged.policy import Policy
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.run import Run, ScatteredQueries
+from rag_selectivity.judged.sampled_ids import IdSampler, SampledIds
+from rag_selectivity.tables.forms import IdForm
+from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.passage_counts import PassageCounts
+from rag_selectivity.tables.remarks import together, without
 
 _NONE = np.empty(0, np.int64)
 

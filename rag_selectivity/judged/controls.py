@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted
 
 BoolArray = NDArray[np.bool_]

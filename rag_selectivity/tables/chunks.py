@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rag_selectivity.data.forms import AS_THEY_ARE
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame
+from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.names import CHUNK_NAMES, DOCUMENT_NAMES, find_column
 
 

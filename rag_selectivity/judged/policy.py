@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
-from rag_selectivity.data.registry import Registry
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.tables.registry import Registry
 
 __all__ = ["POLICIES", "TIES", "Policy", "TieKey", "register_policy", "register_ties", "resolve_policy"]
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from rag_selectivity.data.groups import Groups
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.join.joining import join
-from rag_selectivity.join.judged_run import Hits, JudgedRun
-from rag_selectivity.join.lists import copies_in
+from rag_selectivity.judged.groups import Groups
+from rag_selectivity.judged.joining import join
+from rag_selectivity.judged.judged_run import Hits, JudgedRun
+from rag_selectivity.judged.lists import copies_in
+from rag_selectivity.judged.run import Run
 from rag_selectivity.wording import counted
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
+from rag_selectivity.tables.ids import IntArray
 
 
 def count_column(values: ArrayLike, name: str) -> IntArray:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from rag_selectivity.data.ids import numbered
-from rag_selectivity.data.policy import Policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import examples
+from rag_selectivity.judged.policy import Policy
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.run import Run
+from rag_selectivity.tables.ids import numbered
 
 
 class Groups:

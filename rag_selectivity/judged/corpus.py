@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.cells import iterated, whole_count
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.passage_counts import PassageCounts
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.join.facts import first_ids
+from rag_selectivity.judged.facts import first_ids
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.tables.cells import iterated, whole_count
 from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.small import per_query
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.run import Run
-from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.run import Run
+from rag_selectivity.judged.token_budget import TokenBudget
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, is_missing
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.tables.cells import checked_id, is_missing
 
 __all__ = ["EXACT", "FORMS", "IdForm"]
 

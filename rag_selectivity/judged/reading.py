@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.policy import Policy, resolve_policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
-from rag_selectivity.data.scanned import parts_of_scan
 from rag_selectivity.errors import InputError
+from rag_selectivity.judged.parts import parts_of_scan
+from rag_selectivity.judged.policy import Policy, resolve_policy
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.run import Run
 from rag_selectivity.tables import columns
-from rag_selectivity.tables.exact import TABLES, Row, is_frame, is_large, kind_of, rows
+from rag_selectivity.tables.exact import is_frame, is_large
 from rag_selectivity.tables.fast import scan
 
 _ONLY_DICT = frozenset([dict])
@@ -138,11 +138,6 @@ def named_runs(runs: Any) -> dict[str, Any]:
     return {"run": runs}
 
 
-def is_path(value: Any) -> bool:
-    """Whether a value names a file or folder."""
-    return isinstance(value, (str, Path))
-
-
 def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, str, int]]:
     """(query, passage, rank) rows of a Run, a dict, a frame or a file, down to a depth."""
     for query, passages in ranked_lists(run, depth, policy):
@@ -153,13 +148,3 @@ def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -
 def ranked_lists(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, list[str]]]:
     """(query, passages in rank order) of a Run, a dict, a frame or a file, down to a depth."""
     return run_of(run, policy).ordered(policy).lists(depth)
-
-
-def read_records(path: str | Path) -> Iterator[tuple[int, Row]]:
-    """(line, row) of a JSONL, CSV, TSV or Parquet file, as dicts."""
-    yield from rows(Path(path))
-
-
-def is_table(path: str | Path) -> bool:
-    """Whether a file is recognised as a table: rows with named columns."""
-    return kind_of(Path(path)) in (*TABLES, "exported")

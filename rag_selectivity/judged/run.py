@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import iterated
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.fusing import fuse
-from rag_selectivity.data.held import Held
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.policy import TIES, Policy
-from rag_selectivity.data.remarks import NO_REMARKS, together
 from rag_selectivity.errors import InputError
+from rag_selectivity.judged.fusing import fuse
+from rag_selectivity.judged.held import Held
+from rag_selectivity.judged.policy import TIES, Policy
+from rag_selectivity.tables.cells import iterated
 from rag_selectivity.tables.columns import Columns, run
 from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.remarks import NO_REMARKS, together
 
 
 class ScatteredQueries(Exception):
@@ -49,7 +49,7 @@ class Run(Held):
     tokens : float64[rows] or None
         Lengths of the passages, if the run was given with them.
     remarks : {code: count}
-        What was noticed when it was read; `rag_selectivity.data.remarks` lists the codes.
+        What was noticed when it was read; `rag_selectivity.tables.remarks` lists the codes.
     form : IdForm
         The form that the ids were brought into.
     """

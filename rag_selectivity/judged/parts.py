@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_selectivity.data.remarks import counted
-from rag_selectivity.data.run import Run, ScatteredQueries
+from rag_selectivity.judged.run import Run, ScatteredQueries
 from rag_selectivity.tables.columns import rows_against_ranks
 from rag_selectivity.tables.fast import Odd, Scan
+from rag_selectivity.tables.remarks import counted
 
 if TYPE_CHECKING:
     import polars as pl

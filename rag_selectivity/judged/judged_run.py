@@ -10,17 +10,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rag_selectivity.data.grades import SCALES, Scale
-from rag_selectivity.data.ids import HashArray, IntArray, mix
-from rag_selectivity.data.policy import Policy, resolve_policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.query_weights import QueryWeights
-from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.controls import Controls, control_rows
-from rag_selectivity.join.counts import count_column
-from rag_selectivity.join.coverage import Coverage
-from rag_selectivity.join.facts import JoinFacts
+from rag_selectivity.judged.controls import Controls, control_rows
+from rag_selectivity.judged.counts import count_column
+from rag_selectivity.judged.coverage import Coverage
+from rag_selectivity.judged.facts import JoinFacts
+from rag_selectivity.judged.policy import Policy, resolve_policy
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.query_weights import QueryWeights
+from rag_selectivity.judged.token_budget import TokenBudget
+from rag_selectivity.tables.grades import SCALES, Scale
+from rag_selectivity.tables.ids import HashArray, IntArray, mix
 
 #: The depth of a measure that takes the whole list.
 WHOLE_LIST = 1 << 62

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any
 
-from rag_selectivity.data.forms import EXACT, IdForm
-from rag_selectivity.data.grades import looks_like_scores
-from rag_selectivity.data.remarks import DOUBTS, NOTES
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.join.better_form import BetterForm
-from rag_selectivity.join.sampled_ids import SampledIds
+from rag_selectivity.judged.better_form import BetterForm
+from rag_selectivity.judged.sampled_ids import SampledIds
+from rag_selectivity.tables.forms import EXACT, IdForm
+from rag_selectivity.tables.grades import looks_like_scores
 from rag_selectivity.tables.identity import too_few_found
+from rag_selectivity.tables.remarks import DOUBTS, NOTES
 from rag_selectivity.wording import counted
 
 _EXAMPLES = 3

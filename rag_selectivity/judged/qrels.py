@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import label_grade, locate, query_text
-from rag_selectivity.data.chunks import chunks_by_document
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
-from rag_selectivity.data.held import Held
-from rag_selectivity.data.ids import HashArray, IntArray, id_hashes, id_texts, mix, natural_key
-from rag_selectivity.data.origins import NO_GRADE, LabelOrigins
-from rag_selectivity.data.remarks import NO_REMARKS
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.judged.held import Held
+from rag_selectivity.judged.origins import NO_GRADE, LabelOrigins
+from rag_selectivity.tables.cells import label_grade, locate, query_text
+from rag_selectivity.tables.chunks import chunks_by_document
 from rag_selectivity.tables.columns import Columns, labels
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.tables.grades import Scale, implied_scale, parse_grade_map, settled_scale
+from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, id_texts, mix, natural_key
+from rag_selectivity.tables.remarks import NO_REMARKS
 
 #: Grades below are counted, to find which there are.
 _FEW = 1 << 10
@@ -47,7 +47,7 @@ class Qrels(Held):
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
     remarks : {code: count}
-        What was noticed when they were read; `rag_selectivity.data.remarks` lists the codes.
+        What was noticed when they were read; `rag_selectivity.tables.remarks` lists the codes.
     form : IdForm
         The form that the ids were brought into.
     expected : bool[judgments] or None

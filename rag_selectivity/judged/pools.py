@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.policy import Policy
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.io.reading import is_path, pool_names, run_of, run_parts
-from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.judged.policy import Policy
+from rag_selectivity.judged.reading import pool_names, run_of, run_parts
+from rag_selectivity.judged.run import Run
+from rag_selectivity.tables.exact import is_frame, is_path
+from rag_selectivity.tables.forms import IdForm
 
 #: {name of a pool: the pool} of one run.
 Sources = Mapping[str, Any]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.origins import Chosen
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.token_budget import TokenBudget, are_budgets
-from rag_selectivity.join.controls import control_rows
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.controls import control_rows
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.origins import Chosen
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
+from rag_selectivity.tables.ids import IntArray
 
 #: Labels are closed if at most this share of them is outside of what was retrieved.
 MOST_OUTSIDE = 0.05

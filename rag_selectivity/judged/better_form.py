@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, islice, product
 
-from rag_selectivity.data.forms import FORMS, IdForm, only_case_can_change
+from rag_selectivity.tables.forms import FORMS, IdForm, only_case_can_change
 
 #: Ids of one query on two sides, such as those retrieved and those labelled; ids that are on both sides are left out.
 Sides = tuple[Set[str], Set[str]]

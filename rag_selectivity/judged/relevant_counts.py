@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 
 
 def mean_relevant(judged: JudgedRun, rel: int | None = None) -> float | None:

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.ids import IntArray, id_hashes, mix
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.tables.ids import IntArray, id_hashes, mix
 
 
 class PassageCounts:

@@ -1,1 +1,0 @@
-"""The input: ids, judgments, runs, grades, policies."""

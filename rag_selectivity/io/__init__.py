@@ -1,1 +1,0 @@
-"""Reading labels, runs and corpora."""

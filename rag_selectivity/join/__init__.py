@@ -1,1 +1,0 @@
-"""The join of a run and its judgments."""

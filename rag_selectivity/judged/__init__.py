@@ -1,0 +1,1 @@
+"""Labels and runs, and their join: judged hits."""
