@@ -201,9 +201,6 @@ TiesOption = Annotated[str | None, option(EDGES, "RULE", "Equal scores: docid_de
 MissingQueryOption = Annotated[
     str | None, option(EDGES, "RULE", "Query without a list in the run: fail (default), skip or error.")
 ]
-NoRelevantOption = Annotated[
-    str | None, option(EDGES, "RULE", "Query with too few relevant passages: skip (default) or error.")
-]
 DuplicatesOption = Annotated[str | None, option(EDGES, "RULE", "Passage twice in a list: count_once, drop or error.")]
 UnjudgedOption = Annotated[
     str | None, option(EDGES, "RULE", "Passage without a label: ignore (default), worst, condense or error.")

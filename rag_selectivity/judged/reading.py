@@ -18,7 +18,7 @@ from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.tables import columns
-from rag_selectivity.tables.exact import is_frame, is_large
+from rag_selectivity.tables.exact import is_frame, is_large, is_path
 from rag_selectivity.tables.fast import scan
 
 _ONLY_DICT = frozenset([dict])

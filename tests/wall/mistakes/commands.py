@@ -90,7 +90,7 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     "evaluate --qrels qrels.trec --run run.trec --by weights.csv:language": (2, "weights.csv", "'language'", "weight"),
     # Rules and intervals
     "evaluate --qrels qrels.trec --run run.trec --unjudged wrost": (2, "unjudged", "'wrost'", "worst"),
-    "evaluate --qrels qrels.trec --run run.trec --no-relevant skipp": (2, "relevant", "'skipp'", "skip"),
+    "evaluate --qrels qrels.trec --run run.trec --missing-query skipp": (2, "missing", "'skipp'", "skip"),
     "evaluate --qrels qrels.trec --run run.trec --unjudged error": (2, "'q1'", "1", "2", "unjudged"),
     "evaluate --qrels qrels.trec --run two_queries.trec --missing-query error": (2, "two_queries", "'q2'", "missing"),
     "evaluate --qrels qrels.trec --run repeats.trec --duplicates error": (2, "repeats", "'q2'", "'d2'", "duplicates"),
