@@ -250,19 +250,6 @@ class IdColumn:
         word[missing == _WORD << 3] = 0
         return word << (missing & 63).view(np.uint64)
 
-    def changes(self) -> IntArray:
-        """The positions of the ids that differ from the one before them; the first always does."""
-        return np.append(0, np.flatnonzero(~self.equal_neighbours()) + 1)[: len(self)]
-
-    def equal_neighbours(self) -> NDArray[np.bool_]:
-        """Whether each id but the last equals the next one."""
-        lengths = self.lengths
-        same: NDArray[np.bool_] = lengths[1:] == lengths[:-1]
-        for word in range(self._words()):
-            cells = self._word(word, slice(None))
-            same &= cells[1:] == cells[:-1]
-        return same
-
     def factorized(self) -> tuple[list[str], NDArray[np.int32]]:
         """The different ids in order of first appearance, and the number of each row's id among them."""
         _, first, back = np.unique(self.hashes(), return_index=True, return_inverse=True)

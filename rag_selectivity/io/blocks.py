@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.remarks import counted, together
 
 
@@ -36,22 +36,6 @@ class Block:
             ends = ((last.ranks[-1], self.ranks[0]), (last.scores[-1], self.scores[0]))
             count += int(_differ(*map(np.array, ends)).sum())
         return replace(self, remarks=together([self.remarks, counted(rank_against_score=count)]))
-
-
-#: The rank and the score of a row, as arrays of one.
-RankAndScore = tuple[IntArray, NDArray[np.float64]]
-
-
-def rank_remarks(
-    queries: IdColumn, ranks: IntArray, scores: NDArray[np.float64], before: RankAndScore | None
-) -> Mapping[str, int]:
-    """How often ranks and scores differ; `before` are rank and score of the row before, if it is of the same query."""
-    differ = _differ(ranks, scores)
-    count = int(differ[queries.equal_neighbours()].sum()) if differ.any() else 0
-    if before is not None:
-        pairs = (np.concatenate([one, column[:1]]) for one, column in zip(before, (ranks, scores), strict=True))
-        count += int(_differ(*pairs).sum())
-    return counted(rank_against_score=count)
 
 
 def rows_ordered_differently(codes: NDArray[Any], ranks: NDArray[Any], scores: NDArray[Any]) -> int:
