@@ -18,7 +18,7 @@ def load_on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str
 
     Examples
     --------
-    >>> later = load_on_first_use("rag_selectivity", {"join": "join.joining"})
+    >>> later = load_on_first_use("rag_selectivity", {"join": "judged.joining"})
     >>> later("join").__name__
     'join'
     """

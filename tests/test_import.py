@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.tables.registry import Registry
 
 pytestmark = pytest.mark.inside
 
@@ -89,19 +88,6 @@ for name in ("agree", "compare", "evaluate", "join", "sweep"):
 print(rs.measures.__name__)
 """
     assert python(code).stdout.splitlines() == ["True False True"] * 5 + ["rag_selectivity.measures"]
-
-
-def test_an_entry_that_is_added_later_keeps_its_place_and_is_imported_when_looked_up() -> None:
-    registry: Registry[type] = Registry("parser", "rag_selectivity.none", object)
-    registry.add_later("calendar", "this_module_does_not_exist", "Calendar")
-    registry.add_later("pairs", "collections", "Counter")
-    registry.add("rows", list)
-    assert list(registry) == ["calendar", "pairs", "rows"]
-    assert registry["pairs"].__name__ == "Counter"
-    with pytest.raises(rs.InputError, match="there is a parser 'pairs' already"):
-        registry.add("pairs", dict)
-    with pytest.raises(ModuleNotFoundError):
-        registry["calendar"]
 
 
 def test_measuring_dicts_needs_no_extra() -> None:

@@ -190,11 +190,16 @@ def text_lines(path: Path, *, whole: bool = False) -> Iterator[tuple[int, str]]:
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            raise InputError(f"{path}:{number}: this line is not UTF-8 text; save the file as UTF-8") from None
+            raise not_utf8(path, number) from None
         if whole:
             yield number, text
         elif line.strip():
             yield number, text.rstrip("\r\n")
+
+
+def not_utf8(path: Path, line: int) -> InputError:
+    """The error for a line of other bytes."""
+    return InputError(f"{path}:{line}: this line is not UTF-8 text; save the file as UTF-8")
 
 
 def _byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -268,16 +273,12 @@ class NoRowsError(InputError):
     """A table has no rows: for some tables that is all there is to say."""
 
 
-def trec_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def trec_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     """(line, fields) of each line that is not blank; only white space of ASCII separates fields."""
     for number, line in _byte_lines(path):
-        try:
-            fields = [field.decode() for field in line.split()]
-        except UnicodeDecodeError:
-            raise InputError(f"{path}:{number}: this line is not UTF-8 text; save the file as UTF-8") from None
         if number == 1 and b"\r" in line.rstrip() and not line.endswith(b"\n"):
             raise InputError(f"{path}: its lines end in carriage returns alone; write it again with line feeds")
-        if fields:
+        if fields := line.split():
             yield number, fields
 
 

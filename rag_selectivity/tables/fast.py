@@ -44,6 +44,10 @@ FIELDS: Mapping[tuple[str, int], Sequence[str]] = {
 }
 
 
+_NUMBERS = ("grade", "score", "rank", "tokens")
+ROLES = ("query", "passage", *_NUMBERS)
+
+
 class Odd(Exception):
     """A source that the exact reader has to read."""
 
@@ -264,9 +268,6 @@ def _checked(frame: pl.LazyFrame, columns: Mapping[str, str], odd: Callable[[pl.
     return frame.select(*ids, *(each.cast(types.get(role, pl.Float64)).alias(role) for role, each in numbers.items()))
 
 
-_NUMBERS = ("grade", "score", "rank", "tokens")
-
-
 def _type(role: str, value: Any) -> Any:
     """The type of a column, by what it holds and its first value."""
     import polars as pl
@@ -278,5 +279,5 @@ def _type(role: str, value: Any) -> Any:
 
 def _columns_of(names: Sequence[str], kind: Kind, where: str) -> dict[str, str]:
     if set(names) in map(set, FIELDS.values()):
-        return {name: name for name in names if name in ("query", "passage", *_NUMBERS)}
+        return {name: name for name in names if name in ROLES}
     return label_columns(names, where) if kind == "labels" else run_columns(names, where)

@@ -7,25 +7,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, MutableMapping
-from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where an entry is defined that was not looked up yet."""
-
-    module: str
-    attribute: str
-
-    def load(self) -> Any:
-        return getattr(import_module(self.module), self.attribute)
 
 
 class Registry(MutableMapping[str, T], Generic[T]):
@@ -49,7 +36,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
     def __init__(self, kind: str, group: str, base: type, *, any_case: bool = False) -> None:
         self.kind, self.group, self.base = kind, group, base
         self._key = str.casefold if any_case else str
-        self._entries: dict[str, tuple[str, T | _Place]] = {}
+        self._entries: dict[str, tuple[str, T]] = {}
         self._aliases: dict[str, tuple[str, str]] = {}
         self._loaded = False
         self._loading = threading.RLock()
@@ -63,17 +50,13 @@ class Registry(MutableMapping[str, T], Generic[T]):
             If another entry has the name.
         """
         key = self._key(name)
-        if key in self._entries and not _same(self._entry(key), entry):
+        if key in self._entries and not _same(self._entries[key][1], entry):
             raise InputError(f"there is a {self.kind} {self._entries[key][0]!r} already: choose another name")
         if key in self._aliases:
             raise InputError(
                 f"{name!r} is another name of the {self.kind} {self._aliases[key][1]!r}: choose another name"
             )
         self._entries[key] = (name, entry)
-
-    def add_later(self, name: str, module: str, attribute: str) -> None:
-        """Add an entry of this package by the place of its definition, which is imported when it is looked up."""
-        self._entries[self._key(name)] = (name, _Place(module, attribute))
 
     def add_alias(self, alias: str, name: str) -> None:
         """Let `find` know an entry of this package by a further name, which is listed nowhere."""
@@ -106,7 +89,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
             self._load_entry_points()
         if key not in self._entries:
             raise KeyError(name)
-        return self._entry(key)
+        return self._entries[key][1]
 
     def __setitem__(self, name: str, entry: T) -> None:
         self.add(name, entry)
@@ -121,14 +104,6 @@ class Registry(MutableMapping[str, T], Generic[T]):
     def __len__(self) -> int:
         self._load_entry_points()
         return len(self._entries)
-
-    def _entry(self, key: str) -> T:
-        name, entry = self._entries[key]
-        if not isinstance(entry, _Place):
-            return entry
-        loaded: T = entry.load()
-        self._entries[key] = (name, loaded)
-        return loaded
 
     def _load_entry_points(self) -> None:
         with self._loading:
