@@ -19,6 +19,7 @@ from rag_selectivity.results.shapes import (
     digits,
     each,
     fields,
+    kind,
     mapping,
     number,
     or_null,
@@ -78,10 +79,13 @@ def damaged(error: Exception | str) -> InputError:
     return InputError(f"this tally holds what no tally can hold ({said}): {_AGAIN}")
 
 
-def _hash(value: Any, place: str) -> None:
-    """A hash as a whole number."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
-        raise Misfit(place, "a whole number from 0 to 2^64", value)
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+#: A hash as a whole number.
+_hash = kind("a whole number from 0 to 2^64", lambda value: _is_whole(value) and 0 <= value < 1 << 64)
+_integer = kind("a whole number", lambda value: _is_whole(value) and abs(value) <= 1 << 53)
 
 
 def _listed(*checks: Check) -> Check:
@@ -94,12 +98,6 @@ def _listed(*checks: Check) -> Check:
             check(item, f"{place}[{position}]")
 
     return checked
-
-
-def _integer(value: Any, place: str) -> None:
-    """A whole number."""
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 1 << 53:
-        raise Misfit(place, "a whole number", value)
 
 
 _TEXTS, _COUNTS = each(a_text), each(count)
