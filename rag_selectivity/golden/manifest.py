@@ -8,7 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.results.shapes import Check, Misfit, amount, by_name, count, digits, each, fields, or_null, text
+from rag_selectivity.results.shapes import (
+    Check,
+    Misfit,
+    amount,
+    both,
+    by_name,
+    count,
+    digits,
+    each,
+    fields,
+    kind,
+    or_null,
+    text,
+)
 from rag_selectivity.results.shapes import truth as true_or_false
 from rag_selectivity.results.versions import check_version, stored_document
 
@@ -127,10 +140,7 @@ class Manifest:
 _AGAIN = "make the set again with `golden build`"
 
 
-def _version(value: Any, place: str) -> None:
-    count(value, place)
-    if value < 1:
-        raise Misfit(place, "a whole number ≥ 1", value)
+_version = both(count, kind("a whole number ≥ 1", lambda value: value >= 1))
 
 
 _JUDGE = dict.fromkeys(("judge", "model", "parameters", "rubric", "rubric_version", "prompt_version"), text)
