@@ -53,7 +53,6 @@ def test_three_columns_of_ms_marco_are_a_run(tmp_path) -> None:
     assert rs.read_run(path).to_dict() == {"q1": ["d1", "d2"], "q2": ["d3"]}
 
 
-@later("a query's own passage cannot be left out", "tables")
 def test_exclude_self_drops_a_query_s_own_passage() -> None:
     report = rs.evaluate(
         {"d1": {"d2": 1}, "d3": {"d4": 1}}, {"r": {"d1": ["d1", "d2"], "d3": ["d4", "d3"]}}, exclude_self=True, **P_AT_1
