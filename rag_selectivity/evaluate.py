@@ -43,6 +43,7 @@ from rag_selectivity.measures.plan import (
     plan_of,
     ranks_in,
     wanted_measures,
+    with_whole_lists,
 )
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.provenance import Provenance, agreement_of
@@ -252,6 +253,8 @@ def measure_all(
     chosen = wanted_measures(measures, first.scale, sized=sized, pooled=several, at_budgets=True)
     grid = given_depths(depths, chosen) if depths is not None else _usual_depths(judged.values())
     plan = plan_of(chosen, grid)
+    if depths is None:
+        plan = with_whole_lists(plan, chosen)
     table_depths = ranks_in(plan)
     outcomes: dict[str, list[Outcome]] = {}
     for name, run in judged.items():

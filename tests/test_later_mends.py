@@ -60,7 +60,6 @@ def test_exclude_self_drops_a_query_s_own_passage() -> None:
     assert report["P@1"].value == 1.0
 
 
-@later("nDCG without a cutoff is measured at default depths only", "tables")
 def test_ndcg_without_a_cutoff_is_of_the_whole_list() -> None:
     report = rs.evaluate({"q1": {"d2": 1, "d9": 1}}, RUN, measures=["nDCG"], bootstrap=None)
     assert report["nDCG"].value == pytest.approx((1 / math.log2(3)) / (1 + 1 / math.log2(3)), rel=1e-12)

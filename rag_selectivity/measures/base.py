@@ -414,6 +414,9 @@ class Measure(ABC):
         """Where the measure is taken when it names no depth: at every depth of the evaluation."""
         return grid
 
+    #: Whether the measure without @ is that of the whole list too where nobody gave depths, as in trec_eval.
+    usually_whole: ClassVar[bool] = False
+
     @property
     def takes_whole_lists(self) -> bool:
         """Whether the measure without @ is one figure, that of the whole list."""

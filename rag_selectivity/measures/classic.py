@@ -358,6 +358,7 @@ class nDCG(_Gain):
     """
 
     name: ClassVar[str] = "nDCG"
+    usually_whole: ClassVar[bool] = True
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "Σ gain/log2(rank + 1) over the top K / the same sum of the best order"
     example: ClassVar[str] = "grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.917 = 0.959"

@@ -198,6 +198,12 @@ def plan_of(measures: Iterable[Measure], grid: IntArray, *, whole_lists: bool = 
     return [(measure, np.array(sorted(at))) for measure, at in depths.items()]
 
 
+def with_whole_lists(plan: Plan, measures: Iterable[Measure]) -> Plan:
+    """The plan with the whole list too for measures that are usually taken of it, where nobody gave depths."""
+    uncut = {measure for measure in measures if measure.usually_whole}
+    return [(measure, np.append(at, WHOLE_LIST) if measure in uncut else at) for measure, at in plan]
+
+
 def without_depth(measures: Iterable[Measure]) -> list[Measure]:
     """The measures without their depths, each once."""
     return list(dict.fromkeys(measure.without_depth for measure in measures))
