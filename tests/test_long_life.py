@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import threading
 from decimal import Decimal
 from pathlib import Path
 
@@ -116,54 +114,3 @@ def test_what_cannot_be_measured_for_any_reason_is_counted(monkeypatch, caplog) 
     report = monitor.report()
     assert report["BoR"].n == 6
     assert "3 retrievals could not be measured: ZeroDivisionError: by zero" in report.runs["live"].notes
-
-
-# -- the commands, in short ----------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_disturbed_monitor_loses_nothing_without_a_count(tmp_path) -> None:
-    from benchmarks.long_life import live
-
-    found = live(8_000, tmp_path, seconds_between=0.1)
-    assert found.lost_nothing, found
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("lost", ["nothing", "objects", "arrays", "files", "threads"])
-def test_what_is_lost_in_a_long_life_is_seen(lost, tmp_path) -> None:
-    from benchmarks.memory import Watch
-
-    watch, kept, end = Watch(), [], threading.Event()
-    for step in range(60):
-        if lost == "objects":
-            kept.extend(object() for _ in range(20_000))
-        elif lost == "arrays":
-            kept.append(b"x" * 100_000)
-        elif lost == "files" and step % 10 == 0:
-            kept.append((tmp_path / "file").open("w"))
-        elif lost == "threads" and step % 10 == 0:
-            kept.append(threading.Thread(target=end.wait))
-            kept[-1].start()
-        watch.look(step)
-    assert watch.is_flat == (lost == "nothing"), list(watch.lines())
-    end.set()
-    for each in kept if lost == "files" else ():
-        each.close()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_service_leaves_nothing_open(tmp_path, capsys) -> None:
-    pytest.importorskip("matplotlib")
-    from benchmarks.service import run
-
-    run(tmp_path, 6, runs=3, judgments=200)
-    assert capsys.readouterr().out.count("left open: nothing") == 3
-
-
-@pytest.mark.slow
-def test_eight_processes_use_one_store(tmp_path) -> None:
-    from benchmarks.shared_store import run
-
-    assert run(tmp_path, 5)
