@@ -1,4 +1,4 @@
-"""A fast form of benchmarks/simulated/figures.py: tests keep their level, intervals hold the truth, in ugly cells too."""
+"""A fast form of simulated/figures.py: tests keep their level and intervals hold the truth, in ugly cells too."""
 
 from __future__ import annotations
 
