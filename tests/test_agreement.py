@@ -165,7 +165,7 @@ def graded(judge: str, queries: int, pairs: int, seed: int = 0) -> Agreement:
 @pytest.mark.parametrize("shares", [(0.2, 0.2, 0.2, 0.2, 0.2), (0.8, 0.1, 0.05, 0.03, 0.02)])
 @pytest.mark.parametrize("skill", [0.3, 0.93])
 def test_coefficients_hold_the_truth_with_ten_queries_of_three_pairs(skill, shares) -> None:
-    # The full simulation is benchmarks/agreement_simulation.py.
+    # The full simulation is benchmarks/simulated/labels.py.
     rng = np.random.default_rng([round(100 * skill), round(100 * shares[0])])
 
     def sample(queries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

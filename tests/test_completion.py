@@ -424,17 +424,13 @@ def test_four_llm_judges_and_two_hundred_labels(benchmark) -> None:
 
 def test_a_tail_is_completed_down_to_its_last_rank(benchmark) -> None:
     worlds = benchmark.worlds
-    for dice in (False, True):
-        world = worlds.cranfield_tail(dice)
-        joins = [
-            rs.join(labels, world.runs["bm25"], corpus_size=world.corpus_size, scale="utility")
-            for labels in (world.human, world.judge)
-        ]
-        ground, _ = calibration_ground(world.judge, None)
+    for judge in ("people", "dice"):
+        world = worlds.world_of(f"Cranfield, BM25, {judge}")
+        tail = worlds.with_tail(world.judge.to_dict(), 1)
+        joins = [benchmark.joined(world, labels)["run"] for labels in (world.judge, tail)]
+        ground, _ = calibration_ground(tail, None)
         measure, at = parse_measure("RA-nWG"), np.array([10])
-        figure = calibrated_figures(ground, {"bm25": joins[1]}, [(measure, at)], Sampling(draws=60))["bm25"][
-            "RA-nWG@10"
-        ]
+        figure = calibrated_figures(ground, {"run": joins[1]}, [(measure, at)], Sampling(draws=60))["run"]["RA-nWG@10"]
         true, as_judged = (float(measure.outcome(join, at).value()[0]) for join in joins)
         assert figure.fixed_low <= true <= figure.fixed_high
         assert abs(figure.value - true) < abs(as_judged - true)

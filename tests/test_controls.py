@@ -166,7 +166,7 @@ def test_a_draw_misses_a_tail_by_the_mean_over_what_its_labels_allow() -> None:
 def test_intervals_cover_the_truth_and_what_is_shown_is_true(trial) -> None:
     """A short form of benchmarks/trust_tables/controls.py, with the ugly worlds in it."""
     worlds = [world for world in trial.made() if world.size == 100_000]
-    rows = trial.controls_rows(25, worlds=worlds, numbers=(3, 10))
+    rows = trial.controls_rows(25, DATA, worlds=worlds, numbers=(3, 10))
     assert min(row.coverage for row in rows) >= 0.8
     assert np.mean([row.coverage for row in rows]) >= 0.92
     assert np.mean([row.shown_true for row in rows]) >= 0.98
@@ -176,20 +176,19 @@ def test_on_cranfield_the_estimate_is_near_the_truth(trial) -> None:
     worlds = trial.cranfield(DATA / "cranfield")
     if not worlds:
         pytest.skip("Cranfield is not here")
-    rows = {row.world: row for row in trial.controls_rows(25, worlds=worlds, numbers=(10,))}
+    rows = {row.world: row for row in trial.controls_rows(25, DATA, worlds=worlds, numbers=(10,))}
     assert rows["Cranfield, people"].truth == pytest.approx(5.21, abs=0.01)
     assert all(abs(row.value - row.truth) < 0.15 for row in rows.values())
     assert min(row.coverage for row in rows.values()) >= 0.8
     assert min(row.shown_true for row in rows.values()) >= 0.96
 
 
-def test_held_out_judges_are_covered_too() -> None:
-    """A short form of benchmarks/trust_tables/held_out_controls.py: 30 queries, rules as judges."""
-    held_out = pytest.importorskip("benchmarks.trust_tables.held_out_controls")
+def test_held_out_judges_are_covered_too(trial) -> None:
+    """30 queries, rules as judges."""
     if not (DATA / "scifact").is_dir():
         pytest.skip("SciFact is not here")
     for world in ("SciFact, BM25, overlap ≥ .2", "Cranfield, LSA, accepts nearly all"):
-        row = held_out.row((world, 30, 10, 10), 15, DATA)
+        row = trial.held_out_row((world, 30, 10, 10), 15, DATA)
         assert row.coverage >= 0.8
         assert row.shown_true >= 0.9
 

@@ -176,7 +176,7 @@ def test_among_equal_runs_two_are_told_apart_no_more_often_than_the_level(scale,
         report = report_on(judged, measured, bootstrap)
         rows = all_pairs(judged, list(runs), measured, report, bootstrap, paired=True)
         wrong += any(pair_of(row).apart for row in rows)
-    assert wrong <= 7, wrong  # P[Binomial(40, .05) > 7] < .001; benchmarks/decisions.py has more worlds
+    assert wrong <= 7, wrong  # P[Binomial(40, .05) > 7] < .001
 
 
 # -- which K --------------------------------------------------------------------------------------------------

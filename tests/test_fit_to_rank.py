@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from benchmarks.fit_to_rank import verdict
+from benchmarks.simulated.labels import verdict
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract

@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion, against fractions; `benchmarks/fusion.py` compares it with ranx."""
+"""Reciprocal rank fusion, against fractions."""
 
 from __future__ import annotations
 

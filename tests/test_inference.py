@@ -1,10 +1,10 @@
-"""A fast form of benchmarks/inference.py: tests keep their level and intervals hold the truth, in ugly cells too."""
+"""A fast form of simulated/figures.py: tests keep their level and intervals hold the truth, in ugly cells too."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks import inference
+from benchmarks.simulated import figures as inference
 
 pytestmark = pytest.mark.contract
 

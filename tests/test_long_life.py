@@ -82,13 +82,3 @@ def test_a_line_of_a_killed_process_spoils_no_other(tmp_path, end, found, caplog
     monitor.close()
     assert ids(trace) == found
     assert len(caplog.records) == (len(found) == 2)
-
-
-# -- the commands, in short ----------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_eight_processes_use_one_store(tmp_path) -> None:
-    from benchmarks.shared_store import run
-
-    assert run(tmp_path, 5)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.inside
 
 
 def test_a_log_is_summed_up_over_all_its_rows(data) -> None:
-    result = audit(data / "golden" / "bor_log.jsonl")  # the published figures are in benchmarks/published_claims
+    result = audit(data / "golden" / "bor_log.jsonl")  # the published figures are in benchmarks/published.toml
     assert result["schema"] == "rag-selectivity/audit/1"
     assert result["low"] < result["BoR"] < result["high"] < result["BoR_max"]
     assert result["BoR_max"] == pytest.approx(-log2(result["P_rand"]))

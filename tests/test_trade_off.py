@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from benchmarks.cheapest import WORLDS, shares
+from benchmarks.simulated.online import cheapest
 from rag_selectivity.decision import decide, read_costs
 from rag_selectivity.decision.costs import Costs
 from rag_selectivity.measures.base import Outcome
@@ -243,17 +243,17 @@ def test_more_runs_need_stricter_bounds() -> None:
 
 @pytest.mark.parametrize("name", ["seldom everything", "seldom much, both ways"])
 def test_a_run_just_below_the_margin_is_seldom_named(name) -> None:
-    falsely, _, hold, _ = shares(name, 60, 2, 0.1, 0.1001, worlds=60)
-    assert falsely <= 0.075
-    assert hold >= 0.925
+    found = cheapest(name, 60, 2, 0.1, 0.1001, samples=60)
+    assert found["falsely"] <= 0.075
+    assert found["all hold"] >= 0.925
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", RUNS)
 def test_the_rate_of_false_choices_and_that_good_runs_are_found(name) -> None:
-    falsely, _, hold, _ = shares(name, 100, 3, 0.1, 0.1001, worlds=100)
+    found = cheapest(name, 100, 3, 0.1, 0.1001, samples=100)
     # Three standard errors above 2.5 %.
-    assert falsely <= 0.072
-    assert hold >= 0.928
+    assert found["falsely"] <= 0.072
+    assert found["all hold"] >= 0.928
     if name != "successes":
-        assert shares(name, 400, 3, 0.1, 0.0, worlds=10)[3] == 1.0
+        assert cheapest(name, 400, 3, 0.1, 0.0, samples=10)["named"] == 1.0

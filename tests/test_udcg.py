@@ -1,4 +1,4 @@
-"""The UDCG-like diagnostic: the approximation from grades; its authors' outputs are in benchmarks/published_claims."""
+"""The UDCG-like diagnostic: the approximation from grades; its authors' outputs are in benchmarks/published.toml."""
 
 from __future__ import annotations
 

@@ -270,14 +270,12 @@ def test_clusters_and_weights_together() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", ["unrelated", "heavier better", "heavier worse"])
 def test_coverage_of_golden_samples(relation) -> None:
-    """A short form of `benchmarks/weights.py`: queries drawn with probabilities proportional to their frequency."""
-    from benchmarks.weights import FIGURES, of_traffic
+    """Queries drawn with probabilities proportional to their frequency."""
+    from benchmarks.simulated.weighted import GOLDEN, of_weights
 
-    counts = of_traffic(relation, 30, 60, np.random.default_rng(11))
-    for figure in FIGURES:
-        assert counts.covered[figure].min() / 60 >= 0.85
-    for figure in FIGURES[:2]:
-        assert counts.false[figure].max() / 60 <= 0.15
+    (line,) = of_weights(60, [GOLDEN], [30], [relation])
+    assert min(line.figures[figure] for figure in ("Success", "mean", "BoR")) >= 0.85
+    assert max(line.figures[f"p ≤ .05, {figure}"] for figure in ("Success", "mean")) <= 0.15
 
 
 # -- what users give --------------------------------------------------------------------------------------

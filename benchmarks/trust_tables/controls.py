@@ -1,36 +1,80 @@
 """Random controls: how near BoR comes to the truth, how often its interval covers it, and how often *shown* is true.
 
-    python -m benchmarks.trust_tables.controls [--repetitions 40] [--data FOLDER]
-
-Every repetition is a new judge on a new draw of controls. Cranfield: BM25's own top 10 is labelled by the judge, and
-n controls for each query. The judge's rate on the rest of the corpus is known, so that the truth is: the success of
-the lists and of a random draw, both by this judge. Made worlds have N from 1,000 to 8.8 million.
+Every repetition is a new judge on a new draw of controls. Where the judge's rates are known (Cranfield's own top 10,
+and made worlds with N up to 8.8 million) the formulas alone are tried, which were chosen on these worlds. Held-out
+judges are rules that read texts or scores, or people's judgments; they grade the whole collection, each repetition
+draws queries anew and asks `evaluate`, and the truth is that of all queries.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+import rag_selectivity as rs
+from benchmarks.trust_tables import worlds as collections
+from benchmarks.trust_tables.worlds import MS_MARCO, Collection, FloatArray
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.statistics import controls as formulas
 from rag_selectivity.statistics.controls import Counts, Draw
 
-DATA = Path("../shared/data/cranfield")
-K = 10
-NUMBERS = (3, 10, 40)
-TAIL = 0.025
-RELEVANT = 4
-#: What the trials of the definition gave, with 3 controls for each query: the estimate and the truth.
-PUBLISHED = {"dice": "0.00 [-.03, .02]", "people": "4.97 [3.65, 6.11], truth 5.21", "lenient": "4.65, truth 4.47"}
-PUBLISHED_COVERAGE = (
-    "coverage .93 to 1.00 on Cranfield; .92 to 1.00 in made worlds, .79 with all hits in one query of a hundred"
-)
+IntArray = NDArray[np.int64]
+K, NUMBERS, TAIL, RELEVANT = 10, (3, 10, 40), 0.025, 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: means over repetitions, and shares of them."""
+
+    world: str
+    cell: str
+    truth: float
+    value: float
+    low: float
+    high: float
+    coverage: float
+    shown: float
+    shown_true: float
+    none_relevant: float
+
+    @classmethod
+    def of(cls, world: str, cell: str, truth: float, tried: np.ndarray) -> Row:
+        """From value, low, high and shown of each repetition; the value is NaN where no control is relevant."""
+        value, low, high, shown = tried.T
+        mean = float(np.nanmean(value)) if not np.isnan(value).all() else np.nan
+        covered, true = float(((low <= truth) & (truth <= high)).mean()), float((shown <= truth).mean())
+        ends = (float(low.mean()), float(high.mean()))
+        return cls(world, cell, truth, mean, *ends, covered, float(shown.mean()), true, float(np.isnan(value).mean()))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.world:42} {self.cell:28} {self.truth:6.2f} {self.value:6.2f} [{self.low:6.2f}, {self.high:6.2f}] "
+            f"{self.coverage:6.3f} {self.shown:6.2f} {self.shown_true:6.3f} {self.none_relevant:6.2f}"
+        )
+
+
+def table(title: str, rows: Iterable[Row]) -> str:
+    """The rows as text, with the mean and least coverage."""
+    every = list(rows)
+    names = ("world", "cell", "truth", "BoR", "interval", "cover", "shown", "true", "X = 0")
+    head = "{:42} {:28} {:>6} {:>6} {:>16} {:>6} {:>6} {:>6} {:>6}".format(*names)
+    last = "; ".join(
+        f"{name}: mean {np.mean(shares):.3f}, least {min(shares):.3f}"
+        for name, shares in (
+            ("coverage", [row.coverage for row in every]),
+            ("shown is true", [row.shown_true for row in every]),
+        )
+    )
+    return "\n".join([title, head, *map(str, every), last])
+
+
+# -- judges with known rates ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -53,25 +97,8 @@ class World:
         return float(np.log2(self.success / self.chance))
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: means over repetitions, and shares of them."""
-
-    world: str
-    size: int
-    controls: int
-    truth: float
-    value: float
-    low: float
-    high: float
-    coverage: float
-    shown: float
-    shown_true: float
-    none_relevant: float
-
-
-def one(world: World, number: int, rng: np.random.Generator, draws: int) -> tuple[float, float, float, float, int]:
-    """Value, low, high and shown bits of one repetition, and the number of relevant controls."""
+def one(world: World, number: int, rng: np.random.Generator, draws: int) -> tuple[float, float, float, float]:
+    """Value, low, high and shown bits of one repetition."""
     top, rest = world.draw(rng)
     known, succeeded = top.sum(axis=1), top.any(axis=1)
     counts = Counts(np.full(world.queries, number), rng.hypergeometric(rest, world.size - K - rest, number))
@@ -86,45 +113,23 @@ def one(world: World, number: int, rng: np.random.Generator, draws: int) -> tupl
     low, value, high = np.quantile(bits, [TAIL, 0.5, 1 - TAIL]).tolist()
     if not counts.hits:
         low, value, high = shown, np.nan, float(np.log2(succeeded.mean() / found.mean()))
-    return value, low, high, shown, counts.hits
+    return value, low, high, shown
 
 
 def row(world: World, number: int, repetitions: int, draws: int = 1500) -> Row:
     """The line of one world with one number of controls."""
     rng = np.random.default_rng([7, number, world.size])
     tried = np.array([one(world, number, rng, draws) for _ in range(repetitions)])
-    value, low, high, shown, hits = tried.T
-    return Row(
-        world.name,
-        world.size,
-        number,
-        world.truth,
-        float(np.nanmean(value)) if not np.isnan(value).all() else np.nan,
-        float(low.mean()),
-        float(high.mean()),
-        float(((low <= world.truth) & (world.truth <= high)).mean()),
-        float(shown.mean()),
-        float((shown <= world.truth).mean()),
-        float((hits == 0).mean()),
-    )
-
-
-# -- Cranfield -----------------------------------------------------------------------------------------
+    return Row.of(world.name, f"N = {world.size:,}, {number} controls", world.truth, tried)
 
 
 def cranfield(folder: Path) -> list[World]:
     """BM25 on Cranfield with judges made of people's labels; empty if the collection is not there."""
     if not (folder / "runs" / "bm25.trec").is_file():
         return []
-    labels: dict[str, set[str]] = {}
-    for line in (folder / "qrels.trec").read_text().splitlines():
-        query, _, passage, grade = line.split()
-        labels.setdefault(query, set()).update([passage] if int(grade) >= RELEVANT else [])
-    lists: dict[str, list[str]] = {query: [] for query in labels}
-    for line in (folder / "runs" / "bm25.trec").read_text().splitlines():
-        query, _, passage, rank, *_ = line.split()
-        if query in lists and int(rank) <= K:
-            lists[query].append(passage)
+    people, run = rs.read_qrels(folder / "qrels.trec").to_dict(), rs.read_run(folder / "runs" / "bm25.trec")
+    labels = {query: {p for p, grade in row.items() if grade >= RELEVANT} for query, row in people.items()}
+    lists = {query: list(run[query])[:K] for query in labels}
     with (folder / "corpus.jsonl").open() as lines:
         size = sum(1 for _ in lines)
     top = np.array([[passage in labels[query] for passage in lists[query]] for query in labels])
@@ -156,9 +161,6 @@ def _judged(
     chance = np.mean([random_success(size, each[0].sum(axis=1) + each[1], K)[0].mean() for each in worlds])
     success = np.mean([each[0].any(axis=1).mean() for each in worlds])
     return World(name, size, queries, draw, float(success), float(chance))
-
-
-# -- made worlds ---------------------------------------------------------------------------------------
 
 
 def made() -> Iterator[World]:
@@ -197,49 +199,188 @@ def _chance(size: int, known: NDArray[np.int64], rest: NDArray[np.int64]) -> flo
     return float(-np.expm1(K * np.log1p(-np.minimum((known + rest) / size, 1 - 1e-16))).mean())
 
 
-# -- the table -----------------------------------------------------------------------------------------
-
-
 def controls_rows(
-    repetitions: int = 40, data: Path = DATA, numbers: tuple[int, ...] = NUMBERS, worlds: list[World] | None = None
+    repetitions: int, data: Path, numbers: tuple[int, ...] = NUMBERS, worlds: list[World] | None = None
 ) -> list[Row]:
     """All lines of the table."""
-    chosen = [*cranfield(data), *made()] if worlds is None else worlds
+    chosen = [*cranfield(data / "cranfield"), *made()] if worlds is None else worlds
     return [row(world, number, repetitions) for world in chosen for number in numbers]
 
 
-def controls_table(repetitions: int = 40, data: Path = DATA) -> str:
-    """The table as text, with the published figures beside it."""
-    rows = controls_rows(repetitions, data)
-    lines = [
-        f"Random controls, {repetitions} repetitions",
-        f"{'world':40} {'N':>9} {'n':>3} {'truth':>6} {'BoR':>6} {'interval':>16} {'cover':>6} {'shown':>6} "
-        f"{'true':>5} {'X = 0':>6}",
-    ]
-    lines += [
-        f"{r.world:40} {r.size:9,} {r.controls:3} {r.truth:6.2f} {r.value:6.2f} [{r.low:6.2f}, {r.high:6.2f}] "
-        f"{r.coverage:6.2f} {r.shown:6.2f} {r.shown_true:5.2f} {r.none_relevant:6.2f}"
-        for r in rows
-    ]
-    if not any(r.world.startswith("Cranfield") for r in rows):
-        lines.append(f"Cranfield was skipped: {data} has no runs/bm25.trec")
-    mean = np.mean([r.coverage for r in rows])
-    lines.append(
-        f"coverage: mean {mean:.3f}, least {min(r.coverage for r in rows):.2f}; "
-        f"shown is true: least {min(r.shown_true for r in rows):.3f}, mean {np.mean([r.shown_true for r in rows]):.3f}"
+# -- held-out judges -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A collection that a judge graded as a whole.
+
+    Attributes
+    ----------
+    accepts : float64[queries, passages]
+        The probability that the judge calls a passage relevant; 0 or 1 for a judge that follows a rule.
+    order : int64[queries, ranks]
+        The run: columns of `accepts`.
+    size : int
+        N; passages beyond the columns are accepted with the probability `beyond`, float64[queries].
+    by_position : float
+        How much likelier the first passage of a prompt is accepted than the last; the order in it is random.
+    """
+
+    accepts: FloatArray
+    order: IntArray
+    size: int
+    beyond: FloatArray
+    by_position: float = 0.0
+
+    def verdicts(self, query: int, columns: IntArray, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """What the judge says of passages that it reads in random order."""
+        known = columns < self.accepts.shape[1]
+        chance = np.full(len(columns), self.beyond[query])
+        chance[known] = self.accepts[query, columns[known]]
+        if self.by_position:
+            place = rng.permutation(len(columns)) / max(1, len(columns) - 1)
+            chance = np.clip(chance + self.by_position * (0.5 - place), 0.0, 1.0)
+        return rng.random(len(columns)) < chance
+
+    def truth(self, depth: int, times: int = 20) -> float:
+        """BoR by this judge's verdicts on everything."""
+        rng = np.random.default_rng(5)
+        success, chance = [], []
+        for _ in range(times):
+            verdicts = rng.random(self.accepts.shape) < self._mean_accepts
+            relevant = verdicts.sum(axis=1) + rng.binomial(self.size - verdicts.shape[1], self.beyond)
+            success.append(np.take_along_axis(verdicts, self.order[:, :depth], axis=1).any(axis=1).mean())
+            chance.append(random_success(self.size, relevant, np.full(len(relevant), depth))[0].mean())
+        return float(np.log2(np.mean(success) / np.mean(chance)))
+
+    @property
+    def _mean_accepts(self) -> FloatArray:
+        """Over random places in the prompt."""
+        if not self.by_position:
+            return self.accepts
+        places = self.by_position * (0.5 - np.linspace(0, 1, 21))
+        return np.mean([np.clip(self.accepts + each, 0, 1) for each in places], axis=0)
+
+
+@cache
+def _collection(name: str, data: Path) -> Collection:
+    return collections.collection(data / name, {0: 1, 1: 5} if name == "scifact" else None)
+
+
+@cache
+def _lsa(data: Path) -> IntArray:
+    """LSA's ranks on Cranfield, as columns."""
+    cranfield = _collection("cranfield", data)
+    place = {passage: column for column, passage in enumerate(cranfield.passages)}
+    run = rs.read_run(data / "cranfield" / "runs" / "lsa.trec")
+    return np.array([[place[passage] for passage in run[query][:50]] for query in cranfield.queries])
+
+
+def _of_texts(
+    name: str, run: str, judge: Callable[[Collection], FloatArray], data: Path, by_position: float = 0.0
+) -> Judged:
+    source = _collection(name, data)
+    order = _lsa(data) if run == "lsa" else collections.ranked(getattr(source, run), 50)
+    accepts = judge(source).astype(np.float64)
+    return Judged(accepts, order, len(source.passages), np.zeros(len(source.queries)), by_position)
+
+
+def _overlaps(share: float) -> Callable[[Collection], FloatArray]:
+    return lambda source: source.overlap >= share
+
+
+def _follows(scores: str, share: float) -> Callable[[Collection], FloatArray]:
+    def judge(source: Collection) -> FloatArray:
+        table: FloatArray = getattr(source, scores)
+        return table >= share * table.max(axis=1, keepdims=True)
+
+    return judge
+
+
+def _people_and(noise: float) -> Callable[[Collection], FloatArray]:
+    return lambda source: np.where(source.people >= 4, 0.85, noise)
+
+
+def _by_length(source: Collection) -> FloatArray:
+    """Long passages are relevant to everything."""
+    return np.broadcast_to(source.lengths > np.quantile(source.lengths, 0.97), source.people.shape)
+
+
+def _dl19(beyond: float, spread: float, data: Path) -> Judged:
+    """TREC DL 2019: NIST's grades in BM25's lists, and rates outside that differ by the factor e^spread."""
+    labels = rs.read_qrels(data / "trec" / "qrels.dl19-passage.txt").to_dict()
+    run = rs.read_run(data / "trec" / "run.msmarco-v1-passage.bm25-default.dl19.txt")
+    queries = list(labels)
+    rates = np.random.default_rng(3).lognormal(np.log(beyond), spread, len(queries)).clip(0, 1)
+    columns = np.tile(np.arange(50), (len(queries), 1))
+    accepts = np.array([[float(labels[q].get(p, 0) >= 2) for p in run[q][:50]] for q in queries])
+    return Judged(accepts, columns, MS_MARCO, rates)
+
+
+HELD_OUT: dict[str, Callable[[Path], Judged]] = {
+    "Cranfield, LSA, overlap ≥ .3": partial(_of_texts, "cranfield", "lsa", _overlaps(0.3)),
+    "Cranfield, LSA, any overlap": partial(_of_texts, "cranfield", "lsa", _overlaps(0.01)),
+    "Cranfield, LSA, follows BM25's score": partial(_of_texts, "cranfield", "lsa", _follows("bm25", 0.7)),
+    "Cranfield, LSA, long passages": partial(_of_texts, "cranfield", "lsa", _by_length),
+    "Cranfield, LSA, by place in the prompt": partial(
+        _of_texts, "cranfield", "lsa", _people_and(0.02), by_position=0.3
+    ),
+    "Cranfield, LSA, accepts nearly all": partial(_of_texts, "cranfield", "lsa", _people_and(0.97)),
+    "SciFact, BM25, people": partial(_of_texts, "scifact", "bm25", lambda source: source.people >= 4),
+    "SciFact, BM25, two grades, .001 outside": partial(_of_texts, "scifact", "bm25", _people_and(0.001)),
+    "SciFact, BM25, overlap ≥ .2": partial(_of_texts, "scifact", "bm25", _overlaps(0.2)),
+    "SciFact, BM25, overlap ≥ .5": partial(_of_texts, "scifact", "bm25", _overlaps(0.5)),
+    "SciFact, tf-idf, follows its own score": partial(_of_texts, "scifact", "tfidf", _follows("tfidf", 0.5)),
+    "SciFact, tf-idf, follows BM25's score": partial(_of_texts, "scifact", "tfidf", _follows("bm25", 0.3)),
+    "DL19, BM25, NIST and .01 outside": partial(_dl19, 0.01, 0.5),
+    "DL19, BM25, NIST and .001, spread e^2": partial(_dl19, 0.001, 2.0),
+}
+
+
+def once(
+    world: Judged, queries: int, number: int, depth: int, rng: np.random.Generator
+) -> tuple[float, float, float, float]:
+    """Value, low, high and shown bits of one repetition."""
+    labels, lists, controls = {}, {}, {}
+    for row, query in enumerate(rng.integers(0, len(world.order), queries).tolist()):
+        top = world.order[query, :depth]
+        drawn = rng.choice(world.size, number + depth, replace=False)
+        drawn = drawn[~np.isin(drawn, top)][:number]
+        verdicts = world.verdicts(query, np.concatenate([top, drawn]), rng).astype(int).tolist()
+        name = f"q{row}"
+        lists[name] = [f"d{column}" for column in top.tolist()]
+        labels[name] = dict(zip(lists[name], verdicts[:depth], strict=True))
+        controls[name] = {f"d{c}": v for c, v in zip(drawn.tolist(), verdicts[depth:], strict=True)}
+    report = rs.evaluate(
+        labels,
+        {"run": lists},
+        corpus_size=world.size,
+        controls=controls,
+        measures=["BoR"],
+        depths=[depth],
+        scale="trec",
+        bootstrap=rs.Bootstrap(1000),
     )
-    lines.append(f"published: {PUBLISHED_COVERAGE}; shown true in .983 or more")
-    lines += [f"published, 3 controls, {name}: {text}" for name, text in PUBLISHED.items()]
-    return "\n".join(lines)
+    figure = report[f"BoR@{depth}"]
+    return figure.value, figure.low, figure.high, float(figure.shown or np.nan)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Random controls: coverage and what is shown.")
-    parser.add_argument("--repetitions", type=int, default=40)
-    parser.add_argument("--data", type=Path, default=DATA)
-    options = parser.parse_args()
-    print(controls_table(options.repetitions, options.data))
+#: (queries of a repetition, controls of each, K)
+CELLS = ((300, 3, 10), (300, 10, 10), (30, 3, 10), (30, 10, 10), (300, 3, 5), (100, 5, 20))
 
 
-if __name__ == "__main__":
-    main()
+def held_out_row(task: tuple[str, int, int, int], repetitions: int, data: Path) -> Row:
+    """The line of one cell: world, queries of a repetition, controls of each, K."""
+    name, queries, number, depth = task
+    world = HELD_OUT[name](data)
+    count = min(queries, len(world.order))
+    rng = np.random.default_rng([11, number, depth, len(name), queries])
+    tried = np.array([once(world, count, number, depth, rng) for _ in range(repetitions)], float)
+    return Row.of(name, f"{count} queries, {number}, K = {depth}", world.truth(depth), tried)
+
+
+def held_out_rows(repetitions: int, data: Path, workers: int = 2) -> list[Row]:
+    """All lines of the table."""
+    tasks = [(name, *cell) for name in HELD_OUT for cell in CELLS]
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(partial(held_out_row, repetitions=repetitions, data=data), tasks))

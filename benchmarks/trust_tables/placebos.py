@@ -1,11 +1,7 @@
-"""Closed labels and placebos: which alarms sound on labels of known origin, and the placebo beside shuffled grades.
-
-python -m benchmarks.trust_tables.placebos [--shuffles 1000] [--data FOLDER]
-"""
+"""Closed labels and placebos: which alarms sound on labels of known origin, and the placebo beside shuffled grades."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +11,6 @@ import numpy as np
 
 import rag_selectivity as rs
 
-DATA = Path("../shared/data")
 K = 10
 MEASURES = ("BoR", "RA-nWG", "PROC", "R", "nDCG", "AP", "RR")
 OPTIONS: dict[str, Any] = {
@@ -75,7 +70,7 @@ def cases(data: Path) -> Iterator[Case]:
     )
 
 
-def closed_table(data: Path = DATA) -> list[str]:
+def closed_table(data: Path) -> str:
     """A line for each case: RA-nWG@10 with its placebo, and the alarm that sounds beside the one that is due."""
     lines = [f"{'labels':32} {'RA-nWG/placebo':>15} {'published':>12} {'closed':>8} {'due':>8}  equals its placebo"]
     for case in cases(data):
@@ -91,10 +86,10 @@ def closed_table(data: Path = DATA) -> list[str]:
         told = f"{figure.value:.3f}/{'–' if figure.placebo is None else f'{figure.placebo:.3f}'}"
         alarm = f"{levels[0]:>8} {case.due or '–':>8}"
         lines.append(f"{case.name:32} {told:>15} {case.published:>12} {alarm}  {', '.join(equal) or '–'}")
-    return lines
+    return "\n".join(lines)
 
 
-def placebo_table(data: Path = DATA, shuffles: int = 1000) -> list[str]:
+def placebo_table(data: Path, shuffles: int) -> str:
     """A line for each measure: its placebo and the mean over shuffled grades, with the distance in standard errors."""
     people, runs = _cranfield(data)
     lists = {q: runs["bm25"][q][:50] for q in list(runs["bm25"])[:100]}
@@ -115,7 +110,7 @@ def placebo_table(data: Path = DATA, shuffles: int = 1000) -> list[str]:
         placebo = float("nan") if estimate.placebo is None else estimate.placebo
         distance = (placebo - mean) / error
         lines.append(f"{key:10} {estimate.value:8.4f} {placebo:8.4f} {mean:9.4f} {distance:15.2f}")
-    return lines
+    return "\n".join(lines)
 
 
 def _shuffled(row: Mapping[str, int], rng: np.random.Generator) -> Mapping[str, int]:
@@ -153,12 +148,3 @@ def _dice(lists: Lists, seed: int = 1) -> Labels:
 
 def _graded(lists: Lists, people: Labels) -> dict[str, dict[str, int]]:
     return {query: {passage: people[query].get(passage, 1) for passage in row} for query, row in lists.items()}
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shuffles", type=int, default=1000)
-    parser.add_argument("--data", type=Path, default=DATA)
-    given = parser.parse_args()
-    print("\n".join(closed_table(given.data)), end="\n\n")
-    print("\n".join(placebo_table(given.data, given.shuffles)))

@@ -16,7 +16,7 @@ from rag_selectivity.tables.ids import IntArray
 
 #: The limits of the verdicts; see `Agreement.verdict`.
 GOOD_KAPPA, GOOD_BIAS, LEAST_KAPPA = 0.6, 0.25, 0.4
-#: From these numbers on, the intervals keep their level in simulation (benchmarks/agreement_simulation.py).
+#: From these numbers on, the intervals keep their level in simulation (benchmarks/simulated/labels.py).
 MIN_PAIRS, MIN_QUERIES = 30, 10
 
 #: The factor that widens the jackknife's interval, so that it keeps its level with few queries (same simulation).

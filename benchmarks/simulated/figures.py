@@ -1,7 +1,4 @@
-"""How often tests err and intervals hold the truth, in made worlds whose truth is known.
-
-    python benchmarks/inference.py            # a table of docs/reference/simulations.md, about 25 minutes on two cores
-    python benchmarks/inference.py --worlds 200
+"""How often tests of figures err and their intervals hold the truth.
 
 Every world is drawn anew: n queries with the successes (or graded figures) of two systems, correlated by a common
 difficulty, and the random baseline of their relevant passages. Each world is one column of an outcome, so that the
@@ -10,14 +7,13 @@ library's own functions make every interval and p-value.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from benchmarks.simulated import Floats, Line
 from rag_selectivity.estimates import concentration
 from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
@@ -27,7 +23,6 @@ from rag_selectivity.statistics.detectable import sensitivity
 from rag_selectivity.statistics.paired import Difference, paired_difference
 from rag_selectivity.statistics.unpaired import unpaired_difference
 
-Floats = NDArray[np.float64]
 CORPUS, DEPTH = 100_000, 10
 QUERIES = (10, 20, 50, 200)
 RATES = (0.02, 0.1, 0.5, 0.9, 0.98)
@@ -35,17 +30,6 @@ CORRELATIONS = (0.0, 0.5, 0.8)
 #: Comparisons of equal runs, each of which says what it would have shown.
 PILOTS = 40
 RELEVANT = ("constant", "geometric", "Pareto(1)", "lognormal", "2 % of 5,000")
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row of the table: shares of the worlds."""
-
-    cell: str
-    figures: dict[str, float]
-
-    def __str__(self) -> str:
-        return f"| {self.cell} | " + " | ".join(f"{value:.3f}" for value in self.figures.values()) + " |"
 
 
 # -- worlds ----------------------------------------------------------------------------------------------
@@ -204,7 +188,10 @@ def of_arms(worlds: int, seed: int = 4) -> Iterator[Line]:
             covered, rejected = held(unpaired_difference(*few, draws=500), 0.0)
             figures |= {"BoR": covered, "its p ≤ .05": rejected}
             yield Line(f"{n} and {m} queries, {rate}", figures)
-        one, two = rng.beta(1, 3, (n, worlds // 10)), np.clip(rng.normal(0.25, 0.02, (m, worlds // 10)), 0, 1)
+        one, two = (
+            rng.beta(1, 3, (n, max(1, worlds // 10))),
+            np.clip(rng.normal(0.25, 0.02, (m, max(1, worlds // 10))), 0, 1),
+        )
         covered, rejected = held(unpaired_difference(Outcome((one,), ""), Outcome((two,), ""), draws=500), 0.0)
         yield Line(
             f"{n} and {m} queries, means, spreads 1 : 10",
@@ -270,7 +257,7 @@ def of_power(worlds: int, seed: int = 7) -> Iterator[Line]:
                     # The first system wins so many of the queries that the second alone would have lost.
                     discordant = float((pilot[0].parts[0] != pilot[1].parts[0]).mean())
                     spread = max(discordant, gain)
-                    draw = rng.random((n, worlds // 4))
+                    draw = rng.random((n, max(1, worlds // 4)))
                     won, lost = draw < (spread + gain) / 2, draw >= 1 - (spread - gain) / 2
                     difference = paired_difference(
                         Outcome((won.astype(np.float64),), ""), Outcome((lost.astype(np.float64),), "")
@@ -281,39 +268,7 @@ def of_power(worlds: int, seed: int = 7) -> Iterator[Line]:
             for _ in range(PILOTS):
                 one, two = graded(rng, "RA-nWG, equal", n, 1)
                 shift = sensitivity(Outcome((one,), ""), Outcome((two,), ""), 0)(level, 0.8)
-                one, two = graded(rng, "RA-nWG, equal", n, worlds // 16)
+                one, two = graded(rng, "RA-nWG, equal", n, max(1, worlds // 16))
                 difference = paired_difference(Outcome((one + shift,), ""), Outcome((two,), ""), draws=10_000)
                 found.append(float((difference.p <= level).mean()))
             yield Line(f"RA-nWG, n = {n}, family of {family}", {"found": np.mean(found)})
-
-
-SECTIONS = (
-    ("Success and BoR of two runs", of_rates),
-    ("BoR of two runs with baselines of their own", of_baselines),
-    ("Means of two runs", of_means),
-    ("Runs over different queries", of_arms),
-    ("BoR of one run", of_single_figures),
-    ("Rates and means of one run", of_single_means),
-    ("What was called detectable", of_power),
-)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--worlds", type=int, default=2000, help="Worlds in each cell.")
-    parser.add_argument("--section", help="Only the sections whose title has this text.")
-    options = parser.parse_args()
-    for title, section in SECTIONS:
-        if options.section and options.section not in title:
-            continue
-        print(f"\n### {title}\n")
-        header = None
-        for line in section(options.worlds):
-            if header is None:
-                header = ["cell", *line.figures]
-                print("| " + " | ".join(header) + " |\n|" + "---|" * len(header))
-            print(line, flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,66 @@
+"""How often intervals hold the truth, tests err and decisions are wrong, in made worlds whose truth is known.
+
+    python -m benchmarks.simulations [SECTION ...] [--samples N] [--quick]
+
+Prints a table a section. A share of .95 has a standard error of .007 with 1,000 samples and of .015 with 200. `--quick`
+takes ten samples: it shows that all runs, and its shares say nothing. Labels are in `trust.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+
+from benchmarks.simulated import Line, answers, figures, labels, online, weighted
+
+#: The samples of a cell that the tables of docs/reference/simulations.md have, and what makes them.
+SECTIONS: dict[str, tuple[str, int, Callable[[int], Iterator[Line]]]] = {
+    "rates": ("Success and BoR of two runs", 1000, figures.of_rates),
+    "baselines": ("BoR of two runs with baselines of their own", 1000, figures.of_baselines),
+    "means": ("Means of two runs", 1000, figures.of_means),
+    "arms": ("Runs over different queries", 1000, figures.of_arms),
+    "bits": ("BoR of one run", 1000, figures.of_single_figures),
+    "one-run": ("Rates and means of one run", 1000, figures.of_single_means),
+    "power": ("What was called detectable", 1000, figures.of_power),
+    "weights": ("Weighted figures, the worst of four rates", 150, weighted.of_weights),
+    "agreement": ("Intervals of `agree`, the lowest of 44 worlds", 240, labels.of_agreement),
+    "verdicts": ("Verdicts of `agree`", 400, labels.of_verdicts),
+    "ranking": ("Does a judge rank two runs as people do?", 27, labels.of_ranking),
+    "correlations": ("Intervals of correlations with answers", 200, answers.of_correlations),
+    "measures": ("Two measures that follow the answers equally", 200, answers.of_measures),
+    "detectable": ("A correlation of the detectable size", 200, answers.of_detectable),
+    "lift": ("Lift and bits of answers", 2000, answers.of_lift),
+    "share": ("Share of the possible lift", 300, answers.of_share),
+    "slope": ("Slope of the accuracy with junk", 250, answers.of_slope),
+    "looks": ("Equal arms, a look after each 50 of 10,000 impressions", 500, online.of_looks),
+    "sequences": ("A true difference at any of 20 looks", 100, online.of_sequences),
+    "impressions": ("Impressions that are needed", 500, online.of_impressions),
+    "fairness": ("Wins of b where neither system is better", 500, online.of_fairness),
+    "alarms": ("Alarms of a monitor", 51, online.of_alarms),
+    "cheapest": ("The cheapest run that loses little", 140, online.of_cheapest),
+}
+QUICK = 10
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"some of: {', '.join(SECTIONS)}")
+    parser.add_argument("--samples", type=int, help="samples of a cell")
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    if unknown := sorted(set(given.sections) - set(SECTIONS)):
+        parser.error(f"there is no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+    for name in given.sections or SECTIONS:
+        title, samples, lines = SECTIONS[name]
+        samples = QUICK if given.quick else given.samples or samples
+        print(f"\n## {title}\n\n{samples} samples a cell\n")
+        for number, line in enumerate(lines(samples)):
+            if not number:
+                header = ["cell", *line.figures]
+                print("| " + " | ".join(header) + " |\n|" + "---|" * len(header))
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
