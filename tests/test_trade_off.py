@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from benchmarks.simulated.online import cheapest
+from benchmarks.simulated.online import RUNS, cheapest
 from rag_selectivity.decision import decide, read_costs
 from rag_selectivity.decision.costs import Costs
 from rag_selectivity.measures.base import Outcome
