@@ -29,7 +29,7 @@ def test_a_parquet_file_with_a_time_beyond_python(tmp_path, far, column) -> None
     if column == "when":
         assert rs.read_qrels(path).to_dict() == {"q": {"a": 1, "b": 1}}
         return
-    with pytest.raises(rs.InputError, match=rf"labels\.parquet:2: {column} is a time out of range"):
+    with pytest.raises(rs.InputError, match=r"labels\.parquet:1: .*datetime"):
         rs.read_qrels(path)
 
 
@@ -39,11 +39,11 @@ def test_a_run_and_a_corpus_with_a_time_beyond_python(tmp_path, far) -> None:
 
     path = tmp_path / "run.parquet"
     parquet.write_table(pyarrow.table({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": far}), path)
-    with pytest.raises(rs.InputError, match=r"run\.parquet:2: score is a time out of range"):
+    with pytest.raises(rs.InputError, match=r"run\.parquet:1: .*the score datetime"):
         rs.read_run(path)
-    with pytest.raises(rs.InputError, match=r"row 2: score is a time out of range"):
+    with pytest.raises(rs.InputError, match=r"row 1: .*the score datetime"):
         rs.Run.of(parquet.read_table(path))
-    with pytest.raises(rs.InputError, match=r"row 2: grade is a time out of range"):
+    with pytest.raises(rs.InputError, match=r"row 1: .*grade datetime"):
         rs.Qrels.of(pyarrow.table({"query_id": ["q", "q"], "doc_id": ["a", "b"], "grade": far}))
 
 

@@ -425,7 +425,7 @@ def test_a_file_that_breaks_off_and_one_that_is_damaged(exported, tmp_path) -> N
         (b"[3]", "an OTLP document is a JSON object, got 3"),
         (b'{"resourceMetrics": []}', "neither `resourceSpans` nor a span"),
         (b'{"resourceSpans": [', "is not JSON"),
-        (b"\x28\xb5\x2f\xfd....", "compressed with zstd"),
+        (b"\x28\xb5\x2f\xfd....", "the zstd data is damaged"),
         (b'{"resourceSpans": [{"scopeSpans": [{"spans": []}]}]}', "no retrieval in these spans"),
         (b'{"spanId": "1", "attributes": 3}', "the attributes of a span must be a list"),
     ],

@@ -443,9 +443,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
             with parquet.ParquetFile(stream) as file:
                 refuse_doubled(file.schema_arrow.names, str(path))
                 for batch in file.iter_batches(1 << 11):
-                    columns = {
-                        name: column_values(batch, name, f"{path}: after row {line}, ") for name in batch.schema.names
-                    }
+                    columns = {name: column_values(batch, name) for name in batch.schema.names}
                     for cells in zip(*columns.values(), strict=True):
                         line += 1
                         yield line, keys | dict(zip(columns, cells, strict=True))
@@ -491,10 +489,25 @@ def column_names(frame: Any) -> list[Any]:
     return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
 
 
-def column_values(frame: Any, name: str, where: str = "") -> list[Any]:
+class OutOfRange:
+    """Stands in a cell for a time that Python cannot hold."""
+
+    def __repr__(self) -> str:
+        return "a time out of range"
+
+
+def column_values(frame: Any, name: str) -> list[Any]:
     """A column as a list of Python values."""
     column = frame[name]
     try:
         return list(column.to_list() if hasattr(column, "to_list") else getattr(column, "to_pylist", column.__iter__)())
     except OverflowError:
-        raise InputError(f"{where}{name} holds a time out of range; write the column as numbers or texts") from None
+        return list(map(_value, column))
+
+
+def _value(scalar: Any) -> Any:
+    """The Python value of a cell of Arrow."""
+    try:
+        return scalar.as_py()
+    except OverflowError:
+        return OutOfRange()
