@@ -75,6 +75,13 @@ def test_an_odd_cell_is_left_to_the_exact_reader(cell):
         found.collect(found.frame.group_by("query").agg(polars.col("score").max()))
 
 
+@pytest.mark.parametrize("line", ['{"query_id": "q", "doc_id": "d", "score": 1, "score": 2}', '{"query_id": "q"}'])
+def test_a_key_that_stands_twice_or_not_at_all_is_left_to_the_exact_reader(tmp_path, line):
+    path = tmp_path / "run.jsonl"
+    path.write_text(f'{{"query_id": "q", "doc_id": "d", "score": 1}}\n{line}\n')
+    assert scan(path, "run") is None
+
+
 def test_a_run_without_numbers_is_looked_through_at_once():
     rows = [(query, passage) for query, passage, _ in ROWS]
     assert scan(polars.DataFrame(rows, schema=NAMES[:2], orient="row"), "run").collect()[0].rows() == rows

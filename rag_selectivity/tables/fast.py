@@ -119,10 +119,11 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
         row, separator = json.loads(first), ""
         names = list(row)
         columns = _columns_of(names, kind, str(path))
-        for role in ("query", "passage"):
-            start = json.dumps(columns[role]).encode() + b":"
+        # Of a key that stands twice, one reader takes the first value and the other one the last.
+        for key in columns.values():
+            start = json.dumps(key).encode() + b":"
             blank = b" " * (first.partition(start)[2][:1] == b" ")
-            marks.append(start + blank + b'"' * isinstance(row[columns[role]], str))
+            marks.append(start + blank + b'"' * isinstance(row[key], str))
     else:
         separator = {"csv": ",", "tsv": "\t"}.get(name) or ("\t" if b"\t" in first else " ")
         names = [field.strip() for field in first.decode().split(separator)]
@@ -138,14 +139,8 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
         frame = pl.scan_ndjson(where, schema=types)
     else:
         types = dict.fromkeys(names, pl.String) | {columns[role]: _type(role, "") for role in columns}
-        frame = pl.scan_csv(
-            where,
-            separator=separator,
-            has_header=name != "trec",
-            quote_char=None,
-            schema=types,
-            glob=False,
-        )
+        header = name != "trec"
+        frame = pl.scan_csv(where, separator=separator, has_header=header, quote_char=None, schema=types, glob=False)
     # Empty cells of a text are null.
     checked = _checked(frame, columns, lambda id_: id_.str.starts_with("#") if name == "trec" else id_.is_null())
     return Scan(checked, str(path), 1 + (name in ("csv", "tsv")), () if name == "trec" else tuple(names), file)
@@ -272,9 +267,8 @@ def _type(role: str, value: Any) -> Any:
     """The type of a column, by what it holds and its first value."""
     import polars as pl
 
-    if role in ("query", "passage"):
-        return pl.Int64 if isinstance(value, int) else pl.String
-    return pl.Int64 if role == "grade" else pl.Float64
+    whole = role == "grade" or (role in ("query", "passage") and isinstance(value, int))
+    return pl.Int64 if whole else pl.String if role in ("query", "passage") else pl.Float64
 
 
 def _columns_of(names: Sequence[str], kind: Kind, where: str) -> dict[str, str]:
