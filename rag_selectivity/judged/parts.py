@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,16 +46,24 @@ def parts_of_scan(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
 
 
 def _grouped(scan: Scan) -> Iterator[Run]:
-    """The same run of rows that are scattered: some of the queries at a time, their rows sorted by query."""
+    """The same run of rows that are scattered: the rows of some of the queries are held, and taken list by list."""
     import polars as pl
 
     frame = scan.frame
-    rows = frame.select(pl.len()).collect(engine="streaming").item()
-    turns = -(-rows // _GROUPED_ROWS)
+    turns = -(-frame.select(pl.len()).collect(engine="streaming").item() // _GROUPED_ROWS)
     for turn in range(turns):
         some = frame if turns == 1 else frame.filter(pl.col("query").hash() % turns == turn)
-        held = _marked(some.collect(engine="streaming").sort("query", maintain_order=True).lazy()).collect()
-        yield from _whole_lists(held.iter_slices(_ROWS), scan)
+        held = some.with_columns(pl.col("query").cast(pl.Categorical)).collect(engine="streaming")
+        codes = held["query"].to_physical().to_numpy()
+        order = np.argsort(codes, kind="stable")
+        new = np.append(True, np.diff(codes[order]) != 0)[: len(order)]
+        starts = np.flatnonzero(new)
+        # A part begins with the first list after each so many rows.
+        firsts = np.searchsorted(starts, np.arange(0, len(order), _ROWS))
+        cuts = starts[np.unique(firsts[firsts < len(starts)])]
+        for start, stop in pairwise([*cuts.tolist(), len(order)]):
+            rows = held[order[start:stop]].with_columns(pl.col("query").cast(pl.String), new=pl.Series(new[start:stop]))
+            yield _run(rows, scan)
 
 
 def _marked(frame: pl.LazyFrame) -> pl.LazyFrame:
