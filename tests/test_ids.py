@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.judged.better_form import better_form
 from rag_selectivity.tables.forms import FORMS, IdForm
+from rag_selectivity.tables.matching import Match
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
@@ -88,12 +88,6 @@ def test_the_ids_that_are_skipped_for_speed_are_those_that_no_form_changes(text,
     assert FORMS[form](text) == text
 
 
-@given(st.lists(TEXTS, max_size=5), st.sampled_from([*FORMS, "prefix=a", "exact", "strip,casefold"]))
-def test_a_column_has_the_form_of_each_of_its_ids(ids, form) -> None:
-    one = IdForm.of(form)
-    assert one.of_each(ids) == [one(text) for text in ids]
-
-
 @pytest.mark.parametrize(
     ("form", "words"),
     [
@@ -130,7 +124,7 @@ def test_a_mistyped_form_is_named(form, words) -> None:
     ],
 )
 def test_the_simplest_form_is_proposed(retrieved, labelled, form) -> None:
-    found = better_form([(retrieved, labelled)])
+    found = Match([(retrieved, labelled)]).better
     assert found is not None
     assert (str(found.form), found.more) == (form, len(labelled))
 
@@ -149,7 +143,7 @@ def test_the_simplest_form_is_proposed(retrieved, labelled, form) -> None:
     ],
 )
 def test_no_form_is_proposed_for_ids_that_are_others(retrieved, labelled) -> None:
-    assert better_form([(retrieved, labelled)]) is None
+    assert Match([(retrieved, labelled)]).better is None
 
 
 # -- every path -----------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.placebos import PlaceboSums
 from rag_selectivity.tables.grades import scale_named
-from rag_selectivity.tables.identity import too_few_found
+from rag_selectivity.tables.matching import too_few_found
 from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.wording import counted
 

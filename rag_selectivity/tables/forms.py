@@ -65,25 +65,6 @@ _WITH_TEXT: dict[str, Callable[[str, str], str]] = {"prefix": str.removeprefix, 
 _KNOWN = (*FORMS, *(f"{name}=TEXT" for name in _WITH_TEXT), EXACT)
 
 
-#: What a form without a text of its own may take as part of a path, a number or a margin.
-_MARKS = "/\\#. \t\r\v\f\x1c\x1d\x1e\x1f"
-
-
-def only_case_can_change(texts: list[str], joined: str, start: str = "") -> bool:
-    """Whether no form without a text of its own changes more than the case of some ids, which all begin with `start`.
-
-    Seen at once in the ids joined by line ends, so that ids that could be changed otherwise may be found among others.
-
-    >>> [only_case_can_change(ids, "\\n".join(ids)) for ids in (["D1", "7-a"], ["d 1"], ["07"], ["a.txt"], ["é"])]
-    [True, False, False, False, False]
-    """
-    if not joined.isascii() or joined.count("\n") != len(texts) - 1:
-        return False
-    if any(mark in joined for mark in _MARKS) or joined.startswith("0"):
-        return False
-    return bool(start) or "\n0" not in joined
-
-
 @dataclass(frozen=True, slots=True)
 class IdForm:
     """One or more forms. They are applied to an id one after another.
@@ -162,16 +143,9 @@ class IdForm:
         return checked_id(self("" if is_missing(value) else str(value)), where, what)
 
     def of_each(self, texts: list[str]) -> list[str]:
-        """The ids in this form, in the order given; the same list if none of them changes.
-
-        >>> IdForm.of("strip,casefold").of_each(["D1", "D2"]), IdForm.of("casefold").of_each([" D1", "ß"])
-        (['d1', 'd2'], [' d1', 'ss'])
-        """
-        joined = "\n".join(texts)
-        if self._removes_text or not only_case_can_change(texts, joined):
-            return list(map(self, texts))
-        folded = joined.casefold() if "casefold" in self.parts else joined
-        return texts if folded == joined else folded.split("\n")
+        """The ids in this form, in the order given."""
+        of = {text: self(text) for text in {*texts}}
+        return [of[text] for text in texts]
 
     def __str__(self) -> str:
         return ",".join(self.parts)

@@ -11,6 +11,7 @@ from typing import Any
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import shown, text_or_number
 from rag_selectivity.tables.ids import TEXT_PREFIX, text_id
+from rag_selectivity.tables.matching import too_few_found
 from rag_selectivity.wording import counted
 
 #: The value of `identity` that asks for `choose_identity`.
@@ -182,17 +183,6 @@ class ChosenIdentity:
     def facts(self) -> dict[str, str | int]:
         """The choice as plain data, for `Report.with_input`."""
         return {"taken": self.name, "labels_found": self.found, "queries": self.queries}
-
-
-def too_few_found(found: int, promised: int) -> bool:
-    """Whether lists hold so few labelled passages that ids or units may differ: under a fifth of 20 or more.
-
-    `promised` is how many they could hold, of the top 10 of every list.
-
-    >>> too_few_found(3, 20), too_few_found(4, 20), too_few_found(0, 19)
-    (True, False, False)
-    """
-    return promised >= 20 and found < 0.2 * promised
 
 
 Observed = tuple[Mapping[str, int] | Collection[str], Sequence[Mapping[str, str]]]
