@@ -154,7 +154,8 @@ class JoinFacts:
             raise InputError(
                 self._in_another_form(problem, name, self.passages)
                 or f"{problem}: {name} has {retrieved}, the qrels have {labelled}; do the passage ids come from the "
-                f"same corpus? If so, and {name} really found nothing, give {self._option(EXACT)} (how-to: ids-do-not-match)"
+                f"same corpus? If so, and {name} really found nothing, give {self._option(EXACT)} "
+                f"(how-to: ids-do-not-match)"
             )
 
     def _in_another_form(self, problem: str, name: str, match: Match) -> str | None:

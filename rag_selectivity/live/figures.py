@@ -195,15 +195,8 @@ class LiveFigures:
 
     # -- measuring ---------------------------------------------------------------------------------
 
-    def query_in_labels(self, retrieval: Retrieval) -> str | None:
-        """The name of the retrieval's query in the labels; None if they do not have it."""
-        by_query = self._labels.by_query
-        if retrieval.query_id is not None and retrieval.query_id in by_query:
-            return retrieval.query_id
-        return retrieval.query if retrieval.query in by_query else None
-
     def _grades_of(self, retrieval: Retrieval) -> Mapping[str, int]:
-        name = self.query_in_labels(retrieval)
+        name = retrieval.name_in(self._labels.by_query)
         return retrieval.grades or (self._labels.by_query[name] if name is not None else {})
 
     def add(self, batch: Iterable[Retrieval], when_measured: Callable[[OutcomeOf], None]) -> None:
@@ -247,7 +240,7 @@ class LiveFigures:
         self._count(judged)
         for retrieval in part:
             self._met.add(retrieval, self._grades_of(retrieval))
-            name = self.query_in_labels(retrieval)
+            name = retrieval.name_in(self._labels.by_query)
             if name is not None:
                 self._asked.add(name)
                 self._askings += 1
@@ -284,7 +277,9 @@ class LiveFigures:
         if part[0].grades is not None:
             qrels = Qrels.from_dict({name: each.grades for name, each in by_name.items()})
         else:
-            qrels = self._labels.qrels.under({name: self.query_in_labels(each) or "" for name, each in by_name.items()})
+            qrels = self._labels.qrels.under(
+                {name: each.name_in(self._labels.by_query) or "" for name, each in by_name.items()}
+            )
         sizes: Any = self._corpus_size
         own = {name: each.corpus_size for name, each in by_name.items()}
         if sizes is not None and (self.passages_of is not None or any(size is not None for size in own.values())):
