@@ -11,15 +11,8 @@ from typing import Any, Self
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.tables.identity import (
-    AUTO,
-    QUERIES_TO_CHOOSE_BY,
-    TEXT,
-    ChosenIdentity,
-    candidates,
-    choose_identity,
-    passage_identity,
-)
+from rag_selectivity.tables.identity import AUTO, TEXT, candidates, passage_identity
+from rag_selectivity.tables.matching import QUERIES_TO_CHOOSE_BY, ChosenIdentity, choose_identity
 from rag_selectivity.wording import counted
 
 __all__ = ["CandidateId", "Identity", "Waiting"]

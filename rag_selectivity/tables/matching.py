@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
 from os.path import commonprefix
 
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.forms import FORMS, IdForm
+from rag_selectivity.wording import counted
 
 #: Ids of one query on two sides, such as those retrieved and those labelled.
 Sides = tuple[Collection[str], Collection[str]]
@@ -22,6 +24,10 @@ _LONGEST_CUT = 20
 #: How many queries, spread over all, are tried before all are.
 _TRIED = 20
 _EXAMPLES = 3
+#: Lists that all lack a labelled passage before ids are doubted.
+LISTS_BEFORE_DOUBT = 10
+#: The labelled queries on which the choice of an identity rests.
+QUERIES_TO_CHOOSE_BY = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +172,168 @@ def too_few_found(found: int, promised: int) -> bool:
     (True, False, False)
     """
     return promised >= 20 and found < 0.2 * promised
+
+
+class Meeting:
+    """Whether the ids of lists that come one by one meet the labels of their queries.
+
+    Attributes
+    ----------
+    lists : int
+    known, promised : int
+        Labelled passages that the top tens hold, and those that they could hold.
+    """
+
+    def __init__(self) -> None:
+        self.lists = self.known = self.promised = 0
+        self._first: Sides = ((), ())
+
+    def add(self, ids: Collection[str], labels: Mapping[str, int]) -> None:
+        """Count a list, if it holds something."""
+        if not ids:
+            return
+        if not self.lists:
+            self._first = list(dict.fromkeys(ids))[:_EXAMPLES], list(labels)[:_EXAMPLES]
+        passages = {*ids}
+        self.lists += 1
+        self.promised += min(len(labels), len(passages), 10)
+        self.known += min(10, len(labels.keys() & passages))
+
+    @property
+    def nothing(self) -> bool:
+        """Whether ten lists or more held no labelled passage."""
+        return self.lists >= LISTS_BEFORE_DOUBT and not self.known
+
+    @property
+    def too_few(self) -> bool:
+        """Whether the labels promise far more."""
+        return self.known > 0 and too_few_found(self.known, self.promised)
+
+    def sides(self, retrieved: str) -> str:
+        """Three ids of each side; `retrieved` are the words between them."""
+        ids, labels = map(examples, self._first)
+        return f"the labels name {labels}, {retrieved} {ids}"
+
+
+# -- the choice among the ids of a framework's passages ---------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenIdentity:
+    """The id by which the labels know the passages, and how many labels it finds.
+
+    Attributes
+    ----------
+    name : str
+        As `identity=` takes it.
+    found, labels : int
+        Labels among the retrieved passages, and all labels, of the queries that the choice rests on.
+    queries : int
+    """
+
+    name: str
+    found: int
+    labels: int
+    queries: int
+
+    @property
+    def line(self) -> str:
+        """The choice as a sentence, for a report."""
+        return f"Passages are known by {self.name}: {counted(self.found, 'label')} found in the {_first(self.queries)}."
+
+    @property
+    def facts(self) -> dict[str, str | int]:
+        """The choice as plain data, for `Report.with_input`."""
+        return {"taken": self.name, "labels_found": self.found, "queries": self.queries}
+
+
+#: The labels of a query, and the `candidates` of each passage that was retrieved for it.
+Observed = tuple[Mapping[str, int] | Collection[str], Sequence[Mapping[str, str]]]
+
+
+def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
+    """The candidate that finds most labels in the first 50 labelled queries.
+
+    Candidates that have the same id for every passage count as one, with the name that comes first.
+
+    Parameters
+    ----------
+    observed : sequence of (labels, passages)
+        For each labelled query its labels, and the `candidates` of each passage that was retrieved for it.
+
+    Raises
+    ------
+    InputError
+        If no candidate finds a label; if two different ones find equally many; if another candidate finds many labels
+        that the best one misses (ids of mixed kinds); or if the best one finds less than a fifth of the labels that the
+        lists could hold.
+
+    Examples
+    --------
+    >>> passages = [{"id": "n7", "doc": "d1"}, {"id": "n8", "doc": "d2"}]
+    >>> choose_identity([({"d1": 1, "d5": 1}, passages)]).line
+    'Passages are known by doc: 1 label found in the first 1 labelled query.'
+    """
+    observed = observed[:QUERIES_TO_CHOOSE_BY]
+    passages = [passage for _, of_query in observed for passage in of_query]
+    where = _first(len(observed))
+    if not passages:
+        raise InputError(
+            f"no label was found, since no passage at all was retrieved in the {where}: is the index empty, or its "
+            f"filter too narrow?"
+        )
+    found = labels_found(observed)
+    most = max(map(len, found.values()), default=0)
+
+    def sides(*names: str) -> str:
+        ids = (f"{name} {examples(each[name] for each in passages if name in each)}" for name in names)
+        labels = examples(label for labels, _ in observed for label in labels)
+        return f"the labels name {labels}, and the passages have {'; '.join(ids) or 'no ids'}"
+
+    if not most:
+        raise InputError(
+            f"no label was found among the {len(passages):,} passages retrieved in the {where}, by any of their ids: "
+            f"{sides(*list(found)[:6])}. Label by an id that the index keeps at each ingestion (how-to: "
+            f"ids-change-with-each-ingestion)"
+        )
+    best = [name for name in found if len(found[name]) == most]
+    taken = max(best, key=lambda name: sum(name in passage for passage in passages))  # the first that most have
+    finds, option = counted(most, "label"), 'identity="{}"'.format
+    other = max(found, key=lambda name: len(found[name] - found[taken]))
+    missed = len(found[other] - found[taken])
+    if missed >= max(2, 0.1 * most):
+        raise InputError(
+            f"the labels' ids are of mixed kinds: in the {where}, {taken} finds {finds}, and {other} finds "
+            f"{missed:,} others: {sides(taken, other)}. Label all passages by one kind of id, or use one kind only: "
+            f"{option(taken)}"
+        )
+    both = ((name, each[name], each[taken]) for name in best for each in passages if name in each and taken in each)
+    rival = next((name for name, one, two in both if one != two), None)
+    if rival is not None:
+        raise InputError(
+            f"{taken} and {rival} find {finds} each in the {where}, and they are different ids: {sides(taken, rival)}. "
+            f"Choose one: {option(taken)} or {option(rival)}"
+        )
+    promised = sum(min(len(labels), len(of_query), 10) for labels, of_query in observed)
+    if too_few_found(most, promised):
+        raise InputError(
+            f"too few labels are found to tell the right id: {taken} finds most, {most:,} in the {where}, and the "
+            f"lists could hold {promised:,}: {sides(taken)}. If the labels name documents and the passages are chunks, "
+            f"label by an id of the document that its chunks keep. If the id is right, give {option(taken)}"
+        )
+    return ChosenIdentity(taken, most, sum(len(labels) for labels, _ in observed), len(observed))
+
+
+def labels_found(observed: Iterable[Observed]) -> dict[str, set[tuple[int, str]]]:
+    """The labels that each candidate finds, as the number of the query and the label; see `choose_identity`."""
+    found: dict[str, set[tuple[int, str]]] = {}
+    for query, (labels, passages) in enumerate(observed):
+        for name, id_ in (item for passage in passages for item in passage.items()):
+            of_name = found.setdefault(name, set())
+            if id_ in labels:
+                of_name.add((query, id_))
+    return found
+
+
+def _first(queries: int) -> str:
+    return f"first {counted(queries, 'labelled query', 'labelled queries')}"
