@@ -58,13 +58,6 @@ def candidates_of(document: Document) -> dict[str, str]:
     return candidates(parts["ids"], parts["text"], parts["metadata"])
 
 
-def identities_of(
-    documents: Sequence[Document | tuple[Document, float]], identity: str | None = None
-) -> tuple[str, ...]:
-    """The ids of a list, in its order."""
-    return tuple([identity_of(document, identity) for document in documents])
-
-
 def plain_ids(known_by: str, documents: Sequence[Document]) -> tuple[str, ...] | None:
     """What `identity_of` gives for each, read at once; None if one of them lacks a string under that name."""
     ids: list[Any]

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from operator import methodcaller
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
@@ -61,7 +62,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "casefold": str.casefold,
     "number": without_zeros,
 }
-_WITH_TEXT: dict[str, Callable[[str, str], str]] = {"prefix": str.removeprefix, "suffix": str.removesuffix}
+_WITH_TEXT = ("prefix", "suffix")
 _KNOWN = (*FORMS, *(f"{name}=TEXT" for name in _WITH_TEXT), EXACT)
 
 
@@ -106,7 +107,7 @@ class IdForm:
             raise InputError(f"ids must be the name of a form or a list of steps, got {given!r}")
         parts = tuple(part.lstrip() if "=" in part else part.strip() for part in listed)
         steps = tuple(step for step in map(_step, parts) if step is not None)
-        return cls(parts, steps, any(isinstance(step, _Removal) for step in steps))
+        return cls(parts, steps, any("=" in part for part in parts))
 
     @property
     def exact(self) -> bool:
@@ -142,11 +143,6 @@ class IdForm:
         """
         return checked_id(self("" if is_missing(value) else str(value)), where, what)
 
-    def of_each(self, texts: list[str]) -> list[str]:
-        """The ids in this form, in the order given."""
-        of = {text: self(text) for text in {*texts}}
-        return [of[text] for text in texts]
-
     def __str__(self) -> str:
         return ",".join(self.parts)
 
@@ -166,15 +162,4 @@ def _step(part: str) -> Callable[[str], str] | None:
         raise InputError(f"ids: unknown form {part!r}{did_you_mean(name, known)} (known: {', '.join(_KNOWN)})")
     if not text:
         raise InputError(f"ids: {part!r} has no text: give one, as in {name}=doc-")
-    return _Removal(name, text)
-
-
-@dataclass(frozen=True, slots=True)
-class _Removal:
-    """Removes a beginning or an ending from the ids that have it."""
-
-    where: str
-    text: str
-
-    def __call__(self, text: str) -> str:
-        return _WITH_TEXT[self.where](text, self.text)
+    return methodcaller(f"remove{name}", text)
