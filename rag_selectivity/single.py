@@ -43,15 +43,14 @@ from rag_selectivity.results.steps import Steps
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import is_missing, iterated, shown, text_or_number, whole_count, whole_grade
 from rag_selectivity.tables.identity import (
-    ChosenIdentity,
     as_text_id,
     candidates,
-    choose_identity,
     document_ids,
     numbered_queries,
     passage_identity,
 )
 from rag_selectivity.tables.ids import text_id
+from rag_selectivity.tables.matching import ChosenIdentity, choose_identity
 from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.small import passage_counts_of
 

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pandas
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.judged.better_form import better_form
-from rag_selectivity.tables.forms import FORMS, IdForm
 from tests.forked_cli import run_command
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
+SPELLINGS = {"strip": str.strip, "casefold": str.casefold, "nfc": lambda text: unicodedata.normalize("NFC", text)}
 
 
 def told(work):
@@ -33,6 +32,12 @@ def told(work):
 
 
 # -- forms ---------------------------------------------------------------------------------------------
+
+
+def success(retrieved: str, labelled: str, form: str) -> float:
+    """1 if two ids meet in a form, else 0."""
+    qrels, run = {"q": {labelled: 1}}, {"run": {"q": [retrieved]}}
+    return told(lambda: rs.evaluate(qrels, run, ids=f"{form},exact", depths=[1], bootstrap=None))[0]["Success@1"].value
 
 
 @pytest.mark.parametrize(
@@ -50,16 +55,16 @@ def told(work):
     ],
 )
 def test_a_form_makes_ids_alike(form, alike) -> None:
-    assert len({IdForm.of(form)(text) for text in alike}) == 1
+    assert {success(one, other, form) for one in alike for other in alike} == {1.0}
 
 
 def test_names_with_dots_stay_apart_without_their_extension() -> None:
-    form = IdForm.of("name")
     names = ["queue.Queue", "queue.Full", "os.read", "v1.2.b", "3.1.a"]
-    assert [form(name) for name in names] == names
-    assert [form(f"docs/{name}.{extension}#0") for name in names for extension in ("html", "PDF")] == [
-        name for name in names for _ in range(2)
-    ]
+    for name in names:
+        for extension in ("html", "PDF"):
+            assert [success(f"docs/{name}.{extension}#0", other, "name") for other in names] == [
+                float(name == other) for other in names
+            ]
 
 
 def test_names_with_dots_that_were_not_found_are_no_other_form() -> None:
@@ -72,26 +77,14 @@ def test_names_with_dots_that_were_not_found_are_no_other_form() -> None:
 
 @pytest.mark.parametrize(("form", "text"), [("name", "/"), ("prefix=d", "d"), ("strip", "  "), ("suffix=d", "d")])
 def test_an_id_of_which_nothing_would_be_left_stays(form, text) -> None:
-    assert IdForm.of(form)(text) == text
+    assert (success(text, text, form), success(text, "x", form)) == (1.0, 0.0)
 
 
-@pytest.mark.parametrize("form", ["strip", "casefold", "nfc", "number", "exact"])
+@pytest.mark.parametrize("form", SPELLINGS)
+@settings(deadline=None, max_examples=50)
 @given(text=TEXTS)
-def test_a_form_of_spelling_changes_nothing_the_second_time(form, text) -> None:
-    once = IdForm.of(form)(text)
-    assert once
-    assert IdForm.of(form)(once) == once
-
-
-@given(text=st.from_regex("[1-9][0-9]{0,9}|[a-z][a-z0-9_:-]{0,9}", fullmatch=True), form=st.sampled_from([*FORMS]))
-def test_the_ids_that_are_skipped_for_speed_are_those_that_no_form_changes(text, form) -> None:
-    assert FORMS[form](text) == text
-
-
-@given(st.lists(TEXTS, max_size=5), st.sampled_from([*FORMS, "prefix=a", "exact", "strip,casefold"]))
-def test_a_column_has_the_form_of_each_of_its_ids(ids, form) -> None:
-    one = IdForm.of(form)
-    assert one.of_each(ids) == [one(text) for text in ids]
+def test_a_spelling_meets_what_python_makes_of_it(form, text) -> None:
+    assert success(text, SPELLINGS[form](text) or text, form) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -130,9 +123,10 @@ def test_a_mistyped_form_is_named(form, words) -> None:
     ],
 )
 def test_the_simplest_form_is_proposed(retrieved, labelled, form) -> None:
-    found = better_form([(retrieved, labelled)])
-    assert found is not None
-    assert (str(found.form), found.more) == (form, len(labelled))
+    qrels, run = {"q": dict.fromkeys(labelled, 1)}, {"run": {"q": retrieved}}
+    error, _ = told(lambda: rs.evaluate(qrels, run, depths=[1], bootstrap=None))
+    assert f'they match in another form: give ids="{form}" (' in error
+    assert success(retrieved[0], labelled[0], form) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -149,7 +143,9 @@ def test_the_simplest_form_is_proposed(retrieved, labelled, form) -> None:
     ],
 )
 def test_no_form_is_proposed_for_ids_that_are_others(retrieved, labelled) -> None:
-    assert better_form([(retrieved, labelled)]) is None
+    qrels, run = {"q": dict.fromkeys(labelled, 1)}, {"run": {"q": retrieved}}
+    report, said = told(lambda: rs.evaluate(qrels, run, depths=[1], bootstrap=None))
+    assert "another form" not in f"{report} {said}"
 
 
 # -- every path -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.live import monitor as monitor_module
 from rag_selectivity.live.alerts import Alarm
+from rag_selectivity.live.calls import CallTree, Kind, Passages
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from tests.judge_server import KEY, JudgeServer, Reply, texts
@@ -190,3 +191,44 @@ def test_a_full_disk_ends_the_trace_and_nothing_else(tmp_path, caplog) -> None:
     assert caplog.text.count("No space left") == 1
     with pytest.raises(rs.InputError, match="cannot be written"):
         Monitor(LABELS, scale="utility", trace=tmp_path / "missing" / "t.jsonl")
+
+
+# -- retrievals that fail --------------------------------------------------------------------------
+
+
+def recorded(*steps: tuple) -> list[tuple[str, tuple[str, ...], bool]]:
+    found: list[Retrieval] = []
+    calls = CallTree(found.append, at_once=True)
+    for name, *arguments in steps:
+        getattr(calls, name)(*arguments[:3], **({"query": arguments[3]} if len(arguments) > 3 else {}))
+    assert len(calls) == 0
+    return [(each.query, tuple(each.shown), each.failed) for each in found]
+
+
+def test_a_retrieval_under_way_when_the_call_around_it_fails_was_cancelled() -> None:
+    steps = [
+        ("begin", "chain", None, Kind.OTHER),
+        ("begin", "step", "chain", Kind.OTHER),
+        ("begin", "outer", "step", Kind.RETRIEVE, "q"),
+        ("begin", "inner", "outer", Kind.RETRIEVE, "q"),
+    ]
+    assert recorded(*steps, ("fail", "chain")) == [("q", (), True)]
+    assert recorded(*steps, ("fail", "step"), ("end", "inner"), ("end", "chain")) == [("q", (), True)]
+    # A retriever that does without a part of it has not failed.
+    assert recorded(
+        *steps, ("fail", "inner"), ("end", "outer", Passages(("d",))), ("end", "step"), ("end", "chain")
+    ) == [("q", ("d",), False)]
+
+
+def test_empty_passages_and_nan_scores_are_counted_and_named() -> None:
+    monitor = Monitor({"q1": {"d1": 5, "junk": 1}}, scale="utility")
+    found: list[Retrieval] = []
+    calls = CallTree(found.append)
+    calls.begin("r", None, Kind.RETRIEVE, query="q1")
+    calls.end("r", Passages.of(["d1", "x", "y"], ["text", "", "  \n"], scores=[0.5, float("nan"), None]))
+    monitor.record(found[0])
+    assert (monitor.traffic.empty_passages, monitor.traffic.nan_scores) == (2, 1)
+    notes = str(monitor.report().runs["live"].notes)
+    assert "2 of the passages shown have no text" in notes
+    assert "1 of the passages shown have NaN as their score" in notes
+    assert "no corpus size N" in monitor.report().absent["BoR"]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.live.identity import FixedIdentity
+from rag_selectivity.live.identity import Identity
 from rag_selectivity.live.spans import Problems, Span, SpanReader, is_otlp, read_span_file, read_spans
 from rag_selectivity.live.trace import Trace
 
@@ -294,7 +294,7 @@ def test_every_form_of_the_file_holds_the_same(exported, tmp_path) -> None:
 
 def read(spans: list[Span], identity: str | None = "id", **options: Any) -> tuple[list[rs.Retrieval], dict[str, int]]:
     retrievals: list[Any] = []
-    reader = SpanReader(retrievals.append, FixedIdentity(identity), **options)
+    reader = SpanReader(retrievals.append, Identity(identity), **options)
     reader.read(spans)
     return retrievals, reader.problems.facts
 

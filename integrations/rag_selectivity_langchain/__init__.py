@@ -18,7 +18,7 @@ from rag_selectivity import InputError, Run
 from rag_selectivity.single import load_on_first_use
 from rag_selectivity_langchain.answers import answer_scores
 from rag_selectivity_langchain.batch import selectivity
-from rag_selectivity_langchain.documents import identities_of, identity_of
+from rag_selectivity_langchain.documents import identity_of
 from rag_selectivity_langchain.langsmith import run_evaluator, summary_evaluator
 from rag_selectivity_langchain.tools import ToolSelectivityCallback
 from rag_selectivity_langchain.watching import AsyncSelectivityCallback, SelectivityCallback
@@ -66,7 +66,7 @@ def run_from_documents(
     lists: dict[str, list[str]] = {}
     for query, documents in retrieved.items():
         try:
-            lists[query] = list(identities_of(documents, identity))
+            lists[query] = [identity_of(document, identity) for document in documents]
         except InputError as error:
             raise InputError(f"query {query!r}: {error}") from None
     return Run.from_dict(lists)

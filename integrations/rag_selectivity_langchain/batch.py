@@ -15,7 +15,7 @@ from rag_selectivity.errors import examples
 from rag_selectivity.indexes import corpus_size_of_index, counts_beside, given_size
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import ChosenIdentity, Labels, Steps, choose_identity
-from rag_selectivity_langchain.documents import candidates_of, document_of, identity_of
+from rag_selectivity_langchain.documents import candidates_of, document_of, known_by
 
 #: The value of `identity` that leaves the choice to the labels.
 AUTO = "auto"
@@ -65,7 +65,7 @@ class Asked:
 
     def by(self, identity: str | None) -> dict[str, list[str]]:
         """The lists by one id; a document without it is one that no label knows."""
-        return {query: [_id(each, identity) for each in documents] for query, documents in self.documents.items()}
+        return {query: [known_by(each, identity) for each in documents] for query, documents in self.documents.items()}
 
 
 def selectivity(
@@ -219,10 +219,3 @@ def _counts(
     index = next(iter(retrievers.values()))
     given = {"given_size": corpus_size, "passages_of": passages_of}
     return size, counts_beside(index, identity, size, own_id="id", **given)
-
-
-def _id(document: Document, identity: str | None) -> str:
-    try:
-        return identity_of(document, identity)
-    except InputError:
-        return identity_of(document)

@@ -21,7 +21,7 @@ from rag_selectivity.single import (
     per_query_measure,
     text_or_number,
 )
-from rag_selectivity_langchain.documents import candidates_of, document_of, identity_of
+from rag_selectivity_langchain.documents import candidates_of, document_of, identity_of, known_by
 
 #: In a run's outputs and an example's reference outputs, where nothing else is said.
 RETRIEVED, RELEVANT = "documents", "relevant"
@@ -191,10 +191,7 @@ def _id(passage: Any, identity: str | None, chosen: ChosenIdentity | None = None
         return passage
     if identity != "auto":
         return identity_of(passage, identity)
-    try:
-        return identity_of(passage, None if chosen is None else chosen.name)
-    except InputError:  # a passage without the chosen id is one that no label knows
-        return identity_of(passage)
+    return known_by(passage, None if chosen is None else chosen.name)
 
 
 def _chosen(labels: Mapping[str, Any], passages: Mapping[str, Sequence[Any]]) -> ChosenIdentity | None:

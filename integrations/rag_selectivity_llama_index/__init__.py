@@ -20,7 +20,7 @@ from rag_selectivity_llama_index.answers import answer_scores
 from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluator
 from rag_selectivity_llama_index.live import LiveSelectivity
 from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
-from rag_selectivity_llama_index.nodes import identities_of, identity_of
+from rag_selectivity_llama_index.nodes import identity_of
 from rag_selectivity_llama_index.results import defined_mean, report_from_results
 from rag_selectivity_llama_index.tools import LiveToolSelectivity
 
@@ -69,4 +69,4 @@ __getattr__ = load_on_first_use(
 
 def run_from_nodes(retrieved: Mapping[str, Sequence[NodeWithScore]]) -> Run:
     """{query id: what `retriever.retrieve` returned}, by node id, in the order given."""
-    return Run.from_dict({query: list(identities_of(nodes)) for query, nodes in retrieved.items()})
+    return Run.from_dict({query: [identity_of(each.node) for each in nodes] for query, nodes in retrieved.items()})

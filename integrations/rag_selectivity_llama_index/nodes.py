@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, QueryBundle
 from llama_index.core.workflow import StartEvent
 
 from rag_selectivity.single import candidates, passage_identity
@@ -34,11 +34,6 @@ def candidates_of(node: BaseNode) -> dict[str, str]:
     """Every id by which labels may know a node, by the name that `identity=` takes."""
     parts = parts_of(node)
     return candidates(parts["ids"], parts["text"], parts["metadata"])
-
-
-def identities_of(nodes: Sequence[NodeWithScore], identity: str = "node_id") -> tuple[str, ...]:
-    """The ids of a list, in its order."""
-    return tuple([identity_of(each.node, identity) for each in nodes])
 
 
 def text_of(node: BaseNode) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 from rag_selectivity import InputError
@@ -82,23 +83,15 @@ def _identity(index: Any, labelled: Collection[str]) -> str | None:
         return None
     given = set(labelled)
     by_hash = {as_text_id(passage): passage for passage in given}
-    known: list[dict[str, str]] = []
-    first: list[str] = []
-    for passage in passages:
-        ids = candidates(passage.ids, passage.text or "", passage.metadata)
-        ids["text"] = by_hash.get(ids["text"], ids["text"])
-        if len(first) < 3:
-            first.append(next(iter(ids.values())))
-        if not given.isdisjoint(ids.values()):
-            known.append(ids)
-    if not known:
-        warnings.warn(
-            SelectivityWarning(
-                f"not one labelled passage is in the index: the labels name {examples(sorted(given))}, "
-                f"the index has {examples(first)}; is it the index that the labels belong to?",
-                "ids-do-not-match",
-            ),
-            stacklevel=4,
-        )
-        return None
-    return choose_identity([(given, known)]).name
+    each_by_name = (candidates(passage.ids, passage.text or "", passage.metadata) for passage in passages)
+    all_ids = ({**ids, "text": by_hash.get(ids["text"], ids["text"])} for ids in each_by_name)
+    first = list(islice(all_ids, 3))
+    known = [ids for ids in chain(first, all_ids) if not given.isdisjoint(ids.values())]
+    if known:
+        return choose_identity([(given, known)]).name
+    doubt = (
+        f"not one labelled passage is in the index: the labels name {examples(sorted(given))}, the index has "
+        f"{examples(next(iter(ids.values())) for ids in first)}; is it the index that the labels belong to?"
+    )
+    warnings.warn(SelectivityWarning(doubt, "ids-do-not-match"), stacklevel=4)
+    return None

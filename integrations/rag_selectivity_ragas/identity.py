@@ -9,8 +9,9 @@ from typing import Any
 
 from rag_selectivity import InputError
 from rag_selectivity.errors import SelectivityWarning, examples
-from rag_selectivity.single import ChosenIdentity, Labels, as_text_id, candidates, choose_identity
-from rag_selectivity_ragas.samples import IDS, Row
+from rag_selectivity.single import ChosenIdentity, Labels, as_text_id, choose_identity, text_id
+from rag_selectivity.tables.matching import labels_found
+from rag_selectivity_ragas.samples import IDS, TEXT, Row
 
 AUTO = "auto"
 
@@ -81,8 +82,8 @@ def identified(rows: Sequence[Row], labels: Labels | None, identity: str = AUTO)
     rows = [_by_own_references(row) if labels is None else row for row in rows]
     with_ids = [(row, wanted) for row in rows if row.identity == IDS and (wanted := _wanted(row, labels))]
     observed = [(wanted, row_candidates(row, wanted)) for row, wanted in with_ids[:50]]
-    found = _labels_found(observed)
-    if not found or found.get(IDS, 0) >= max(found.values()):
+    found = {name: len(labels) for name, labels in labels_found(observed).items()}
+    if found.get(IDS, 0) >= max(found.values(), default=0):
         return IdentifiedRows(rows)
     chosen = choose_identity(observed)
     moved = {row.key for row, _ in with_ids}
@@ -91,30 +92,22 @@ def identified(rows: Sequence[Row], labels: Labels | None, identity: str = AUTO)
 
 def identified_row(row: Row, labels: Labels | None) -> Row:
     """A single row in the same way: the ids that find most of its labels."""
-    if labels is None:
-        row = _by_own_references(row)
-    if row.by_text:
-        return row
+    row = _by_own_references(row) if labels is None else row
     wanted = _wanted(row, labels)
-    if not wanted or not wanted.isdisjoint(row.passages) or (row.texts is None and not row.columns()):
+    if row.by_text or not wanted or not wanted.isdisjoint(row.passages):
         return row
-    found = _labels_found([(wanted, row_candidates(row, wanted))])
-    return row.by(max(found, key=found.__getitem__)) if found else row
+    found = labels_found([(wanted, row_candidates(row, wanted))])
+    best = max(found, key=lambda name: len(found[name]), default=IDS)
+    return row.by(best) if found.get(best) else row
 
 
 def row_candidates(row: Row, wanted: Set[str]) -> list[dict[str, str]]:
     """For each passage every id by which labels may know it; a labelled text by the label's own spelling."""
-    columns = row.columns()
-    spelled = {as_text_id(passage): passage for passage in wanted} if row.texts is not None else {}
-    found = []
-    for i, passage in enumerate(row.passages):
-        text = "" if row.texts is None else row.texts[i]
-        known = candidates({IDS: passage, **{name: values[i] for name, values in columns.items()}}, text, {})
-        hashed = known.pop("text")
-        if row.texts is not None:
-            known["text"] = spelled.get(hashed, hashed)
-        found.append(known)
-    return found
+    ids: dict[str, Sequence[str]] = {IDS: row.passages, **row.columns()}
+    if row.texts is not None:
+        spelled = {as_text_id(passage): passage for passage in wanted}
+        ids[TEXT] = [spelled.get(hashed, hashed) for hashed in map(text_id, row.texts)]
+    return [dict(zip(ids, of_passage, strict=True)) for of_passage in zip(*ids.values(), strict=True)]
 
 
 def _wanted(row: Row, labels: Labels | None) -> Set[str]:
@@ -123,23 +116,11 @@ def _wanted(row: Row, labels: Labels | None) -> Set[str]:
         return row.own_grades.keys()
     if labels is None:
         return frozenset(row.references or ())
-    grades = labels.by_query.get(row.query) or labels.by_query.get(row.user_input)
-    return frozenset() if grades is None else grades.keys()
+    return (labels.by_query.get(row.query) or labels.by_query.get(row.user_input) or {}).keys()
 
 
 def _by_own_references(row: Row) -> Row:
     """By texts if the row's references are texts alone."""
     if row.by_text or row.texts is None or row.own_grades is not None or row.references is not None:
         return row
-    return row if row.fields.get("reference_contexts") is None else row.by("text")
-
-
-def _labels_found(observed: Sequence[tuple[Set[str], Sequence[Mapping[str, str]]]]) -> dict[str, int]:
-    """How many labels each identity finds, those that find none left out."""
-    found: dict[str, int] = {}
-    for wanted, passages in observed:
-        for name in {name for passage in passages for name in passage}:
-            number = len({passage[name] for passage in passages if name in passage} & wanted)
-            if number:
-                found[name] = found.get(name, 0) + number
-    return found
+    return row if row.fields.get("reference_contexts") is None else row.by(TEXT)

@@ -39,6 +39,7 @@ _NO_IDS_OF_PASSAGES = frozenset(
     [
         "user_input",
         IDS,
+        TEXT,
         "retrieved_contexts",
         "reference_context_ids",
         "reference_contexts",

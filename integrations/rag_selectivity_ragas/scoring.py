@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from rag_selectivity import Measure
 from rag_selectivity.errors import SelectivityError, SelectivityWarning, examples
 from rag_selectivity.single import Labels, QueryFigure, evaluate_queries
+from rag_selectivity.tables.matching import LISTS_BEFORE_DOUBT, Meeting
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.identity import AUTO, identified_row
 from rag_selectivity_ragas.samples import Row, grades_of, levels_of, pool_of, row_of, scale_of
@@ -19,8 +20,6 @@ from rag_selectivity_ragas.samples import Row, grades_of, levels_of, pool_of, ro
 Figures = tuple[QueryFigure, ...]
 
 NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
-#: Rows that all lack a labelled passage before ids are doubted.
-ROWS_BEFORE_DOUBT = 10
 
 
 class OfRepeats(float):
@@ -66,8 +65,7 @@ class RowScorer:
         self._corpus = corpus_of(corpus_size, passages_of, labelled_ids)
         self._pool = pool
         self._scale, self._identity = scale, identity
-        self._without_hit = 0
-        self._ids_meet = False
+        self._met = Meeting()
 
     @property
     def sized(self) -> bool:
@@ -158,34 +156,25 @@ class RowScorer:
 
     def _look_for_hits(self, rows: Sequence[_Prepared]) -> None:
         """Remember whether any row held a labelled passage, and warn once if none of many did."""
-        if self._ids_meet:
-            return
+        was_nothing = self._met.nothing
         for row in rows:
-            if not row.passages or not row.grades:
-                continue
-            if any(passage in row.grades for passage in row.passages):
-                self._ids_meet = True
-                return
-            self._without_hit += 1
-            if self._without_hit == ROWS_BEFORE_DOUBT:
-                warnings.warn(SelectivityWarning(self._doubt(row), "ids-do-not-match"), stacklevel=2)
-
-    @staticmethod
-    def _doubt(row: _Prepared) -> str:
-        return (
-            f"not one of the first {ROWS_BEFORE_DOUBT} labelled samples retrieved a labelled passage, so ids may "
-            f"differ: the labels name {examples(row.grades)}, and retrieved were {examples(row.passages)}. "
-            f"Figures are NaN until a labelled passage is retrieved, and were those of lists without evidence before; "
-            f"give labels by these ids, or the identity that the labels name, as in identity='text'"
-        )
+            if row.grades:
+                self._met.add(row.passages, row.grades)
+        if self._met.nothing and not was_nothing:
+            doubt = (
+                f"not one of the first {LISTS_BEFORE_DOUBT} labelled samples retrieved a labelled passage, so ids may "
+                f"differ: {self._met.sides('and retrieved were')}. Figures are NaN until a labelled passage is "
+                f"retrieved, and were those of lists without evidence before; give labels by these ids, or the "
+                f"identity that the labels name, as in identity='text'"
+            )
+            warnings.warn(SelectivityWarning(doubt, "ids-do-not-match"), stacklevel=2)
 
     def _doubted(self, row: _Prepared, outcome: Figures | SelectivityError) -> Figures | SelectivityError:
-        doubted = not self._ids_meet and self._without_hit >= ROWS_BEFORE_DOUBT
-        if not doubted or isinstance(outcome, SelectivityError):
+        if not self._met.nothing or isinstance(outcome, SelectivityError):
             return outcome
         reason = (
-            f"no labelled passage was retrieved in {ROWS_BEFORE_DOUBT} labelled samples, so ids may differ: the labels "
-            f"name {examples(row.grades)}, and retrieved were {examples(row.passages)}"
+            f"no labelled passage was retrieved in {LISTS_BEFORE_DOUBT} labelled samples, so ids may differ: the "
+            f"labels name {examples(row.grades)}, and retrieved were {examples(row.passages)}"
         )
         return tuple([QueryFigure(measure, math.nan, reason) for measure in self.measures])
 

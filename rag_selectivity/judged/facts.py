@@ -10,11 +10,9 @@ from heapq import nsmallest
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.judged.better_form import BetterForm
-from rag_selectivity.judged.sampled_ids import SampledIds
 from rag_selectivity.tables.forms import EXACT, IdForm
 from rag_selectivity.tables.grades import looks_like_scores
-from rag_selectivity.tables.identity import too_few_found
+from rag_selectivity.tables.matching import BetterForm, Match, too_few_found
 from rag_selectivity.tables.remarks import DOUBTS, NOTES
 from rag_selectivity.wording import counted
 
@@ -85,8 +83,9 @@ class JoinFacts:
         The form that the ids were brought into; None without judgments and without a run.
     remarks : {code: count}
         What was noticed when labels and run were read.
-    sampled : SampledIds
-        Empty for `ids="exact"`.
+    passages, unshared : Match
+        Retrieved and labelled passages of some queries, and queries that only the run or only the qrels have. Empty for
+        `ids="exact"`.
     """
 
     queries: int = 0
@@ -113,11 +112,18 @@ class JoinFacts:
     uncounted: tuple[str, str] | None = None
     ids: str | None = None
     remarks: Mapping[str, int] = field(default_factory=dict)
-    sampled: SampledIds = field(default_factory=SampledIds, repr=False)
+    passages: Match = field(default_factory=Match, repr=False)
+    unshared: Match = field(default_factory=Match, repr=False)
 
     @property
     def _exact(self) -> bool:
         return bool(self.ids) and IdForm.of(self.ids).exact
+
+    @property
+    def _few_labelled_for_any(self) -> bool:
+        """Whether few of the retrieved passages have a label for any of the queries that were compared."""
+        retrieved, labelled = self.passages.sides
+        return len({*retrieved}.intersection(labelled)) < _FEW_LABELLED * max(1, len(retrieved))
 
     def check(self, name: str, *, ids_known: bool = False) -> None:
         """Refuse a run that has no query of the qrels or no judged passage, or that lacks queries if this is forbidden.
@@ -129,16 +135,11 @@ class JoinFacts:
         if not self.queries:
             raise InputError(f"there are no judgments, and {name} has {examples(self.unknown_ids)}: check the qrels")
         if not self.listed:
-            better = self.sampled.better_for_queries
-            if better is not None:
-                raise InputError(
-                    f"no query id of {name} is in the qrels: {name} has {examples(better.first)}, the qrels have "
-                    f"{examples(better.second)}; they match in another form: give {self._option(better)} "
-                    f"(how-to: ids-do-not-match)"
-                )
+            problem = f"no query id of {name} is in the qrels"
             raise InputError(
-                f"no query id of {name} is in the qrels: {name} has {examples(self.unknown_ids) or 'no queries'}, "
-                f"the qrels have {examples(self.query_ids)}; are both about the same queries, with the same ids? "
+                self._in_another_form(problem, name, self.unshared)
+                or f"{problem}: {name} has {examples(self.unknown_ids) or 'no queries'}, the qrels have "
+                f"{examples(self.query_ids)}; are both about the same queries, with the same ids? "
                 f"(how-to: ids-do-not-match)"
             )
         missing = self.queries - self.listed
@@ -148,26 +149,28 @@ class JoinFacts:
                 f'and the policy is missing_query="error": add their lists, or give another policy'
             )
         if self.promised and not self.hits and not self._exact and not ids_known:
-            raise InputError(self._no_passage_meets(name))
-
-    def _no_passage_meets(self, name: str) -> str:
-        better = self.sampled.better_for_passages
-        if better is None:
-            return (
-                f"no passage that {name} retrieved is judged for its query: {name} has "
-                f"{examples(self.sampled.retrieved)}, the qrels have {examples(self.sampled.labelled)}; do the passage "
-                f"ids come from the same corpus? If so, and {name} really found nothing, give {self._option(EXACT)} "
+            problem = f"no passage that {name} retrieved is judged for its query"
+            retrieved, labelled = map(examples, self.passages.sides)
+            raise InputError(
+                self._in_another_form(problem, name, self.passages)
+                or f"{problem}: {name} has {retrieved}, the qrels have {labelled}; do the passage ids come from the "
+                f"same corpus? If so, and {name} really found nothing, give {self._option(EXACT)} "
                 f"(how-to: ids-do-not-match)"
             )
+
+    def _in_another_form(self, problem: str, name: str, match: Match) -> str | None:
+        """The problem with the form in which ids meet, if there is one."""
+        better = match.better
+        if better is None:
+            return None
         return (
-            f"no passage that {name} retrieved is judged for its query: {name} has {examples(better.first)}, the "
-            f"qrels have {examples(better.second)}; they match in another form: give {self._option(better)} "
-            f"(how-to: ids-do-not-match)"
+            f"{problem}: {name} has {examples(better.first)}, the qrels have {examples(better.second)}; they match "
+            f"in another form: give {self._option(better.form)} (how-to: ids-do-not-match)"
         )
 
-    def _option(self, form: str | BetterForm) -> str:
+    def _option(self, form: object) -> str:
         """What the user gives to get a form, after the one that was given already."""
-        text = ",".join(filter(None, [self.ids, form if isinstance(form, str) else str(form.form)]))
+        text = ",".join(filter(None, [self.ids, str(form)]))
         return f"ids={json.dumps(text, ensure_ascii=False)} (--ids {shlex.quote(text)})"
 
     def warnings(self, name: str, *, ids_known: bool = False) -> list[SelectivityWarning]:
@@ -193,14 +196,10 @@ class JoinFacts:
         return [*doubts, *self._doubts_of_counts(name)]
 
     def _doubts_of_queries(self, name: str) -> Iterable[SelectivityWarning]:
-        better = self.sampled.better_for_queries
+        better = self.unshared.better
         if better is not None and better.more >= _LEAST_GAIN * self.listed:
-            yield SelectivityWarning(
-                f"query ids of {name} and of the qrels differ in their form, such as {examples(better.first)} and "
-                f"{examples(better.second)}: {self.listed} match as they are, and at least {better.more} more match "
-                f"in another form: give {self._option(better)}",
-                "ids-partly-match",
-            )
+            met = f"{self.listed} match as they are, and at least {better.more} more match"
+            yield self._form_differs("query", name, better, met)
         elif self.listed < 0.1 * min(self.queries, self.listed + self.unknown):
             yield SelectivityWarning(
                 f"only {self.listed} query ids are both in {name} and in the qrels: {name} also has "
@@ -217,29 +216,29 @@ class JoinFacts:
                 "ids-do-not-match",
             )
             return
-        sampled = self.sampled
-        better = sampled.better_for_passages
-        if better is not None and better.more >= _LEAST_GAIN * sampled.matching:
-            yield SelectivityWarning(
-                f"passage ids of {name} and of the qrels differ in their form, such as {examples(better.first)} and "
-                f"{examples(better.second)}: in the {len(sampled.lists)} queries that were compared, "
-                f"{sampled.matching} judged passages match as the ids are, and {sampled.matching + better.more} match "
-                f"in another form: give {self._option(better)}",
-                "ids-partly-match",
-            )
+        better, met = self.passages.better, self.passages.met
+        if better is not None and better.more >= _LEAST_GAIN * met:
+            compared = f"in the {len(self.passages.pairs)} queries that were compared, {met} judged passages match"
+            both = f"{compared} as the ids are, and {met + better.more} match"
+            yield self._form_differs("passage", name, better, both)
         elif (
-            not self._exact
-            and not ids_known
-            and too_few_found(self.kept, self.promised)
-            and sampled.labelled_for_any < _FEW_LABELLED
+            not self._exact and not ids_known and too_few_found(self.kept, self.promised) and self._few_labelled_for_any
         ):
+            retrieved, labelled = map(examples, self.passages.sides)
             yield SelectivityWarning(
                 f"few of the passages that {name} retrieved are judged: the top {TOP} of its lists have {self.kept} "
-                f"judged passages, and could have {self.promised}; {name} has {examples(sampled.retrieved)}, the "
-                f"qrels have {examples(sampled.labelled)}. Check whether both have the same ids and the same units "
+                f"judged passages, and could have {self.promised}; {name} has {retrieved}, the "
+                f"qrels have {labelled}. Check whether both have the same ids and the same units "
                 f"(chunks or documents); if they do, give {self._option(EXACT)}",
                 "ids-partly-match",
             )
+
+    def _form_differs(self, kind: str, name: str, better: BetterForm, met: str) -> SelectivityWarning:
+        return SelectivityWarning(
+            f"{kind} ids of {name} and of the qrels differ in their form, such as {examples(better.first)} and "
+            f"{examples(better.second)}: {met} in another form: give {self._option(better.form)}",
+            "ids-partly-match",
+        )
 
     def _doubts_of_counts(self, name: str) -> list[SelectivityWarning]:
         """Warnings that `passages_of` may be of another index."""
@@ -293,11 +292,8 @@ class JoinFacts:
         """
         if not self.queries and not self.unknown:
             return {}
-        sampled = self.sampled
-        met = {"as they are": sampled.matching}
-        if sampled.better_for_passages is not None:
-            met[str(sampled.better_for_passages.form)] = sampled.matching + sampled.better_for_passages.more
-        further = sampled.better_for_queries
+        met, better = self.passages.met, self.passages.better
+        further = self.unshared.better
         return {
             "ids": self.ids or None,
             "queries": {"in_qrels": self.queries, "in_run": self.listed + self.unknown, "both": self.listed},
@@ -305,9 +301,9 @@ class JoinFacts:
             "sampled": None
             if self._exact
             else {
-                "queries": len(sampled.lists),
-                "judged_passages": sum(len(labelled) for _, _, labelled in sampled.lists),
-                "retrieved": met,
+                "queries": len(self.passages.pairs),
+                "judged_passages": sum(len(labelled) for _, labelled in self.passages.pairs),
+                "retrieved": {"as they are": met} | ({str(better.form): met + better.more} if better else {}),
                 "further_queries": {} if further is None else {str(further.form): further.more},
             },
             "remarks": {code: count for code, count in self.remarks.items() if code in DOUBTS or code in NOTES},

@@ -130,7 +130,7 @@ def join(
 
     present = returned >= 0
     facts = _facts(qrels, joined, policy, form)
-    ids_known = known is not None and corpus_has(known, facts.sampled.retrieved, name, form.exact)
+    ids_known = known is not None and corpus_has(known, facts.passages.sides[0], name, form.exact)
     if not part_of_whole:
         facts.check(name, ids_known=ids_known)
     judged_passages = qrels.counts()

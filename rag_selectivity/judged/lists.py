@@ -17,9 +17,10 @@ from rag_selectivity.judged.judged_run import Hits
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run, ScatteredQueries
-from rag_selectivity.judged.sampled_ids import IdSampler, SampledIds
+from rag_selectivity.judged.sampled_ids import IdSampler, match_of_unshared
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.matching import Match
 from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.remarks import together, without
 
@@ -119,7 +120,8 @@ def _judge_parts(
         "unknown": len(unknown),
         "unknown_ids": first_ids(unknown),
         "remarks": together([qrels.remarks, *remarks]),
-        "sampled": SampledIds() if form.exact else sampler.sampled(missing, unknown),
+        "passages": sampler.match(),
+        "unshared": Match() if form.exact else match_of_unshared(unknown, missing),
     }
     return JudgedLists(
         returned,

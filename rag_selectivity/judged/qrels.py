@@ -309,7 +309,7 @@ class Qrels(Held):
         position: dict[str, int] = {}
         renumbered = np.array([position.setdefault(form(query), len(position)) for query in self.queries], np.int64)
         rows = np.arange(len(self.query))
-        result = self._derived(tuple(position), renumbered[self.query], rows, form.of_each(self.passages))
+        result = self._derived(tuple(position), renumbered[self.query], rows, [*map(form, self.passages)])
         result.form = form
         result.repeated += self.repeated
         result.negative = self.negative

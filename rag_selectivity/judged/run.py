@@ -254,7 +254,7 @@ class Run(Held):
         if not form.changes_ids or form == self.form:
             return self
         queries = [form(query) for query in self.queries]
-        result = Run(queries, self.offsets, form.of_each(self.passages), self.scores, self.tokens, self.remarks)
+        result = Run(queries, self.offsets, [*map(form, self.passages)], self.scores, self.tokens, self.remarks)
         result.form = form
         return result
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
-from rag_selectivity.errors import InputError, examples
+from rag_selectivity.errors import InputError
 from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
 from rag_selectivity.judged.coverage import Coverage
 from rag_selectivity.judged.facts import note_of_lost_labels
@@ -32,7 +32,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.placebos import PlaceboSums
 from rag_selectivity.tables.grades import scale_named
-from rag_selectivity.tables.identity import too_few_found
+from rag_selectivity.tables.matching import Meeting
 from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.wording import counted
 
@@ -52,41 +52,6 @@ class _Sampled:
 
     retrieval: Retrieval
     figures: FloatArray
-
-
-class _Met:
-    """How many labelled passages the top tens hold, and how many they could hold."""
-
-    def __init__(self) -> None:
-        self.retrievals = self.promised = self.known = 0
-        self._labels: list[str] = []
-        self._retrieved: list[str] = []
-
-    def add(self, retrieval: Retrieval, labels: Mapping[str, int]) -> None:
-        """Count a retrieval with passages and labels."""
-        passages = {*retrieval.shown, *(retrieval.pool or ())}
-        if not passages:
-            return
-        if not self.retrievals:
-            self._labels, self._retrieved = list(labels)[:3], list(retrieval.shown or retrieval.pool or ())[:3]
-        self.retrievals += 1
-        self.promised += min(len(labels), len(passages), 10)
-        self.known += min(10, len(labels.keys() & passages))
-
-    @property
-    def nothing(self) -> bool:
-        """Whether ten retrievals or more brought no labelled passage."""
-        return self.retrievals >= 10 and not self.known
-
-    @property
-    def too_few(self) -> bool:
-        """Whether the labels promise far more."""
-        return self.known > 0 and too_few_found(self.known, self.promised)
-
-    @property
-    def both_sides(self) -> str:
-        """Three ids of each side."""
-        return f"the labels name {examples(self._labels)}, the retriever brought {examples(self._retrieved)}"
 
 
 class LiveFigures:
@@ -144,7 +109,7 @@ class LiveFigures:
         self._lists = self._passages = 0
         self._ids_are_right = ids_are_right
         self.passages_of: PassageCounts | None = None
-        self._met = _Met()
+        self._met = Meeting()
         #: The queries of the labels that were asked, and how many retrievals they had.
         self._asked: set[str] = set()
         self._askings = 0
@@ -165,9 +130,9 @@ class LiveFigures:
         if self._ids_are_right or not self._met.nothing:
             return None
         return (
-            f"not one labelled passage was retrieved for {self._met.retrievals:,} labelled queries: "
-            f"{self._met.both_sides}. Record passages by the ids of the labels (an adapter with identity='auto' looks "
-            f"for them). If the ids are right and the retriever found nothing, give ids='exact'"
+            f"not one labelled passage was retrieved for {self._met.lists:,} labelled queries: "
+            f"{self._met.sides('the retriever brought')}. Record passages by the ids of the labels (an adapter with "
+            f"identity='auto' looks for them). If the ids are right and the retriever found nothing, give ids='exact'"
         )
 
     @property
@@ -177,8 +142,8 @@ class LiveFigures:
             return None
         return (
             f"the lists hold {self._met.known:,} labelled passages, and could hold {self._met.promised:,}: "
-            f"{self._met.both_sides}. Check whether both have the same ids and the same units (chunks or documents); "
-            f"if they do, the retriever finds few labelled passages"
+            f"{self._met.sides('the retriever brought')}. Check whether both have the same ids and the same units "
+            f"(chunks or documents); if they do, the retriever finds few labelled passages"
         )
 
     def _check_measures(self) -> None:
@@ -195,15 +160,8 @@ class LiveFigures:
 
     # -- measuring ---------------------------------------------------------------------------------
 
-    def query_in_labels(self, retrieval: Retrieval) -> str | None:
-        """The name of the retrieval's query in the labels; None if they do not have it."""
-        by_query = self._labels.by_query
-        if retrieval.query_id is not None and retrieval.query_id in by_query:
-            return retrieval.query_id
-        return retrieval.query if retrieval.query in by_query else None
-
     def _grades_of(self, retrieval: Retrieval) -> Mapping[str, int]:
-        name = self.query_in_labels(retrieval)
+        name = retrieval.name_in(self._labels.by_query)
         return retrieval.grades or (self._labels.by_query[name] if name is not None else {})
 
     def add(self, batch: Iterable[Retrieval], when_measured: Callable[[OutcomeOf], None]) -> None:
@@ -246,14 +204,14 @@ class LiveFigures:
         self._placebos.add(judged, self._plan, outcomes, in_corpus=not self._reach.stays_among_labels)
         self._count(judged)
         for retrieval in part:
-            self._met.add(retrieval, self._grades_of(retrieval))
-            name = self.query_in_labels(retrieval)
+            self._met.add([*retrieval.shown, *(retrieval.pool or ())], self._grades_of(retrieval))
+            name = retrieval.name_in(self._labels.by_query)
             if name is not None:
                 self._asked.add(name)
                 self._askings += 1
         self._draw(part, outcomes)
         # While passages came and none was labelled, ids may be those of something else: no alarm must rest on that.
-        if self._met.known or not self._met.retrievals or self._ids_are_right:
+        if self._met.known or not self._met.lists or self._ids_are_right:
             when_measured(lambda measure: self._outcome_of(measure, outcomes))
 
     def _count(self, judged: JudgedRun) -> None:
@@ -284,7 +242,9 @@ class LiveFigures:
         if part[0].grades is not None:
             qrels = Qrels.from_dict({name: each.grades for name, each in by_name.items()})
         else:
-            qrels = self._labels.qrels.under({name: self.query_in_labels(each) or "" for name, each in by_name.items()})
+            qrels = self._labels.qrels.under(
+                {name: each.name_in(self._labels.by_query) or "" for name, each in by_name.items()}
+            )
         sizes: Any = self._corpus_size
         own = {name: each.corpus_size for name, each in by_name.items()}
         if sizes is not None and (self.passages_of is not None or any(size is not None for size in own.values())):

@@ -1,4 +1,4 @@
-"""Holds retrievals back until it is known by which id of their passages the labels know them."""
+"""How passages are named; retrievals wait until it is known by which id of their passages the labels know them."""
 
 from __future__ import annotations
 
@@ -6,56 +6,19 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.tables.identity import (
-    QUERIES_TO_CHOOSE_BY,
-    TEXT,
-    ChosenIdentity,
-    candidates,
-    choose_identity,
-    passage_identity,
-)
+from rag_selectivity.tables.identity import AUTO, TEXT, candidates, passage_identity
+from rag_selectivity.tables.matching import QUERIES_TO_CHOOSE_BY, ChosenIdentity, choose_identity
+from rag_selectivity.wording import counted
 
-__all__ = ["CandidateId", "FixedIdentity", "Identity", "IdentityChoice", "Waiting"]
+__all__ = ["CandidateId", "Identity", "Waiting"]
 
 #: Retrievals without labels or without passages wait, too; they must not fill the memory.
 _MOST_WAITING = 200
-
-
-class Identity(Protocol):
-    """How an adapter names passages."""
-
-    @property
-    def settled(self) -> str | None:
-        """The one id that every passage goes by; None while it is not chosen, or where passages differ."""
-        ...
-
-    def id_of(
-        self, ids: Mapping[str, Any], text: Callable[[], str], metadata: Mapping[str, Any], *, name: str = "passage"
-    ) -> str:
-        """The id of a passage; arguments as in `rag_selectivity.single.passage_identity`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class FixedIdentity:
-    """The identity that was given, for every passage."""
-
-    identity: str | None
-
-    @property
-    def settled(self) -> str | None:
-        """The identity that was given."""
-        return self.identity
-
-    def id_of(
-        self, ids: Mapping[str, Any], text: Callable[[], str], metadata: Mapping[str, Any], *, name: str = "passage"
-    ) -> str:
-        """As `passage_identity`."""
-        return passage_identity(self.identity, ids=ids, text=text, metadata=metadata, name=name)
 
 
 class CandidateId(str):
@@ -64,10 +27,9 @@ class CandidateId(str):
     __slots__ = ("candidates",)
     candidates: Mapping[str, str]
 
-    @classmethod
-    def of(cls, first: str, candidates: Mapping[str, str]) -> Self:
+    def __new__(cls, first: str, candidates: Mapping[str, str]) -> Self:
         """The first id, with all candidates."""
-        made = cls(first)
+        made = super().__new__(cls, first)
         made.candidates = candidates
         return made
 
@@ -93,15 +55,18 @@ class Waiting:
         return self.labelled and bool(self.passages)
 
 
-class IdentityChoice:
-    """Chooses the id by which the labels know the passages, from the first 50 retrievals of labelled queries.
+class Identity:
+    """How an adapter names passages: by the id that was given, or by the one by which the labels know most of them.
 
-    Retrievals wait here until the choice is made. One thread at a time may take them in.
+    The labels choose by the first 50 retrievals of labelled queries. Retrievals wait here until the choice is made. One
+    thread at a time may take them in.
 
     Parameters
     ----------
-    labels_of : callable
-        The labels of a retrieval's query.
+    given : str or None
+        As in `rag_selectivity.single.passage_identity`, or `"auto"`: without labels, that is None.
+    labels : {query: passages}, optional
+        By which `"auto"` is chosen.
     keep_unlabelled : bool
         Whether retrievals of queries without labels wait as well, since their ids are written down.
 
@@ -114,8 +79,15 @@ class IdentityChoice:
         Passages shown that lack the chosen id. They go by their own id, or by a hash of their text.
     """
 
-    def __init__(self, labels_of: Callable[[Retrieval], Collection[str]], *, keep_unlabelled: bool) -> None:
-        self._labels_of = labels_of
+    def __init__(
+        self,
+        given: str | None,
+        labels: Mapping[str, Collection[str]] | Qrels | None = None,
+        *,
+        keep_unlabelled: bool = False,
+    ) -> None:
+        self.given = None if given == AUTO and not labels else given
+        self._labels = labels or {}
         self._keep_unlabelled = keep_unlabelled
         self._waiting: list[Waiting] = []
         self.chosen: ChosenIdentity | None = None
@@ -124,26 +96,29 @@ class IdentityChoice:
 
     @property
     def settled(self) -> str | None:
-        """The name of the chosen id."""
+        """The one id that every passage goes by; None while it is not chosen, or where passages differ."""
+        if self.given != AUTO:
+            return self.given
         return None if self.chosen is None else self.chosen.name
 
     def id_of(
         self, ids: Mapping[str, Any], text: Callable[[], str], metadata: Mapping[str, Any], *, name: str = "passage"
     ) -> str:
-        """The chosen id of a passage, or its candidates while there is no choice."""
-        if self.failure is not None:
-            return passage_identity(None, ids=ids, text=text, metadata=metadata)
-        if self.chosen is not None:
+        """The id of a passage, or its candidates while there is no choice; as `single.passage_identity` is asked."""
+        known = self.settled
+        if self.given != AUTO or known is not None or self.failure is not None:
             try:
-                return passage_identity(self.chosen.name, ids=ids, text=text, metadata=metadata)
+                return passage_identity(known, ids=ids, text=text, metadata=metadata, name=name)
             except InputError:
-                pass  # a passage without it is counted when it is recorded
+                if self.chosen is None:
+                    raise
+                # A passage without the chosen id is counted when it is recorded.
         all_ids = candidates(ids, text, metadata)
-        return CandidateId.of(all_ids.get(next(iter(ids), TEXT), all_ids[TEXT]), all_ids)
+        return CandidateId(all_ids.get(next(iter(ids), TEXT), all_ids[TEXT]), all_ids)
 
     def take(self, seen: Waiting) -> list[Waiting]:
         """Take a retrieval in, and return those that can be recorded now."""
-        if self.chosen is not None or self.failure is not None:
+        if self.given != AUTO or self.chosen is not None or self.failure is not None:
             return [self._named(seen)]
         if not seen.labelled and not self._keep_unlabelled:
             return [seen]
@@ -171,8 +146,11 @@ class IdentityChoice:
             done = [each for each in self._waiting if each.labelled]
             self._waiting = [each for each in self._waiting if not each.labelled]
             return done, None
+        names = ((each, each.retrieval.name_in(self._labels)) for each in telling)
         try:
-            self.chosen = choose_identity([(self._labels_of(each.retrieval), each.passages) for each in telling])
+            self.chosen = choose_identity(
+                [(() if name is None else self._labels[name], each.passages) for each, name in names]
+            )
         except InputError as error:
             return [], error
         return self.release(), None
@@ -183,26 +161,32 @@ class IdentityChoice:
         done, self._waiting = self._waiting, []
         return list(map(self._named, done))
 
+    def about(self) -> tuple[dict[str, Any], list[str]]:
+        """The choice as plain data and in sentences, for a report; nothing if there is none."""
+        if self.chosen is None:
+            return {}, []
+        notes = [self.chosen.line]
+        if self.passages_without:
+            without = counted(self.passages_without, "passage")
+            notes.append(f"{without} shown had no {self.chosen.name} and went by another id.")
+        return {"identity": self.chosen.facts}, notes
+
     def _named(self, seen: Waiting) -> Waiting:
         """The same retrieval with plain ids."""
-        retrieval = seen.retrieval
-        if CandidateId not in set(map(type, (*retrieval.shown, *(retrieval.pool or ())))):
+        retrieval, known = seen.retrieval, self.settled
+        pool, texts = retrieval.pool, retrieval.texts
+        if self.given != AUTO or CandidateId not in set(map(type, (*retrieval.shown, *(pool or ())))):
             return seen
-        if self.chosen is not None:
-            self.passages_without += sum(self._lacks_the_chosen(id_) for id_ in retrieval.shown)
-        texts = retrieval.texts
+
+        def name(id_: str) -> str:
+            return id_.candidates.get(known or "", str(id_)) if isinstance(id_, CandidateId) else id_
+
+        if known is not None:
+            self.passages_without += sum(known not in getattr(id_, "candidates", {known}) for id_ in retrieval.shown)
         named = replace(
             retrieval,
-            shown=tuple(map(self._name, retrieval.shown)),
-            pool=None if retrieval.pool is None else tuple(map(self._name, retrieval.pool)),
-            texts=None if texts is None else {self._name(id_): text for id_, text in texts.items()},
+            shown=tuple(map(name, retrieval.shown)),
+            pool=None if pool is None else tuple(map(name, pool)),
+            texts=None if texts is None else {name(id_): text for id_, text in texts.items()},
         )
         return replace(seen, retrieval=named)
-
-    def _lacks_the_chosen(self, id_: str) -> bool:
-        return isinstance(id_, CandidateId) and self.chosen is not None and self.chosen.name not in id_.candidates
-
-    def _name(self, id_: str) -> str:
-        if isinstance(id_, CandidateId):
-            return str(id_) if self.chosen is None else id_.candidates.get(self.chosen.name, str(id_))
-        return id_

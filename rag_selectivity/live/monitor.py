@@ -10,7 +10,7 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from numbers import Real
@@ -25,7 +25,7 @@ from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.arms import Arms
 from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.figures import LiveFigures
-from rag_selectivity.live.identity import FixedIdentity, Identity, IdentityChoice, Waiting
+from rag_selectivity.live.identity import Identity, Waiting
 from rag_selectivity.live.measuring import Measuring, warn
 from rag_selectivity.live.request import CURRENT, Request, checked_outcome, requested
 from rag_selectivity.live.retrieval import Retrieval, Traffic
@@ -39,7 +39,6 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.identity import AUTO
 from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.small import passage_counts_of
-from rag_selectivity.wording import counted
 
 #: Retrievals that are measured together, since a join takes a few milliseconds however few they are.
 _BATCH = 512
@@ -179,8 +178,7 @@ class Monitor(Shared):
         self._measuring = Measuring(self._figures, self._arms, self._alerts, self._traffic, self._count_passages, name)
         self._sample_rate = float(sample_rate)
         self._random = random.Random(seed)
-        self._choice: IdentityChoice | None = None
-        self._fixed_identity: str | None = None
+        self._fixed = self._choice = Identity(None)
 
     # -- taking in ---------------------------------------------------------------------------------
 
@@ -211,14 +209,12 @@ class Monitor(Shared):
         labels know it. Without labels, the monitor cannot choose: it takes the first id of a passage, or a hash of its
         text.
         """
-        if identity != AUTO:
-            self._fixed_identity = identity
-            return FixedIdentity(identity)
-        if not self.labels.by_query:
-            return FixedIdentity(None)
+        if identity != AUTO or not self.labels.by_query:
+            self._fixed = Identity(identity)
+            return self._fixed
         with self._lock:
-            if self._choice is None:
-                self._choice = IdentityChoice(_labels_by(self._figures, self.labels), keep_unlabelled=self._hands_on)
+            if self._choice.given != AUTO:
+                self._choice = Identity(AUTO, self.labels.by_query, keep_unlabelled=self._hands_on)
                 if self._trace is not None:
                     # Also at the exit of the interpreter.
                     weakref.finalize(self, _write_waiting, self._choice, self._trace)
@@ -240,17 +236,16 @@ class Monitor(Shared):
         if request is not None:
             retrieval = request.complete(retrieval)
         outcome = None if retrieval.outcome is None else checked_outcome(retrieval.outcome)
-        labelled = retrieval.grades is not None or self._figures.query_in_labels(retrieval) is not None
+        labelled = retrieval.grades is not None or retrieval.name_in(self.labels.by_query) is not None
         ready: list[Waiting] = []
         with self._lock:
             drawn = self._sample_rate == 1 or self._random.random() < self._sample_rate
             self._traffic.add(retrieval, outcome, labelled=labelled, drawn=drawn)
-            had_given_up = self._has_given_up
+            failure = self._choice.failure
             is_only_counted = not drawn or not (labelled or self._hands_on)
             if not is_only_counted:
-                seen = Waiting(retrieval, labelled)
-                ready = [seen] if self._choice is None else self._choice.take(seen)
-            gives_up = not had_given_up and self._has_given_up
+                ready = self._choice.take(Waiting(retrieval, labelled))
+            gives_up = failure is not self._choice.failure
             batch = self._batch_with(None) if is_only_counted else None
         self._alerts.traffic(retrieval)
         self._take(ready)
@@ -324,7 +319,7 @@ class Monitor(Shared):
             if self._trace is not None:
                 self._trace.write(seen.retrieval, seen.time)
             with self._lock:
-                batch = self._batch_with(seen.retrieval if seen.labelled and not self._has_given_up else None)
+                batch = self._batch_with(seen.retrieval if seen.labelled and self._choice.failure is None else None)
             if batch is not None:
                 self._measure_later(batch)
 
@@ -352,11 +347,10 @@ class Monitor(Shared):
     def close(self) -> None:
         """Measure what is left, and close the trace."""
         undecided = self._decide()
-        gives_up = undecided is not None and not self._has_given_up
-        if self._choice is not None:
-            with self._lock:
-                ready = self._choice.release(undecided)
-            self._take(ready)
+        gives_up = undecided is not None and self._choice.failure is None
+        with self._lock:
+            ready = self._choice.release(undecided)
+        self._take(ready)
         self.flush()
         if self._trace is not None:
             self._trace.close()
@@ -365,27 +359,19 @@ class Monitor(Shared):
 
     # -- the id of the passages ----------------------------------------------------------------------
 
-    @property
-    def _has_given_up(self) -> bool:
-        return self._choice is not None and self._choice.failure is not None
-
     def _decide(self) -> InputError | None:
         """Choose the id of the passages now, if that is still to be done; why it cannot be done."""
-        if self._choice is None:
-            return None
         with self._lock:
             ready, undecided = self._choice.decide()
         self._take(ready)
         return undecided
 
     def _warn_of_the_choice(self) -> None:
-        if self._choice is not None:
-            warn(f"monitor {self.name!r} has no figures: {self._choice.failure}", "ids-do-not-match")
+        warn(f"monitor {self.name!r} has no figures: {self._choice.failure}", "ids-do-not-match")
 
     def _count_passages(self) -> PassageCounts | None:
         """Count the passages of each document in the index, once it is known by which id the labels know them."""
-        chosen = None if self._choice is None else self._choice.chosen
-        identity = self._fixed_identity if chosen is None else chosen.name
+        identity = self._choice.settled or self._fixed.settled
         if self._index is None or identity is None:
             return None
         from rag_selectivity.indexes import documents_in_index
@@ -450,14 +436,9 @@ class Monitor(Shared):
             absent=absent,
             provenance=known,
         )
-        if self._choice is None or self._choice.chosen is None:
-            return report
-        chosen, without = self._choice.chosen, self._choice.passages_without
-        notes = [chosen.line]
-        if without:
-            notes.append(f"{counted(without, 'passage')} shown had no {chosen.name} and went by another id")
-        for name in runs:
-            report = report.with_input(name, {"identity": chosen.facts}, notes)
+        facts, notes = self._choice.about()
+        for name in runs if facts else ():
+            report = report.with_input(name, facts, notes)
         return report
 
     @property
@@ -468,17 +449,7 @@ class Monitor(Shared):
             return self._figures.sample
 
 
-def _labels_by(figures: LiveFigures, labels: Labels) -> Callable[[Retrieval], Collection[str]]:
-    """A function that gives the labels of a retrieval's query, and does not hold the monitor."""
-
-    def labels_of(retrieval: Retrieval) -> Collection[str]:
-        name = figures.query_in_labels(retrieval)
-        return () if name is None else labels.by_query[name]
-
-    return labels_of
-
-
-def _write_waiting(choice: IdentityChoice, trace: TraceWriter) -> None:
+def _write_waiting(choice: Identity, trace: TraceWriter) -> None:
     """Write what waits for the choice of an id, of a monitor that nobody closed."""
     ready, undecided = choice.decide()
     for seen in (*ready, *choice.release(undecided)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 
@@ -104,6 +104,12 @@ class Retrieval:
         for name, value in (("id", self.id), ("query_id", self.query_id), ("arm", self.arm)):
             if value is not None and not isinstance(value, str):
                 raise InputError(f"Retrieval: {name} must be a text, got {value!r}")
+
+    def name_in(self, labels: Container[str]) -> str | None:
+        """The name of the query in the labels, which may be its id or its text; None if they do not have it."""
+        if self.query_id is not None and self.query_id in labels:
+            return self.query_id
+        return self.query if self.query in labels else None
 
 
 def _check_each(ids: Sequence[str], name: str) -> None:

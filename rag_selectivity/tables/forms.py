@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from operator import methodcaller
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
@@ -61,27 +62,8 @@ FORMS: dict[str, Callable[[str], str]] = {
     "casefold": str.casefold,
     "number": without_zeros,
 }
-_WITH_TEXT: dict[str, Callable[[str, str], str]] = {"prefix": str.removeprefix, "suffix": str.removesuffix}
+_WITH_TEXT = ("prefix", "suffix")
 _KNOWN = (*FORMS, *(f"{name}=TEXT" for name in _WITH_TEXT), EXACT)
-
-
-#: What a form without a text of its own may take as part of a path, a number or a margin.
-_MARKS = "/\\#. \t\r\v\f\x1c\x1d\x1e\x1f"
-
-
-def only_case_can_change(texts: list[str], joined: str, start: str = "") -> bool:
-    """Whether no form without a text of its own changes more than the case of some ids, which all begin with `start`.
-
-    Seen at once in the ids joined by line ends, so that ids that could be changed otherwise may be found among others.
-
-    >>> [only_case_can_change(ids, "\\n".join(ids)) for ids in (["D1", "7-a"], ["d 1"], ["07"], ["a.txt"], ["é"])]
-    [True, False, False, False, False]
-    """
-    if not joined.isascii() or joined.count("\n") != len(texts) - 1:
-        return False
-    if any(mark in joined for mark in _MARKS) or joined.startswith("0"):
-        return False
-    return bool(start) or "\n0" not in joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +107,7 @@ class IdForm:
             raise InputError(f"ids must be the name of a form or a list of steps, got {given!r}")
         parts = tuple(part.lstrip() if "=" in part else part.strip() for part in listed)
         steps = tuple(step for step in map(_step, parts) if step is not None)
-        return cls(parts, steps, any(isinstance(step, _Removal) for step in steps))
+        return cls(parts, steps, any("=" in part for part in parts))
 
     @property
     def exact(self) -> bool:
@@ -161,18 +143,6 @@ class IdForm:
         """
         return checked_id(self("" if is_missing(value) else str(value)), where, what)
 
-    def of_each(self, texts: list[str]) -> list[str]:
-        """The ids in this form, in the order given; the same list if none of them changes.
-
-        >>> IdForm.of("strip,casefold").of_each(["D1", "D2"]), IdForm.of("casefold").of_each([" D1", "ß"])
-        (['d1', 'd2'], [' d1', 'ss'])
-        """
-        joined = "\n".join(texts)
-        if self._removes_text or not only_case_can_change(texts, joined):
-            return list(map(self, texts))
-        folded = joined.casefold() if "casefold" in self.parts else joined
-        return texts if folded == joined else folded.split("\n")
-
     def __str__(self) -> str:
         return ",".join(self.parts)
 
@@ -192,15 +162,4 @@ def _step(part: str) -> Callable[[str], str] | None:
         raise InputError(f"ids: unknown form {part!r}{did_you_mean(name, known)} (known: {', '.join(_KNOWN)})")
     if not text:
         raise InputError(f"ids: {part!r} has no text: give one, as in {name}=doc-")
-    return _Removal(name, text)
-
-
-@dataclass(frozen=True, slots=True)
-class _Removal:
-    """Removes a beginning or an ending from the ids that have it."""
-
-    where: str
-    text: str
-
-    def __call__(self, text: str) -> str:
-        return _WITH_TEXT[self.where](text, self.text)
+    return methodcaller(f"remove{name}", text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from numbers import Integral
 from typing import Any
@@ -11,15 +10,12 @@ from typing import Any
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import shown, text_or_number
 from rag_selectivity.tables.ids import TEXT_PREFIX, text_id
-from rag_selectivity.wording import counted
+from rag_selectivity.tables.matching import choose_identity
 
 #: The value of `identity` that asks for `choose_identity`.
 AUTO = "auto"
 #: The name of the hash of a passage's text.
 TEXT = "text"
-#: The labelled queries on which the choice rests.
-QUERIES_TO_CHOOSE_BY = 50
-
 _METADATA = "metadata."
 # Metadata may hold whole documents, and objects that hold themselves.
 _LONGEST_ID = 1000
@@ -150,142 +146,6 @@ def _ids_in(metadata: Mapping[str, Any], prefix: str = "", depth: int = 0) -> It
             inner.append((f"{name}.", value))
     for name, mapping in inner:
         yield from _ids_in(mapping, name, depth + 1)
-
-
-# -- the choice ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenIdentity:
-    """The id by which the labels know the passages, and how many labels it finds.
-
-    Attributes
-    ----------
-    name : str
-        As `identity=` takes it.
-    found, labels : int
-        Labels among the retrieved passages, and all labels, of the queries that the choice rests on.
-    queries : int
-    """
-
-    name: str
-    found: int
-    labels: int
-    queries: int
-
-    @property
-    def line(self) -> str:
-        """The choice as a sentence, for a report."""
-        return f"Passages are known by {self.name}: {counted(self.found, 'label')} found in the {_first(self.queries)}."
-
-    @property
-    def facts(self) -> dict[str, str | int]:
-        """The choice as plain data, for `Report.with_input`."""
-        return {"taken": self.name, "labels_found": self.found, "queries": self.queries}
-
-
-def too_few_found(found: int, promised: int) -> bool:
-    """Whether lists hold so few labelled passages that ids or units may differ: under a fifth of 20 or more.
-
-    `promised` is how many they could hold, of the top 10 of every list.
-
-    >>> too_few_found(3, 20), too_few_found(4, 20), too_few_found(0, 19)
-    (True, False, False)
-    """
-    return promised >= 20 and found < 0.2 * promised
-
-
-Observed = tuple[Mapping[str, int] | Collection[str], Sequence[Mapping[str, str]]]
-
-
-def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
-    """The candidate that finds most labels in the first 50 labelled queries.
-
-    Candidates that have the same id for every passage count as one, with the name that comes first.
-
-    Parameters
-    ----------
-    observed : sequence of (labels, passages)
-        For each labelled query its labels, and the `candidates` of each passage that was retrieved for it.
-
-    Raises
-    ------
-    InputError
-        If no candidate finds a label; if two different ones find equally many; if another candidate finds many labels
-        that the best one misses (ids of mixed kinds); or if the best one finds less than a fifth of the labels that the
-        lists could hold.
-
-    Examples
-    --------
-    >>> passages = [candidates({"id": "n7"}, "Paris", {"doc": "d1"}), candidates({"id": "n8"}, "Rome", {"doc": "d2"})]
-    >>> choose_identity([({"d1": 1, "d5": 1}, passages)]).line
-    'Passages are known by doc: 1 label found in the first 1 labelled query.'
-    """
-    observed = observed[:QUERIES_TO_CHOOSE_BY]
-    passages = [passage for _, of_query in observed for passage in of_query]
-    where = _first(len(observed))
-    if not passages:
-        raise InputError(
-            f"no label was found, since no passage at all was retrieved in the {where}: is the index empty, or its "
-            f"filter too narrow?"
-        )
-    names = list(dict.fromkeys(name for passage in passages for name in passage))
-    found = {name: _labels_found_by(name, observed) for name in names}
-    most = max(map(len, found.values()), default=0)
-
-    def sides(*shown: str) -> str:
-        ids = (f"{name} {examples(each[name] for each in passages if name in each)}" for name in shown)
-        labels = examples(label for labels, _ in observed for label in labels)
-        return f"the labels name {labels}, and the passages have {'; '.join(ids) or 'no ids'}"
-
-    if not most:
-        raise InputError(
-            f"no label was found among the {len(passages):,} passages retrieved in the {where}, by any of their ids: "
-            f"{sides(*names[:6])}. Label by an id that the index keeps at each ingestion (how-to: "
-            f"ids-change-with-each-ingestion)"
-        )
-    best = [name for name in names if len(found[name]) == most]
-    taken = max(best, key=lambda name: sum(name in passage for passage in passages))  # the first that most have
-    missed = {name: len(found[name] - found[taken]) for name in names}
-    other = max(names, key=missed.__getitem__)
-    if missed[other] >= max(2, 0.1 * most):
-        raise InputError(
-            f"the labels' ids are of mixed kinds: in the {where}, {taken} finds {counted(most, 'label')}, and {other} "
-            f"finds {missed[other]:,} others: {sides(taken, other)}. Label all passages by one kind of id, or use one "
-            f"kind only: {_option(taken)}"
-        )
-    both = [(name, each[name], each[taken]) for name in best for each in passages if name in each and taken in each]
-    rival = next((name for name, one, two in both if one != two), None)
-    if rival is not None:
-        raise InputError(
-            f"{taken} and {rival} find {counted(most, 'label')} each in the {where}, and they are different ids: "
-            f"{sides(taken, rival)}. Choose one: {_option(taken)} or {_option(rival)}"
-        )
-    promised = sum(min(len(labels), len(of_query), 10) for labels, of_query in observed)
-    if too_few_found(most, promised):
-        raise InputError(
-            f"too few labels are found to tell the right id: {taken} finds most, {most:,} in the {where}, and the "
-            f"lists could hold {promised:,}: {sides(taken)}. If the labels name documents and the passages are chunks, "
-            f"label by an id of the document that its chunks keep. If the id is right, give {_option(taken)}"
-        )
-    return ChosenIdentity(taken, most, sum(len(labels) for labels, _ in observed), len(observed))
-
-
-def _labels_found_by(name: str, observed: Sequence[Observed]) -> set[tuple[int, str]]:
-    return {
-        (query, passage[name])
-        for query, (labels, passages) in enumerate(observed)
-        for passage in passages
-        if passage.get(name) in labels
-    }
-
-
-def _first(queries: int) -> str:
-    return f"first {counted(queries, 'labelled query', 'labelled queries')}"
-
-
-def _option(name: str) -> str:
-    return f'identity="{name}"'
 
 
 # -- what a framework retrieved --------------------------------------------------------------------

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.live.identity import FixedIdentity, IdentityChoice, Waiting
+from rag_selectivity.live.identity import Identity, Waiting
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans.otlp import read_spans
 from rag_selectivity.live.spans.problems import Problems
@@ -61,56 +61,28 @@ def read_span_file(
     """
     retrievals: list[Retrieval] = []
     problems = Problems()
-    choice = None
-    if identity == AUTO and labels is not None:
-
-        def labels_of(retrieval: Retrieval) -> Collection[str]:
-            name = _known_as(retrieval, labels)
-            return () if name is None else labels[name]
-
-        choice = IdentityChoice(labels_of, keep_unlabelled=True)
-    fixed = FixedIdentity(None if identity == AUTO else identity)
+    choice = Identity(identity, labels, keep_unlabelled=True)
 
     def record(retrieval: Retrieval) -> None:
-        if choice is None:
-            retrievals.append(retrieval)
-            return
-        ready = choice.take(Waiting(retrieval, labels is not None and _known_as(retrieval, labels) is not None))
-        retrievals.extend(each.retrieval for each in ready)
+        labelled = labels is not None and retrieval.name_in(labels) is not None
+        retrievals.extend(each.retrieval for each in choice.take(Waiting(retrieval, labelled)))
 
-    reader = SpanReader(
-        record,
-        fixed if choice is None else choice,
-        query_id_key=query_id_key,
-        keep_texts=True,
-        problems=problems,
-    )
+    reader = SpanReader(record, choice, query_id_key=query_id_key, keep_texts=True, problems=problems)
     reader.read(read_spans(path, problems))
-    facts: dict[str, Any] = {"spans": problems.facts} if problems.facts else {}
-    notes = problems.notes
-    if choice is not None:
-        ready, undecided = choice.decide()
-        if undecided is not None:
-            raise InputError(f"{path}: {undecided}")
-        retrievals.extend(each.retrieval for each in (*ready, *choice.release()))
-        if choice.chosen is not None:
-            facts["identity"] = choice.chosen.facts
-            notes = (choice.chosen.line, *notes)
-        if choice.chosen is not None and choice.passages_without:
-            without = counted(choice.passages_without, "passage")
-            notes = (*notes, f"{without} shown had no {choice.chosen.name} and went by another id.")
+    ready, undecided = choice.decide()
+    if undecided is not None:
+        raise InputError(f"{path}: {undecided}")
+    retrievals.extend(each.retrieval for each in (*ready, *choice.release()))
+    facts, notes = choice.about()
+    if problems.facts:
+        facts = {"spans": problems.facts, **facts}
+    notes += problems.notes
     if len(reader.sources) > 1:
         names = ", ".join(sorted(reader.sources))
-        notes = (*notes, f"{counted(len(reader.sources), 'data source')} were searched, measured as one: {names}.")
+        notes.append(f"{counted(len(reader.sources), 'data source')} were searched, measured as one: {names}.")
     if not retrievals:
         why = " ".join(problems.notes) or (
             "no span has openinference.span.kind RETRIEVER or RERANKER, or gen_ai.operation.name retrieval."
         )
         raise InputError(f"{path}: no retrieval in these spans. {why}")
-    return SpanFile(retrievals, facts, notes)
-
-
-def _known_as(retrieval: Retrieval, labels: Qrels) -> str | None:
-    """The name by which labels know the query."""
-    names = (retrieval.query_id, retrieval.query)
-    return next((name for name in names if name is not None and name in labels), None)
+    return SpanFile(retrievals, facts, tuple(notes))

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.calls import CallTree, Kind, Passages
-from rag_selectivity.live.identity import CandidateId, FixedIdentity, Identity
+from rag_selectivity.live.identity import CandidateId, Identity
 from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
 from rag_selectivity.live.spans.documents import Document
 from rag_selectivity.live.spans.meaning import Meaning, meaning_of, query_id_of
 from rag_selectivity.live.spans.problems import Problem, Problems
 from rag_selectivity.live.spans.span import Span
-from rag_selectivity.tables.identity import AUTO, TEXT
+from rag_selectivity.tables.identity import TEXT
 
 __all__ = ["SpanReader"]
 
@@ -119,7 +119,7 @@ class SpanReader:
         problems: Problems | None = None,
     ) -> None:
         self._record, self._names = record, names
-        self._identity = names.identity if isinstance(names, FixedIdentity) else AUTO
+        self._identity = names.given
         self._query_id_key, self._rerank = query_id_key, rerank
         self._count_tokens, self._keep_texts = count_tokens, keep_texts
         self.problems = Problems() if problems is None else problems
@@ -184,7 +184,7 @@ class SpanReader:
         if isinstance(named, CandidateId) and not has_text:
             # The hash of no text would be the same for all of them.
             known = {name: value for name, value in named.candidates.items() if name != TEXT}
-            return CandidateId.of(document.id if document.id is not None else place, known)
+            return CandidateId(document.id if document.id is not None else place, known)
         return named
 
     def hand_over(self, retrieval: Retrieval) -> None:
