@@ -324,8 +324,10 @@ def test_grade_maps(grades) -> None:
     assert parse_grade_map(",".join(f"{old}:{new}" for old, new in grades.items())) == grades
 
 
-def choices_of(hint) -> list[str | None]:
-    """The values of a Literal, and of what may be None besides."""
+def choices_of(hint) -> list[str | bool | None]:
+    """The values of a Literal, and of what may be None besides; of what is on or off."""
+    if hint is bool:
+        return [False, True]
     return [None if part is type(None) else value for part in get_args(hint) for value in get_args(part) or [part]]
 
 
