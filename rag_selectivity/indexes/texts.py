@@ -12,6 +12,7 @@ from rag_selectivity.indexes.contents import reader_of
 from rag_selectivity.tables.exact import is_frame, is_path
 from rag_selectivity.tables.identity import TEXT, candidates
 from rag_selectivity.tables.ids import text_id
+from rag_selectivity.tables.matching import labels_found
 from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.wording import counted
 
@@ -118,19 +119,17 @@ def identity_in_index(index: Any, ids: Collection[str]) -> str:
     InputError
         If the index cannot list its passages, or none of them has any of `ids`.
     """
-    wanted, found = set(ids), Counter[str]()
-    first: dict[str, str] = {}
-    for passage in _listed(index, None):
-        known = _ids_of(passage)
-        first = first or known
-        found.update(name for name, value in known.items() if value in wanted)
-    if not found:
+    wanted = set(ids)
+    found = labels_found([(wanted, map(_ids_of, _listed(index, None)))])
+    best = max(found, key=lambda name: len(found[name]), default="")
+    if not found.get(best):
+        first = next(map(_ids_of, _listed(index, None)), {})
         raise InputError(
             f"corpus: no passage in {type(index).__name__} has one of the {len(wanted):,} retrieved ids, such as "
             f"{examples(sorted(wanted))}; the first has {_shown(first)}: give the index that they were retrieved from, "
             f"or {_GIVE}"
         )
-    return found.most_common(1)[0][0]
+    return best
 
 
 def _ids_of(passage: StoredPassage) -> dict[str, str]:

@@ -324,7 +324,9 @@ def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
     return ChosenIdentity(taken, most, sum(len(labels) for labels, _ in observed), len(observed))
 
 
-def labels_found(observed: Iterable[Observed]) -> dict[str, set[tuple[int, str]]]:
+def labels_found(
+    observed: Iterable[tuple[Collection[str], Iterable[Mapping[str, str]]]],
+) -> dict[str, set[tuple[int, str]]]:
     """The labels that each candidate finds, as the number of the query and the label; see `choose_identity`."""
     found: dict[str, set[tuple[int, str]]] = {}
     for query, (labels, passages) in enumerate(observed):
