@@ -82,12 +82,12 @@ def test_modules_do_not_hide_the_functions_of_the_same_names() -> None:
 import sys
 import rag_selectivity as rs
 from importlib import import_module, reload
-for name in ("agree", "compare", "evaluate", "join", "sweep"):
+for name in ("agree", "compare", "evaluate", "sweep"):
     module = import_module(f"rag_selectivity.{name}")
     print(module.__name__ == f"rag_selectivity.{name}", callable(module), callable(getattr(reload(rs), name)))
 print(rs.measures.__name__)
 """
-    assert python(code).stdout.splitlines() == ["True False True"] * 5 + ["rag_selectivity.measures"]
+    assert python(code).stdout.splitlines() == ["True False True"] * 4 + ["rag_selectivity.measures"]
 
 
 def test_measuring_dicts_needs_no_extra() -> None:
@@ -127,15 +127,3 @@ def test_an_adapter_without_its_framework_names_the_extra(module, package, extra
     done = python(f"import sys; sys.modules[{package!r}] = None; import {module}")
     assert done.returncode == 1
     assert f"pip install 'rag-selectivity[{extra}]'" in done.stderr
-
-
-def test_asking_a_judge_without_its_extra_names_it() -> None:
-    code = (
-        "import sys; sys.modules['pydantic'] = None\n"
-        "import rag_selectivity as rs\n"
-        "for name in ('grade', 'check_claims'):\n"
-        "    try: getattr(rs, name)\n"
-        "    except ImportError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["asking a judge needs pydantic: pip install 'rag-selectivity[judge]'"] * 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.qrels import Qrels
@@ -17,8 +17,7 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import is_otlp, names_spans, read_span_file
 from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_line
-from rag_selectivity.results.shapes import Misfit, by_name, count, either, fields, number, or_null, text, truth
-from rag_selectivity.results.versions import check_version
+from rag_selectivity.results.shapes import Count, Shape, check_version, fitted, kind
 from rag_selectivity.tables.cells import checked_id, id_fault
 from rag_selectivity.tables.exact import first_bytes, read_records
 from rag_selectivity.tables.identity import AUTO
@@ -196,8 +195,8 @@ class Trace:
         for key, of_retrieval in self.costs.items():
             query_id, query = self.names[key]
             of_query = values.setdefault(query_id or query, {})
-            for kind, value in of_retrieval.items():
-                of_query.setdefault(kind, []).append(value)
+            for name, value in of_retrieval.items():
+                of_query.setdefault(name, []).append(value)
         if not values:
             raise InputError(f"{self.path}: no retrieval of the trace has tokens or a time, so that it has no costs")
         return {query: {kind: fmean(each) for kind, each in kinds.items()} for query, kinds in values.items()}
@@ -285,10 +284,7 @@ def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
         )
     if row.get("pool") is not None and not _is_ids(row["pool"]):
         raise InputError(f"{where}: `pool` must be a list of ids, got {row['pool']!r}")
-    try:
-        _LINE(row, "")
-    except Misfit as error:
-        raise InputError(f"{where}: not a line of a trace: {error}") from None
+    fitted(_Line, row, f"{where}: not a line of a trace")
     for what, ids in (("shown", row["shown"]), ("pool", row.get("pool") or ())):
         if id_fault("".join(["id", *ids])) is not None or "" in ids:
             for id_ in ids:
@@ -309,20 +305,21 @@ def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
     )
 
 
-_ID = or_null(either("a text or a number", text, number))
-_LINE = fields(
-    {},
-    {
-        "query_id": or_null(text),
-        "corpus_size": or_null(count),
-        "tokens": or_null(count),
-        "seconds": or_null(number),
-        "texts": or_null(by_name(text)),
-        "failed": or_null(truth),
-        "id": _ID,
-        "arm": _ID,
-    },
-)
+_Id = Annotated[
+    Any,
+    kind("a text or a number", lambda value: isinstance(value, (str, int, float)) and not isinstance(value, bool)),
+]
+
+
+class _Line(Shape):
+    query_id: str | None = None
+    corpus_size: Count | None = None
+    tokens: Count | None = None
+    seconds: float | None = None
+    texts: dict[str, str] | None = None
+    failed: bool | None = None
+    id: _Id | None = None
+    arm: _Id | None = None
 
 
 def _is_ids(value: Any) -> bool:

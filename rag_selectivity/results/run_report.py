@@ -92,7 +92,7 @@ class RunReport:
 
     @property
     def fingerprint(self) -> Fingerprint | None:
-        """Identifies the queries and judgments; None for live retrievals, which cannot be repeated."""
+        """The settings that a later report must share; None for live retrievals, which cannot be repeated."""
         return None if self.judged is None else Fingerprint.of(self.judged)
 
     @property
