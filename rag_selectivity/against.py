@@ -273,13 +273,14 @@ def _pair(report: Report, run: str, stored: StoredReport, on: str) -> Pair:
     """The run and its stored run; if they cannot be compared, an InputError that names every difference."""
     then = stored.run(run, len(report.runs))
     now, judged = report.runs[run].fingerprint, report.runs[run].judged
-    if now is None or judged is None or then.fingerprint is None or then.records is None:
-        unknown = stored.path if now is not None else "the report"
+    records = None if judged is None else QueryRecords.of(judged, {})
+    is_known, was_known = (each is not None and each.labels is not None for each in (records, then.records))
+    if now is None or records is None or then.fingerprint is None or then.records is None or not is_known & was_known:
         raise InputError(
-            f"{stored.path} cannot be compared with run {run!r}: {unknown} does not identify its queries and judgments "
-            f"(reports of live retrievals never do); evaluate both with judgments"
+            f"{stored.path} cannot be compared with run {run!r}: {stored.path if is_known else 'the report'} does not "
+            f"identify its queries and judgments (reports of live retrievals and of counts never do); evaluate both "
+            f"with judgments"
         )
-    records = QueryRecords.of(judged, {})
     pair = Pair(
         stored.path,
         run,

@@ -21,7 +21,8 @@ from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.grading.reasons import reasons_in
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.judged.policy import Policy, resolve_policy
-from rag_selectivity.judged.reading import read_qrels, run_of
+from rag_selectivity.judged.reading import read_qrels
+from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, compared_measures, page_measures
 from rag_selectivity.render.comment import comment_of
@@ -249,7 +250,7 @@ def _read_once(runs: Mapping[str, Any], policy: Policy) -> Mapping[str, Any]:
     files = [Path(run) for run in runs.values() if is_path(run)]
     if sum(file.stat().st_size for file in files if file.is_file()) > _HELD:
         return runs
-    return {name: run_of(run, policy) for name, run in runs.items()}
+    return {name: Run.of(run, policy) for name, run in runs.items()}
 
 
 def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) -> list[Measure]:

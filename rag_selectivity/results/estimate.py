@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -45,8 +45,7 @@ class Caveat:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None."""
-        figures = {name: finite(value) if isinstance(value, float) else value for name, value in self.figures.items()}
-        return {"code": self.code, "level": self.level, "text": self.text, "figures": figures}
+        return plain_fields(self)
 
     def is_at_least(self, level: str) -> bool:
         """Whether it has this level, or a higher one."""
@@ -162,3 +161,21 @@ def mark_of(caveats: Sequence[Caveat]) -> str:
 def finite(value: float) -> float | None:
     """The value, or None if it is not finite (JSON has no such numbers)."""
     return float(value) if np.isfinite(value) else None
+
+
+def plain(value: Any) -> Any:
+    """A value as plain data, ready for JSON: what has a `to_dict` as that says; a number that is not finite is None."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, float):
+        return finite(value)
+    if isinstance(value, (tuple, list)):
+        return [plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    return value
+
+
+def plain_fields(result: Any, *left_out: str) -> dict[str, Any]:
+    """The fields of a dataclass as plain data, but for some."""
+    return {each.name: plain(getattr(result, each.name)) for each in fields(result) if each.name not in left_out}

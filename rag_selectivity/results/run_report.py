@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.judged.coverage import Coverage
-from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.relevant_counts import mean_relevant
+from rag_selectivity.judged.judged_run import Coverage, JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.pool_source import PoolSource
@@ -102,4 +100,4 @@ class RunReport:
 
     def mean_relevant(self, rel: int) -> float | None:
         """N_p: the mean number of relevant passages of a query that has one; None if no query has one, or unknown."""
-        return None if self.judged is None else mean_relevant(self.judged, rel)
+        return None if self.judged is None else self.judged.mean_relevant(rel)
