@@ -319,18 +319,13 @@ class AnswerReport(Result):
         """As plain data, ready for JSON."""
         return {
             "schema": SCHEMA,
-            "settings": dict(self.settings),
+            **plain_fields(self, "figures", "kinds"),
             "scores": {name: kind.definition for name, kind in self.kinds.items()},
             "queries": len(self.queries),
             "figures": [
                 {**shown.to_dict(), "score": score, **estimate.to_dict()}
                 for (shown, score), estimate in self.figures.items()
             ],
-            "contrasts": [contrast.to_dict() for contrast in self.contrasts],
-            "notes": list(self.notes),
-            "spent": self.spent.to_dict(),
-            "resume": self.resume,
-            "answers": [row.to_dict() for row in self.answers],
         }
 
     def to_rows(self) -> list[dict[str, Any]]:

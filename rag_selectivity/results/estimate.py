@@ -118,38 +118,17 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
-        result: dict[str, Any] = {
-            "value": finite(self.value),
-            "low": finite(self.low),
-            "high": finite(self.high),
-            "n": self.n,
-            "n_total": self.n_total,
-        }
+        numbers = ("value", "low", "high", "n", "n_total")
+        result = {name: plain(getattr(self, name)) for name in numbers}
         if self.reason is not None:
             result["reason"] = self.reason
         elif math.isinf(self.low) or math.isinf(self.high):
             result["reason"] = "some resamples have no success, so an end of the interval is infinite"
         elif math.isnan(self.low):
             result["reason"] = "no interval was computed"
-        if self.possible is not None:
-            result["possible"] = list(self.possible)
-        if self.basis != AS_JUDGED:
-            result["basis"] = self.basis
-        for name in ("as_judged", "shown", "placebo"):
-            number = getattr(self, name)
-            if number is not None:
-                result[name] = finite(number)
-        for name in ("as_judged_interval", "above_placebo"):
-            ends = getattr(self, name)
-            if ends is not None:
-                result[name] = [finite(end) for end in ends]
-        if self.rough:
-            result["rough"] = True
-        if self.effective is not None:
-            result["effective"] = self.effective
-        if self.caveats:
-            result["caveats"] = [caveat.to_dict() for caveat in self.caveats]
-        return result
+        own = plain_fields(self, *numbers, "reason", *(("basis",) if self.basis == AS_JUDGED else ()))
+        absent = {name for name in own if getattr(self, name) is None or own[name] is False or own[name] == []}
+        return result | {name: value for name, value in own.items() if name not in absent}
 
 
 def mark_of(caveats: Sequence[Caveat]) -> str:
