@@ -354,8 +354,7 @@ def _settings_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> li
         differences.append(f"the scale is {now.scale} here and {then.scale} in {path}")
     if now.passages_of != then.passages_of:
         if now.passages_of is None or then.passages_of is None:
-            given, lacking = (f"in {path}", "here") if now.passages_of is None else ("here", f"in {path}")
-            differences.append(f"passages_of is given {given} and not {lacking}")
+            differences += _given_in_one("passages_of is given", now.passages_of, then.passages_of, path)
         else:
             differences.append(f"the numbers of passages in passages_of are not those in {path}")
     for name in dict.fromkeys([*now.policy, *then.policy]):
@@ -365,14 +364,19 @@ def _settings_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> li
     return differences
 
 
+def _given_in_one(what: str, now: object, then: object, path: Path) -> list[str]:
+    """What only one of the two reports has; nothing if neither has it."""
+    if now is None and then is None:
+        return []
+    given, lacking = (f"in {path}", "here") if now is None else ("here", f"in {path}")
+    return [f"{what} {given} and not {lacking}"]
+
+
 def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[str]:
     """The difference in N between the paired queries."""
     stored = rows.records
-    if records.sizes is None and stored.sizes is None:
-        return []
     if records.sizes is None or stored.sizes is None:
-        given, lacking = (f"in {path}", "here") if records.sizes is None else ("here", f"in {path}")
-        return [f"the corpus size N is given {given} and not {lacking}"]
+        return _given_in_one("the corpus size N is given", records.sizes, stored.sizes, path)
     mine, theirs = records.sizes[rows.now], stored.sizes[rows.then]
     differing = np.flatnonzero(mine != theirs)
     if not len(differing):
@@ -388,11 +392,8 @@ def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[st
 def _weights_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[str]:
     """The difference in the weights of the paired queries, of which only ratios matter."""
     stored = rows.records
-    if records.weights is None and stored.weights is None:
-        return []
     if records.weights is None or stored.weights is None:
-        given, lacking = (f"in {path}", "here") if records.weights is None else ("here", f"in {path}")
-        return [f"the queries are weighted {given} and not {lacking}"]
+        return _given_in_one("the queries are weighted", records.weights, stored.weights, path)
     mine, theirs = records.weights[rows.now], stored.weights[rows.then]
     if not len(mine):
         return []

@@ -295,7 +295,7 @@ def distrusted(report: Report | ClaimReport, level: str, measures: Sequence[Meas
     for name, run in report.runs.items():
         for caveat in run.caveats:
             concerned = [key for key in caveat.measures if key in keys or not keys]
-            if concerned and caveat.caveat.is_at_least(level):
+            if concerned and caveat.is_at_least(level):
                 lines.append(f"{name}: {', '.join(concerned)}: {caveat.code} ({caveat.level}): {caveat.text}")
     return lines
 

@@ -15,31 +15,10 @@ from rag_selectivity.results.slices import Slices
 
 
 @dataclass(frozen=True, slots=True)
-class RunCaveat:
+class RunCaveat(Caveat):
     """A caveat of a run, and the figures that it concerns."""
 
-    caveat: Caveat
-    measures: tuple[str, ...]
-
-    @property
-    def code(self) -> str:
-        return self.caveat.code
-
-    @property
-    def level(self) -> str:
-        return self.caveat.level
-
-    @property
-    def text(self) -> str:
-        return self.caveat.text
-
-    @property
-    def figures(self) -> Mapping[str, Any]:
-        return self.caveat.figures
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {**self.caveat.to_dict(), "measures": list(self.measures)}
+    measures: tuple[str, ...] = ()
 
 
 def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate]) -> tuple[RunCaveat, ...]:
@@ -54,7 +33,10 @@ def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate
         for caveat in estimate.caveats:
             keys = found.setdefault((caveat.code, caveat.level), (caveat, []))[1]
             keys += [] if key in keys else [key]
-    return tuple(RunCaveat(caveat, tuple(keys)) for caveat, keys in found.values())
+    return tuple(
+        RunCaveat(caveat.code, caveat.text, caveat.level, caveat.figures, tuple(keys))
+        for caveat, keys in found.values()
+    )
 
 
 @dataclass(frozen=True, slots=True)
