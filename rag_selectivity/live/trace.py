@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,14 +10,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
+from pydantic import Field
+
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import is_otlp, names_spans, read_span_file
 from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_line
-from rag_selectivity.results.shapes import Count, Shape, check_version, fitted, kind
-from rag_selectivity.tables.cells import checked_id, id_fault
+from rag_selectivity.results.shapes import Amount, Count, Id, Shape, check_version, fitted, kind
+from rag_selectivity.tables.cells import id_fault
 from rag_selectivity.tables.exact import first_bytes, read_records
 from rag_selectivity.tables.identity import AUTO
 from rag_selectivity.tables.ids import text_id
@@ -107,7 +108,7 @@ class Trace:
             if "schema" in row:
                 check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a trace ({SCHEMA})")
             if "outcome_of" in row:
-                late[str(row["outcome_of"])] = _outcome(row, where)
+                late[str(row["outcome_of"])] = fitted(_Outcome, row, f"{where}: not a line of a trace").outcome
                 continue
             retrievals.append(_retrieval(row, where))
             without_text.append("query" not in row)
@@ -277,31 +278,25 @@ def trace_lines(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
     """The retrieval of a line."""
-    query = row.get("query", row.get("query_hash"))
-    if not isinstance(query, str) or not _is_ids(row.get("shown")):
+    line = fitted(_Line, row, f"{where}: not a line of a trace")
+    query = line.query_hash if line.query is None else line.query
+    if query is None:
         raise InputError(
             f"{where}: not a line of a trace: `query` (a text) or `query_hash`, and `shown` (ids) are needed"
         )
-    if row.get("pool") is not None and not _is_ids(row["pool"]):
-        raise InputError(f"{where}: `pool` must be a list of ids, got {row['pool']!r}")
-    fitted(_Line, row, f"{where}: not a line of a trace")
-    for what, ids in (("shown", row["shown"]), ("pool", row.get("pool") or ())):
-        if id_fault("".join(["id", *ids])) is not None or "" in ids:
-            for id_ in ids:
-                checked_id(id_, f"{where}: {what}", "passage")
     return Retrieval(
         query,
-        row["shown"],
-        pool=row.get("pool"),
-        query_id=row.get("query_id"),
-        corpus_size=row.get("corpus_size"),
-        tokens=_measured(row, "tokens", where),
-        seconds=_measured(row, "seconds", where),
-        failed=bool(row.get("failed")),
-        texts=row.get("texts"),
-        id=None if row.get("id") is None else str(row["id"]),
-        arm=None if row.get("arm") is None else str(row["arm"]),
-        outcome=None if row.get("outcome") is None else _outcome(row, where),
+        line.shown,
+        pool=line.pool,
+        query_id=line.query_id,
+        corpus_size=line.corpus_size,
+        tokens=line.tokens,
+        seconds=line.seconds,
+        failed=bool(line.failed),
+        texts=line.texts,
+        id=None if line.id is None else str(line.id),
+        arm=None if line.arm is None else str(line.arm),
+        outcome=line.outcome,
     )
 
 
@@ -311,27 +306,28 @@ _Id = Annotated[
 ]
 
 
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
 class _Line(Shape):
+    shown: list[Id]
+    query: str | None = None
+    query_hash: str | None = None
+    pool: list[Id] | None = None
     query_id: str | None = None
     corpus_size: Count | None = None
     tokens: Count | None = None
-    seconds: float | None = None
+    seconds: Amount | None = None
     texts: dict[str, str] | None = None
     failed: bool | None = None
     id: _Id | None = None
     arm: _Id | None = None
+    outcome: _Share | None = None
 
 
-def _is_ids(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
-
-
-def _measured(row: Mapping[str, Any], name: str, where: str) -> Any:
-    """What a retrieval took; None if it is not known."""
-    value = row.get(name)
-    if value is not None and not 0 <= value < math.inf:
-        raise InputError(f"{where}: `{name}` must be a number ≥ 0, got {value!r}")
-    return value
+class _Outcome(Shape):
+    outcome_of: Any
+    outcome: _Share
 
 
 def _costs_of(retrieval: Retrieval) -> dict[str, float]:
@@ -341,10 +337,3 @@ def _costs_of(retrieval: Retrieval) -> dict[str, float]:
     if retrieval.seconds is not None:
         costs["milliseconds"] = 1000 * float(retrieval.seconds)
     return costs
-
-
-def _outcome(row: Mapping[str, Any], where: str) -> float:
-    value = row.get("outcome")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise InputError(f"{where}: `outcome` must be a number from 0 to 1, got {value!r}")
-    return float(value)

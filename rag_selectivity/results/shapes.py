@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.cells import id_fault, shown
 from rag_selectivity.tables.limits import json_document
 
-_T = TypeVar("_T")
+_S = TypeVar("_S", bound="Shape")
 #: How far a mean of figures may lie beyond their ends.
 _ROUNDING = 1e-9
 #: Characters of a version in a message.
@@ -80,12 +80,13 @@ def within(ends_of: Callable[[str], tuple[float, float]], *names: str) -> AfterV
 
 
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
-Amount = Annotated[float, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Id = Annotated[str, kind("an id", lambda value: id_fault(value) is None)]
 #: A hash.
 Digits = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 _EXPECTED = {
     "int_type": "a whole number ≥ 0",
-    "less_than_equal": "a whole number of at most 2^53",
+    "finite_number": "a finite number",
     "float_type": "a number",
     "bool_type": "true or false",
     "string_type": "a text",
@@ -97,7 +98,7 @@ _EXPECTED = {
 }
 
 
-def fitted(shape: type[_T], data: Any, where: str, again: str = "") -> _T:
+def fitted(shape: type[_S], data: Any, where: str, again: str = "") -> _S:
     """The data as a shape.
 
     Parameters
@@ -111,7 +112,7 @@ def fitted(shape: type[_T], data: Any, where: str, again: str = "") -> _T:
         Naming the first place that does not fit.
     """
     try:
-        return TypeAdapter(shape).validate_python(data)
+        return shape.model_validate(data)
     except ValidationError as error:
         raise InputError(f"{where}: {_first(error)}{again and f'; {again}'}") from None
 
@@ -122,8 +123,9 @@ def _first(error: ValidationError) -> str:
     if first["type"] == "missing":
         return f"{place[1:]} is missing"
     value, expected = first["input"], _EXPECTED.get(first["type"], first["msg"])
-    if first["type"] == "greater_than_equal":
-        expected = f"a number ≥ {first['ctx']['ge']}"
+    for end, sign in (("ge", "≥"), ("le", "≤")):
+        if end in first.get("ctx", {}):
+            expected = f"a number {sign} {first['ctx'][end]:g}"
     if first["type"] == "value_error":
         misfit = first["ctx"]["error"]
         place, value, expected = place + misfit.below, misfit.value, str(misfit)

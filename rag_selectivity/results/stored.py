@@ -105,7 +105,6 @@ def _ends_of(key: str) -> tuple[float, float]:
         return -math.inf, math.inf
 
 
-Id = Annotated[str, kind("an id", lambda value: id_fault(value) is None)]
 _Ends = Annotated[list[float | None], kind("a list of two ends", lambda value: len(value) == 2)]
 
 

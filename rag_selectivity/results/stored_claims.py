@@ -16,8 +16,8 @@ from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import SCHEMA
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.shapes import Digits, Misfit, Shape, fitted, stored_document, within
-from rag_selectivity.results.stored import EstimateShape, Id, estimates_in, run_named
+from rag_selectivity.results.shapes import Digits, Id, Misfit, Shape, fitted, stored_document, within
+from rag_selectivity.results.stored import EstimateShape, estimates_in, run_named
 
 _AGAIN = "write it again with claims -o claims.json"
 
