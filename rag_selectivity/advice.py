@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.calibrated.curve import Curves
-from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSuccess, Success, refusal_of, regime
 from rag_selectivity.measures.utility import RANWG
-from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -106,34 +104,6 @@ def advise(
     _check_options(max_k, max_loss, max_tokens, min_success)
     judged.refuse_weights("advice on K")
     return _Advice(judged, bootstrap, rel, m, max_k, max_loss, calibrated).recommend(max_tokens, min_success, tokens)
-
-
-def advise_on(
-    report: Report,
-    run: str,
-    *,
-    rel: int | None = None,
-    m: int | None = None,
-    max_k: int = DEFAULT_MAX_K,
-    max_loss: float = DEFAULT_MAX_LOSS,
-) -> Recommendation | None:
-    """`advise` for a run of a report, with the report's level, and its `rel` and `m` if neither is given.
-
-    Figures that people's labels calibrate give advice on calibrated figures.
-
-    None if the report does not hold the lists: reports of a monitor, or read from a file.
-    """
-    judged = report.runs[run].judged
-    if judged is None:
-        return None
-    if rel is None and m is None:
-        rel, m = parameters_of(report.measures)
-    bootstrap = report.bootstrap
-    curves = None
-    if report.ground is not None:
-        lists = {name: part.judged for name, part in report.runs.items() if part.judged is not None}
-        curves = Curves(report.ground, lists, run, sampling_of(bootstrap))
-    return advise(judged, bootstrap, rel=rel, m=m, max_k=max_k, max_loss=max_loss, calibrated=curves)
 
 
 def parameters_of(measures: Iterable[Measure]) -> tuple[int | None, int | None]:

@@ -133,11 +133,6 @@ class Against:
         pair, now = self.pairs[run], _without_controls(self.report[run, measure])
         before = _without_controls(pair.estimate(measure))
         pair.check_pool(measure)
-        if pair.rows is None:
-            if before.n != now.n:
-                reason = f"it is over {counted(now.n, 'query', 'queries')} now and over {before.n:,} in {pair.path}"
-                return Change(before, now, now.n, reason=reason)
-            return Change(before, now, now.n)
         outcomes = self.outcomes(run, measure, pair.rows)
         if pair.shared and (now.possible or before.possible):
             defined_now, defined_then = (outcome.defined[:, 0] for outcome in outcomes)
@@ -150,11 +145,6 @@ class Against:
         return change_of(
             outcomes, pair.rows.queries, before, now, shared=pair.shared, path=pair.path, bootstrap=self.bootstrap
         )
-
-    @property
-    def has_queries(self) -> bool:
-        """Whether both reports have the figures of each query."""
-        return all(pair.rows is not None for pair in self.pairs.values())
 
     def outcomes(self, run: str, measure: Measure, rows: Rows) -> tuple[Outcome, Outcome]:
         """The outcomes of the paired queries, now and stored; figures that differ only by rounding are made equal."""
@@ -223,14 +213,14 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A run and its stored run; `rows` is None if one of the reports was made from sums over queries."""
+    """A run and its stored run, over the queries that are compared."""
 
     path: Path
     run: str
     stored: StoredRun
     same_pool: bool
     shared: bool
-    rows: Rows | None = None
+    rows: Rows
     note: str | None = None
 
     def estimate(self, measure: Measure) -> Estimate:
@@ -284,42 +274,38 @@ def _pair(report: Report, run: str, stored: StoredReport, on: str) -> Pair:
     then = stored.run(run, len(report.runs))
     now, judged = report.runs[run].fingerprint, report.runs[run].judged
     records = None if judged is None else QueryRecords.of(judged, {})
-    if now is None or then.fingerprint is None or now.labels is None or then.fingerprint.labels is None:
-        known = now is not None and now.labels is not None
+    is_known, was_known = (each is not None and each.labels is not None for each in (records, then.records))
+    if now is None or records is None or then.fingerprint is None or then.records is None or not is_known & was_known:
         raise InputError(
-            f"{stored.path} cannot be compared with run {run!r}: {stored.path if known else 'the report'} does not "
-            f"identify its queries and judgments (reports of live retrievals, of counts and of format 1 never do); "
-            f"evaluate both with judgments"
+            f"{stored.path} cannot be compared with run {run!r}: {stored.path if is_known else 'the report'} does not "
+            f"identify its queries and judgments (reports of live retrievals and of counts never do); evaluate both "
+            f"with judgments"
         )
-    pair = Pair(stored.path, run, then, now.pool == then.fingerprint.pool, on == "shared")
-    settings = _settings_that_differ(now, then.fingerprint, stored.path)
-    if records is None or then.records is None:
-        if ("weights" in report.settings) != ("weights" in stored.settings):
-            settings.append("the queries are weighted in one of the two reports and not in the other")
-        if on == "shared":
-            raise InputError(
-                f"--on shared needs the figures of each query, but {stored.path if records else 'the report'} holds "
-                f"only sums over queries; compare the same queries and judgments with --on all"
-            )
-        _refuse(
-            pair,
-            [*settings, *_size_that_differs(now, then.fingerprint, pair.path)],
-            _totals_that_differ(now, then.fingerprint, pair.path),
-        )
-        return pair
-    return _paired(pair, records, then.records, settings)
+    pair = Pair(
+        stored.path,
+        run,
+        then,
+        now.pool == then.fingerprint.pool,
+        on == "shared",
+        _rows_of_both(records, then.records),
+    )
+    return _paired(pair, records, _settings_that_differ(now, then.fingerprint, stored.path))
 
 
-def _paired(pair: Pair, records: QueryRecords, stored: QueryRecords, settings: list[str]) -> Pair:
-    """The pair with the rows of the queries that both reports have, after the checks."""
+def _rows_of_both(records: QueryRecords, stored: QueryRecords) -> Rows:
+    """The queries that both reports have."""
     place = {query: row for row, query in enumerate(stored.queries)}
     rows_then = np.array([place.get(query, -1) for query in records.queries], np.int64)
     rows_now = np.flatnonzero(rows_then >= 0)
-    rows_then = rows_then[rows_now]
-    relabelled = np.zeros(len(rows_now), bool)
+    return Rows(tuple(records.queries[row] for row in rows_now.tolist()), rows_now, rows_then[rows_now], stored)
+
+
+def _paired(pair: Pair, records: QueryRecords, settings: list[str]) -> Pair:
+    """The pair after the checks; with `shared`, only with the queries of the same judgments."""
+    common, stored = pair.rows, pair.rows.records
+    relabelled = np.zeros(len(common.now), bool)
     if records.labels is not None and stored.labels is not None:
-        relabelled = records.labels[rows_now] != stored.labels[rows_then]
-    common = Rows(tuple(records.queries[row] for row in rows_now.tolist()), rows_now, rows_then, stored)
+        relabelled = records.labels[common.now] != stored.labels[common.then]
     known = set(common.queries)
     left_out = queries_that_differ(
         pair.path,
@@ -329,12 +315,12 @@ def _paired(pair: Pair, records: QueryRecords, stored: QueryRecords, settings: l
     )
     rows = common
     if pair.shared:
-        rows = Rows(tuple(common.named(~relabelled)), rows_now[~relabelled], rows_then[~relabelled], stored)
+        rows = Rows(tuple(common.named(~relabelled)), common.now[~relabelled], common.then[~relabelled], stored)
     sizes = _sizes_that_differ(records, rows, pair.path)
     weights = _weights_that_differ(records, rows, pair.path)
     _refuse(pair, [*settings, *sizes, *weights], [] if pair.shared else left_out)
     if not pair.shared:
-        return replace(pair, rows=rows)
+        return pair
     if len(rows.queries) < _FEWEST_SHARED:
         shared = counted(len(rows.queries), "query", "queries")
         raise InputError(
@@ -368,8 +354,7 @@ def _settings_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> li
         differences.append(f"the scale is {now.scale} here and {then.scale} in {path}")
     if now.passages_of != then.passages_of:
         if now.passages_of is None or then.passages_of is None:
-            given, lacking = (f"in {path}", "here") if now.passages_of is None else ("here", f"in {path}")
-            differences.append(f"passages_of is given {given} and not {lacking}")
+            differences += _given_in_one("passages_of is given", now.passages_of, then.passages_of, path)
         else:
             differences.append(f"the numbers of passages in passages_of are not those in {path}")
     for name in dict.fromkeys([*now.policy, *then.policy]):
@@ -379,24 +364,19 @@ def _settings_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> li
     return differences
 
 
-def _size_that_differs(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
-    """The difference in N between reports made from sums over queries."""
-    if now.size_text != then.size_text:
-        return [f"the corpus size N is {now.size_text} here and {then.size_text} in {path}"]
-    same_queries = now.queries == then.queries
-    if same_queries and now.lowest_size != now.highest_size and now.sizes != then.sizes:
-        return [f"the corpus sizes N of the queries are not those in {path}"]
-    return []
+def _given_in_one(what: str, now: object, then: object, path: Path) -> list[str]:
+    """What only one of the two reports has; nothing if neither has it."""
+    if now is None and then is None:
+        return []
+    given, lacking = (f"in {path}", "here") if now is None else ("here", f"in {path}")
+    return [f"{what} {given} and not {lacking}"]
 
 
 def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[str]:
     """The difference in N between the paired queries."""
     stored = rows.records
-    if records.sizes is None and stored.sizes is None:
-        return []
     if records.sizes is None or stored.sizes is None:
-        given, lacking = (f"in {path}", "here") if records.sizes is None else ("here", f"in {path}")
-        return [f"the corpus size N is given {given} and not {lacking}"]
+        return _given_in_one("the corpus size N is given", records.sizes, stored.sizes, path)
     mine, theirs = records.sizes[rows.now], stored.sizes[rows.then]
     differing = np.flatnonzero(mine != theirs)
     if not len(differing):
@@ -412,11 +392,8 @@ def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[st
 def _weights_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[str]:
     """The difference in the weights of the paired queries, of which only ratios matter."""
     stored = rows.records
-    if records.weights is None and stored.weights is None:
-        return []
     if records.weights is None or stored.weights is None:
-        given, lacking = (f"in {path}", "here") if records.weights is None else ("here", f"in {path}")
-        return [f"the queries are weighted {given} and not {lacking}"]
+        return _given_in_one("the queries are weighted", records.weights, stored.weights, path)
     mine, theirs = records.weights[rows.now], stored.weights[rows.then]
     if not len(mine):
         return []
@@ -443,14 +420,3 @@ def queries_that_differ(
         (relabelled, f"with {otherwise} in {path}"),
     )
     return [f"{counted(len(names), 'query', 'queries')} {what} ({examples(names)})" for names, what in groups if names]
-
-
-def _totals_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
-    """The differences in queries and judgments between reports made from sums, which do not show single queries."""
-    if now.count != then.count:
-        return [f"{counted(now.count, 'query', 'queries')} here and {then.count:,} in {path}"]
-    if now.queries != then.queries:
-        return [f"the {counted(now.count, 'query', 'queries')} are not those in {path}"]
-    if now.labels != then.labels:
-        return [f"the judgments are not those in {path}"]
-    return []

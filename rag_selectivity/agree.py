@@ -20,7 +20,7 @@ from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.joined import join_runs
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import qrels_of, read_qrels
+from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.agreement import JudgeReport, Ranking
 from rag_selectivity.results.provenance import Provenance
@@ -321,7 +321,7 @@ def _warn_of_targeted(text: str) -> None:
 
 def _by_people(source: Any, without: Sequence[str]) -> Qrels:
     if not (is_path(source) and is_store(source)):
-        return qrels_of(source)
+        return Qrels.of(source)
     with Store(source, read_only=True) as store:
         targeted = store.targeted_pairs()
         people = [name for name in store.people() if name not in without]
@@ -344,7 +344,7 @@ def _by_judges(source: Any, judges: Sequence[str] | None) -> Qrels:
             raise InputError(
                 "--judge chooses among the judges of a label store, but --labels is not a label store: leave it out"
             )
-        return qrels_of(source)
+        return Qrels.of(source)
     with Store(source, read_only=True) as store:
         rows = list(label_rows(store, judges=judges, humans=False, as_given=True))
     if not rows:

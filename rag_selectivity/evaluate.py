@@ -32,6 +32,7 @@ from rag_selectivity.joined import join_runs
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reach import labels_found_by_any
+from rag_selectivity.judged.weighting import weighted, weights_notes, weights_settings
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import (
@@ -60,7 +61,6 @@ from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.weights import weighted, weights_notes, weights_settings
 
 #: The figures of all queries at so few depths stay in the processor's cache.
 _DEPTHS_AT_ONCE = 32

@@ -295,7 +295,7 @@ def distrusted(report: Report | ClaimReport, level: str, measures: Sequence[Meas
     for name, run in report.runs.items():
         for caveat in run.caveats:
             concerned = [key for key in caveat.measures if key in keys or not keys]
-            if concerned and caveat.caveat.is_at_least(level):
+            if concerned and caveat.is_at_least(level):
                 lines.append(f"{name}: {', '.join(concerned)}: {caveat.code} ({caveat.level}): {caveat.text}")
     return lines
 
@@ -334,14 +334,9 @@ def failures(
 
 def _check_paired(drop: MaxDrop, against: Against | ClaimsAgainst) -> None:
     """Refuse `low(…)` if no interval can be computed."""
-    what = f"--max-drop 'low({drop.measure}):{drop.amount:g}'"
     if against.bootstrap is None:
+        what = f"--max-drop 'low({drop.measure}):{drop.amount:g}'"
         raise InputError(f"{what} needs intervals: leave out --resamples 0")
-    if not against.has_queries:
-        raise InputError(
-            f"{what} needs the figures of each query in both reports, but one of them holds only sums over queries: "
-            f"use --max-drop '{drop.measure}:{drop.amount:g}'"
-        )
 
 
 def _change(against: Against | ClaimsAgainst, run: str, measure: Measure | ClaimMeasure) -> Change:

@@ -12,15 +12,15 @@ from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.controls import with_controls
 from rag_selectivity.judged.corpus import CorpusIds, within_corpus
-from rag_selectivity.judged.grouped import with_groups
-from rag_selectivity.judged.groups import Groups
+from rag_selectivity.judged.groups import Groups, with_groups
 from rag_selectivity.judged.joining import join
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import with_fitting
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.pools import Pools
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import named_runs, qrels_of, run_of, run_parts
+from rag_selectivity.judged.reading import named_runs, run_parts
+from rag_selectivity.judged.run import Run
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.plan import scale_for
 from rag_selectivity.tables.exact import NoRowsError
@@ -96,7 +96,7 @@ def join_runs(
     labels = labels.in_form(form)
     of_controls: tuple[str, ...] = ()
     if controls is not None:
-        drawn = qrels_of(controls).regraded(grade_map).on_scale(labels.scale).in_form(form)
+        drawn = Qrels.of(controls).regraded(grade_map).on_scale(labels.scale).in_form(form)
         labels, of_controls = with_controls(labels, drawn)
     corpus_ids = None if corpus is None else CorpusIds.of(corpus, form)
     lost: list[SelectivityWarning] = []
@@ -119,7 +119,7 @@ def join_runs(
     )
     alike = None if groups is None else _groups(groups, form)
     if budgets or alike is not None:
-        named = {name: run_of(run, policy).in_form(form) for name, run in named.items()}
+        named = {name: Run.of(run, policy).in_form(form) for name, run in named.items()}
         if policy is not None and policy.exclude_self:
             named = {name: run.without_self() for name, run in named.items()}
     for name, run in named.items():
@@ -163,7 +163,7 @@ def settled_labels(
     measures: Any = None,
 ) -> Qrels:
     """The judgments with their grades mapped and their scale settled, as `evaluate` uses them for the measures."""
-    labels = qrels_of(qrels).regraded(grade_map)
+    labels = Qrels.of(qrels).regraded(grade_map)
     if scale is not None and not isinstance(scale, str):
         scale = scale_named(scale)
     scale = scale or labels.scale or (None if policy is None else policy.scale)

@@ -18,7 +18,8 @@ from rag_selectivity.evaluate import evaluate_joined
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
-from rag_selectivity.judged.reading import named_runs, run_of
+from rag_selectivity.judged.reading import named_runs
+from rag_selectivity.judged.run import Run
 from rag_selectivity.measures.chance import DEGRADED_FROM, BoR, BoR_max, BoR_opt, Lambda, RandomSuccess, Success, regime
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import COMPARED_DEPTHS, compared_measures, default_depths
@@ -311,7 +312,7 @@ def plan_human(
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
         raise InputError(f"the number of labels by people must be a whole number ≥ 1, got {number!r}")
     judges = settled_labels(judge_labels(labels), scale, grade_map)
-    named = {name: run_of(run) for name, run in named_runs(runs).items()}
+    named = {name: Run.of(run) for name, run in named_runs(runs).items()}
     joined = join_runs(judges, named, corpus_size=corpus_size)
     wanted = measures or compared_measures(judges.scale or "trec", sized=corpus_size is not None)
     plan = [(parse_measure(measure), np.array([depth])) for measure in wanted]

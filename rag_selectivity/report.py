@@ -21,7 +21,9 @@ from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.grading.reasons import reasons_in
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.judged.policy import Policy, resolve_policy
-from rag_selectivity.judged.reading import read_qrels, run_of
+from rag_selectivity.judged.reading import read_qrels
+from rag_selectivity.judged.run import Run
+from rag_selectivity.judged.weighting import weighted
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, compared_measures, page_measures
 from rag_selectivity.render.comment import comment_of
@@ -38,7 +40,6 @@ from rag_selectivity.tables.exact import is_path, read_records
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.small import passage_counts_of
 from rag_selectivity.tables.texts import read_ids
-from rag_selectivity.weights import weighted
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.
 _HELD = 200_000_000
@@ -249,7 +250,7 @@ def _read_once(runs: Mapping[str, Any], policy: Policy) -> Mapping[str, Any]:
     files = [Path(run) for run in runs.values() if is_path(run)]
     if sum(file.stat().st_size for file in files if file.is_file()) > _HELD:
         return runs
-    return {name: run_of(run, policy) for name, run in runs.items()}
+    return {name: Run.of(run, policy) for name, run in runs.items()}
 
 
 def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) -> list[Measure]:

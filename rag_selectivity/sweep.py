@@ -17,8 +17,8 @@ from rag_selectivity.joined import join_runs
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import ListTokens
 from rag_selectivity.judged.policy import Policy, resolve_policy
-from rag_selectivity.judged.reading import named_runs, run_of
-from rag_selectivity.judged.relevant_counts import mean_relevant
+from rag_selectivity.judged.reading import named_runs
+from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import delta_bor, regime
@@ -116,7 +116,7 @@ def sweep(
         raise InputError("score_column and score_range are about scores of answers: give scores, or leave them out")
     if scores is not None and min_success is not None:
         raise InputError("min_success is about success, and scores take its place: leave one of the two out")
-    opened = {name: run_of(run, chosen_policy).in_form(form) for name, run in named_runs(runs).items()}
+    opened = {name: Run.of(run, chosen_policy).in_form(form) for name, run in named_runs(runs).items()}
     lengths = None if tokens is None else per_passage(tokens, "number of tokens", float, name="tokens", form=form)
     joined = join_runs(
         qrels,
@@ -239,7 +239,7 @@ class _Swept:
             calibrated = curves.of(list(graded.values()), self.depths)
             self.columns |= {column: curve.figures for column, curve in zip(graded, calibrated, strict=True)}
         # With people's labels lambda is that of completed labels, and K/N_p would be that of the judge's.
-        relevant = mean_relevant(judged, rel) if curves is None else None
+        relevant = judged.mean_relevant(rel) if curves is None else None
         self.slots = None if relevant is None else self.depths / relevant
         self.tokens = None if cost is None else cost[np.minimum(self.depths, len(cost)) - 1]
 

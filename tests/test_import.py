@@ -127,15 +127,3 @@ def test_an_adapter_without_its_framework_names_the_extra(module, package, extra
     done = python(f"import sys; sys.modules[{package!r}] = None; import {module}")
     assert done.returncode == 1
     assert f"pip install 'rag-selectivity[{extra}]'" in done.stderr
-
-
-def test_asking_a_judge_without_its_extra_names_it() -> None:
-    code = (
-        "import sys; sys.modules['pydantic'] = None\n"
-        "import rag_selectivity as rs\n"
-        "for name in ('grade', 'check_claims'):\n"
-        "    try: getattr(rs, name)\n"
-        "    except ImportError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["asking a judge needs pydantic: pip install 'rag-selectivity[judge]'"] * 2

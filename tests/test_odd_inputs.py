@@ -65,7 +65,7 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.Bootstrap(level="high"), "`level` must be in the open interval"),  # type: ignore[arg-type]
         (lambda: rs.Qrels.of({"q": NO_LIST}), "qrels of query 'q': expected"),
         (lambda: rs.Qrels.from_records(NO_LIST), "qrels: expected .query, passage, grade. rows"),  # type: ignore[arg-type]
-        (lambda: rs.Run.from_records([3]), "run: expected .query, passage. or .query, passage, score., got 3"),  # type: ignore[list-item]
+        (lambda: rs.Run.of([3]), "run: expected .query, passage. or .query, passage, score., got 3"),
         (lambda: rs.Run.of({"q": NO_LIST}), "run: query 'q': expected a list of ids"),
         (lambda: rs.read_qrels("x" * 5000), "cannot be read .File name too long"),
         (lambda: rs.read_qrels("a\0b"), "cannot be the path of a file"),

@@ -14,7 +14,7 @@ from rag_selectivity.cli.inputs import pools_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import Store
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.results.stored_shape import check_report
+from rag_selectivity.results.stored import StoredReport
 
 pytestmark = pytest.mark.inside
 
@@ -108,11 +108,12 @@ def test_every_kind_of_interval(world, bootstrap) -> None:
     assert "it adds" in report.details()
 
 
-def test_the_report_as_json(world) -> None:
+def test_the_report_as_json(world, tmp_path) -> None:
     labels, run, pools = world
     report = rs.evaluate(labels, {"r": run}, pool=list(pools.values()), scale="utility", depths=[K])
+    report.save(tmp_path / "r.json")
+    StoredReport.read(tmp_path / "r.json")
     document = json.loads(report.to_json())
-    check_report(document)
     assert set(document["runs"]["r"]["pool_sources"]["pool 1"][f"PROC@{K}"]) == {"alone", "without", "adds"}
 
 

@@ -47,8 +47,7 @@ def test_json_follows_its_schema(report) -> None:
     assert data["runs"]["bad"]["measures"]["BoR@1"]["value"] is None
     assert list(data["runs"]["good"]["measures"])[:2] == ["Success@1", "Success@2"]
     fingerprint, per_query = (data["runs"]["good"][name] for name in ("fingerprint", "per_query"))
-    assert fingerprint["count"] == 3
-    assert (fingerprint["lowest_size"], fingerprint["highest_size"], fingerprint["scale"]) == (1000, 1000, "utility")
+    assert (fingerprint["scale"], fingerprint["pool"], fingerprint["passages_of"]) == ("utility", False, None)
     assert fingerprint["policy"]["missing_query"] == "fail"
     assert per_query["queries"] == ["q1", "q2", "q3"]
     assert per_query["corpus_size"] == 1000

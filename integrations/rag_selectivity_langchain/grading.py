@@ -7,13 +7,22 @@ from typing import Any
 
 from rag_selectivity import InputError, Qrels
 from rag_selectivity.grading.judge import Judge
-from rag_selectivity.grading.single import label_lists, run_blocking
+from rag_selectivity.grading.single import blocking, label_lists
 from rag_selectivity_langchain.batch import Asked, retrievers_of, texts_of
 from rag_selectivity_langchain.documents import identity_of
 from rag_selectivity_langchain.judge import ChatModelJudge
 
 
-def grade_retriever(retriever: Any, questions: Any, model: Any, store: str | Path, **options: Any) -> Qrels:
+async def agrade_retriever(
+    retriever: Any,
+    questions: Any,
+    model: Any,
+    store: str | Path,
+    *,
+    identity: str | None = None,
+    workers: int = 8,
+    **options: Any,
+) -> Qrels:
     """Have a chat model grade every document that retrievers return from 1 to 5; the labels for `selectivity`.
 
     Parameters
@@ -52,20 +61,6 @@ def grade_retriever(retriever: Any, questions: Any, model: Any, store: str | Pat
         If all retrievals fail, controls are asked for without a corpus, the corpus has none of the documents, or an id
         stands for documents with different texts.
     """
-    return run_blocking(lambda: agrade_retriever(retriever, questions, model, store, **options))
-
-
-async def agrade_retriever(
-    retriever: Any,
-    questions: Any,
-    model: Any,
-    store: str | Path,
-    *,
-    identity: str | None = None,
-    workers: int = 8,
-    **options: Any,
-) -> Qrels:
-    """`grade_retriever` for a running event loop."""
     asked = texts_of(questions)
     found = {}
     for name, each in retrievers_of(retriever).items():
@@ -85,3 +80,6 @@ async def agrade_retriever(
     lists = [each.by(identity) for each in found.values()]
     judge = model if isinstance(model, Judge) else ChatModelJudge(model)
     return await label_lists(asked, texts, lists, store=store, judge=judge, identity=identity, **options)
+
+
+grade_retriever = blocking(agrade_retriever)

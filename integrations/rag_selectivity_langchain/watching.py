@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from typing import Any
 from uuid import UUID
 from weakref import WeakValueDictionary
@@ -366,6 +366,14 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
         self._fail(run_id.int)
 
 
+def _as_coroutine(method: Callable[..., None]) -> Any:
+    @wraps(method)
+    async def handled(self: Any, *args: Any, **kwargs: Any) -> None:
+        method(self, *args, **kwargs)
+
+    return handled
+
+
 class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore[misc,unused-ignore]
     """`SelectivityCallback` as an asynchronous handler, for applications that allow no other.
 
@@ -376,68 +384,15 @@ class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore
     #: In the task of the retriever, whose end tells that it was cancelled.
     run_inline = True
 
-    async def on_retriever_start(
-        self,
-        serialized: dict[str, Any] | None,
-        query: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """A retriever begins."""
-        self._retriever_start(query, run_id.int, _number(parent_run_id), metadata)
-
-    async def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
-        """A retriever has found its documents."""
-        self._retriever_end(documents, run_id.int)
-
-    async def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A retriever has failed."""
-        self._fail(run_id.int)
-
-    async def on_tool_start(
-        self,
-        serialized: dict[str, Any] | None,
-        input_str: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """A tool begins: what it retrieves belongs together."""
-        self._tool_start(input_str, inputs, run_id.int, _number(parent_run_id), metadata)
-
-    async def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """A tool is over."""
-        self._tool_end(output, run_id.int)
-
-    async def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A tool has failed."""
-        self._fail(run_id.int)
-
-    async def on_chain_start(
-        self,
-        serialized: dict[str, Any] | None,
-        inputs: Any,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """A chain begins: what is inside it belongs together."""
-        self._chain_start(run_id.int, _number(parent_run_id), kwargs.get("name"), inputs)
-
-    async def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """A chain is over."""
-        self._chain_end(outputs, run_id.int)
-
-    async def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A chain has failed."""
-        self._fail(run_id.int)
+    on_retriever_start = _as_coroutine(SelectivityCallback.on_retriever_start)
+    on_retriever_end = _as_coroutine(SelectivityCallback.on_retriever_end)
+    on_retriever_error = _as_coroutine(SelectivityCallback.on_retriever_error)
+    on_tool_start = _as_coroutine(SelectivityCallback.on_tool_start)
+    on_tool_end = _as_coroutine(SelectivityCallback.on_tool_end)
+    on_tool_error = _as_coroutine(SelectivityCallback.on_tool_error)
+    on_chain_start = _as_coroutine(SelectivityCallback.on_chain_start)
+    on_chain_end = _as_coroutine(SelectivityCallback.on_chain_end)
+    on_chain_error = _as_coroutine(SelectivityCallback.on_chain_error)
 
 
 @lru_cache(maxsize=256)

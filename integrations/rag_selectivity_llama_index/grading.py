@@ -11,12 +11,21 @@ from llama_index.core import Settings
 
 from rag_selectivity import InputError, Qrels
 from rag_selectivity.grading.judge import Judge
-from rag_selectivity.grading.single import label_lists, run_blocking
+from rag_selectivity.grading.single import blocking, label_lists
 from rag_selectivity_llama_index.judge import LLMJudge
 from rag_selectivity_llama_index.retrieving import Pipeline, check_not_all_failed, doubts_about
 
 
-def grade_retriever(retriever: Any, queries: Any, llm: Any = None, store: str | Path = "", **options: Any) -> Qrels:
+async def agrade_retriever(
+    retriever: Any,
+    queries: Any,
+    llm: Any = None,
+    store: str | Path = "",
+    *,
+    identity: str = "node_id",
+    workers: int = 8,
+    **options: Any,
+) -> Qrels:
     """Have an LLM grade every node that a retriever returns from 1 to 5; the labels for `SelectivityEvaluator`.
 
     Parameters
@@ -55,20 +64,6 @@ def grade_retriever(retriever: Any, queries: Any, llm: Any = None, store: str | 
         If all retrievals fail, controls are asked for without a corpus, the corpus has none of the nodes, or an id
         stands for nodes with different texts.
     """
-    return run_blocking(lambda: agrade_retriever(retriever, queries, llm, store, **options))
-
-
-async def agrade_retriever(
-    retriever: Any,
-    queries: Any,
-    llm: Any = None,
-    store: str | Path = "",
-    *,
-    identity: str = "node_id",
-    workers: int = 8,
-    **options: Any,
-) -> Qrels:
-    """`grade_retriever` for a running event loop."""
     if not store:
         raise InputError('a label store is needed, the file that keeps the grades: store="labels.db"')
     asked = _texts_of(queries)
@@ -91,6 +86,9 @@ async def agrade_retriever(
     chosen = Settings.llm if llm is None else llm
     judge = chosen if isinstance(chosen, Judge) else LLMJudge(chosen)
     return await label_lists(asked, texts, lists, store=store, judge=judge, identity=identity, **options)
+
+
+grade_retriever = blocking(agrade_retriever)
 
 
 def _texts_of(queries: Any) -> dict[str, str]:

@@ -7,17 +7,16 @@ from functools import cached_property
 from typing import Any, Self
 
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.span import BaseSpan
-from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from pydantic import PrivateAttr
 
 from rag_selectivity import Monitor, Report
-from rag_selectivity.live.calls import Shared, approximate_tokens
+from rag_selectivity.live.calls import approximate_tokens
 from rag_selectivity_llama_index.spans import Spans
+from rag_selectivity_llama_index.watcher import Watcher
 
 
-class LiveSelectivity(Shared, BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
+class LiveSelectivity(Watcher):
     """Watches every retrieval of the application and what its postprocessors left of it.
 
     The nodes of the outermost retriever and of the retrievers inside it are the pool; the result of the last
@@ -64,14 +63,9 @@ class LiveSelectivity(Shared, BaseSpanHandler[BaseSpan]):  # type: ignore[misc,u
         monitor: Monitor | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(open_spans={}, completed_spans=[], dropped_spans=[], current_span_ids={})
+        super().__init__()
         self._monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
         self._spans = Spans(self._monitor, identity, query_id_tag, count_tokens)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """As LlamaIndex knows the handler."""
-        return "LiveSelectivity"
 
     @property
     def monitor(self) -> Monitor:
@@ -94,22 +88,13 @@ class LiveSelectivity(Shared, BaseSpanHandler[BaseSpan]):  # type: ignore[misc,u
         # LlamaIndex makes no span of a reranker's own asynchronous code (LLMRerank). Its decorator takes effect once.
         asynchronous = vars(BaseNodePostprocessor)["apostprocess_nodes"]
         BaseNodePostprocessor.apostprocess_nodes = dispatcher.span(asynchronous)  # type: ignore[method-assign,unused-ignore]
-        if all(handler is not self for handler in dispatcher.span_handlers):
-            dispatcher.add_span_handler(self)
-        return self
+        return super().attach()
 
     def detach(self) -> None:
         """Stop watching; what is under way is recorded as it stands, and the trace has every retrieval."""
-        dispatcher = get_dispatcher()
-        dispatcher.span_handlers = [handler for handler in dispatcher.span_handlers if handler is not self]
+        super().detach()
         self._spans.calls.finish()
         self._monitor.flush()
-
-    def __enter__(self) -> Self:
-        return self.attach()
-
-    def __exit__(self, *raised: object) -> None:
-        self.detach()
 
     # -- what LlamaIndex calls ---------------------------------------------------------------------
 
@@ -145,12 +130,3 @@ class LiveSelectivity(Shared, BaseSpanHandler[BaseSpan]):  # type: ignore[misc,u
     ) -> None:
         """A call has failed; what was retrieved before that still counts, and a retrieval under way is a failure."""
         self._spans.drop(id_)
-
-    def new_span(self, *args: Any, **kwargs: Any) -> None:
-        """Not needed: calls are kept in a tree of their own."""
-
-    def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:
-        """Not needed."""
-
-    def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
-        """Not needed."""

@@ -7,15 +7,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.span import BaseSpan
-from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from pydantic import PrivateAttr
 
-from rag_selectivity.live.calls import Faults, Shared, approximate_tokens
+from rag_selectivity.live.calls import Faults, approximate_tokens
 from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor, ToolReport
+from rag_selectivity_llama_index.watcher import Watcher
 
 #: Runs and steps that never end must not fill the memory.
 _MOST_CALLS = 10_000
@@ -39,7 +37,7 @@ class _Step:
     shown: Sequence[Any] | None = None
 
 
-class LiveToolSelectivity(Shared, BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
+class LiveToolSelectivity(Watcher):
     """Watches the tools of every agent (`FunctionAgent`, `ReActAgent`, `AgentWorkflow`) of the application.
 
     Recorded are the tools that a model was given, those that it called with their arguments, and the runs of tools with
@@ -76,18 +74,13 @@ class LiveToolSelectivity(Shared, BaseSpanHandler[BaseSpan]):  # type: ignore[mi
         count_tokens: Callable[[str], int] = approximate_tokens,
         **options: Any,
     ) -> None:
-        super().__init__(open_spans={}, completed_spans=[], dropped_spans=[], current_span_ids={})
+        super().__init__()
         self._tag, self._count = query_id_tag, count_tokens
         listed = catalogue if catalogue is None or isinstance(catalogue, int) else self._definitions(catalogue)
         self._monitor = ToolMonitor(labels, catalogue=listed, **options)
         self._faults = Faults("the tools of a model call were not recorded")
         self._runs, self._steps = OrderedDict(), OrderedDict()
         self._guard = threading.Lock()
-
-    @classmethod
-    def class_name(cls) -> str:
-        """As LlamaIndex knows the handler."""
-        return "LiveToolSelectivity"
 
     @property
     def monitor(self) -> ToolMonitor:
@@ -102,22 +95,6 @@ class LiveToolSelectivity(Shared, BaseSpanHandler[BaseSpan]):  # type: ignore[mi
     def report(self) -> ToolReport:
         """What has been seen so far."""
         return self._monitor.report()
-
-    def attach(self) -> Self:
-        """Start watching."""
-        get_dispatcher().add_span_handler(self)
-        return self
-
-    def detach(self) -> None:
-        """Stop watching."""
-        dispatcher = get_dispatcher()
-        dispatcher.span_handlers = [handler for handler in dispatcher.span_handlers if handler is not self]
-
-    def __enter__(self) -> Self:
-        return self.attach()
-
-    def __exit__(self, *raised: object) -> None:
-        self.detach()
 
     # -- what LlamaIndex calls ---------------------------------------------------------------------
 
@@ -165,15 +142,6 @@ class LiveToolSelectivity(Shared, BaseSpanHandler[BaseSpan]):  # type: ignore[mi
         """A call has failed."""
         with self._faults:
             self._forget(id_)
-
-    def new_span(self, *args: Any, **kwargs: Any) -> None:
-        """Not needed: steps are kept here."""
-
-    def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:
-        """Not needed."""
-
-    def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
-        """Not needed."""
 
     def _record(self, step: _Step, output: Any) -> None:
         run = self._runs.get(step.run or "")

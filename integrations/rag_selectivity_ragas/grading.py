@@ -7,12 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity import InputError, Qrels
-from rag_selectivity.grading.single import label_lists, run_blocking
+from rag_selectivity.grading.single import blocking, label_lists
 from rag_selectivity_ragas.judge import judge_from
 from rag_selectivity_ragas.samples import pool_of, rows_of
 
 
-def grade_dataset(dataset: Any, llm: Any, store: str | Path, **options: Any) -> Qrels:
+async def agrade_dataset(
+    dataset: Any,
+    llm: Any,
+    store: str | Path,
+    *,
+    pool: Mapping[str, Mapping[str, str] | Sequence[str]] | None = None,
+    id_column: str | None = None,
+    corpus: Any = None,
+    identity: str | None = None,
+    **options: Any,
+) -> Qrels:
     """Have a Ragas LLM grade every retrieved context from 1 to 5; the labels for `selectivity` and the metrics.
 
     Parameters
@@ -51,21 +61,6 @@ def grade_dataset(dataset: Any, llm: Any, store: str | Path, **options: Any) -> 
     InputError
         If a context has no text, controls are asked for without a corpus, or the corpus has none of the contexts.
     """
-    return run_blocking(lambda: agrade_dataset(dataset, llm, store, **options))
-
-
-async def agrade_dataset(
-    dataset: Any,
-    llm: Any,
-    store: str | Path,
-    *,
-    pool: Mapping[str, Mapping[str, str] | Sequence[str]] | None = None,
-    id_column: str | None = None,
-    corpus: Any = None,
-    identity: str | None = None,
-    **options: Any,
-) -> Qrels:
-    """`grade_dataset` for a running event loop."""
     questions: dict[str, str] = {}
     texts: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
@@ -91,3 +86,6 @@ async def agrade_dataset(
     return await label_lists(
         questions, texts, lists, store=store, judge=judge, corpus=corpus, identity=identity, **options
     )
+
+
+grade_dataset = blocking(agrade_dataset)

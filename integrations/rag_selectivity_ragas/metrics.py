@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence, Sized
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from langchain_core.callbacks import BaseCallbackHandler
 from ragas.callbacks import ChainType
@@ -15,8 +15,7 @@ from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_meas
 from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.single import bits_over_random, per_query_measure
 from rag_selectivity_ragas.hybrid import HybridMetric
-from rag_selectivity_ragas.identity import AUTO
-from rag_selectivity_ragas.scoring import OfRepeats, RowScorer, Together, figures_or_raise
+from rag_selectivity_ragas.scoring import OfRepeats, RowOptions, RowScorer, Together, figures_or_raise
 
 _OPTIONAL_COLUMNS = (
     "retrieved_contexts",
@@ -40,30 +39,10 @@ class SelectivityMetric(HybridMetric):
     A sample that nobody judged scores NaN, which Ragas leaves out of its mean.
     """
 
-    def __init__(
-        self,
-        measure: str | Measure,
-        labels: Any = None,
-        *,
-        corpus_size: Any = None,
-        passages_of: Any = None,
-        pool: Mapping[str, Sequence[str]] | None = None,
-        scale: str | None = None,
-        grade_map: Any = None,
-        identity: str = AUTO,
-    ) -> None:
+    def __init__(self, measure: str | Measure, labels: Any = None, **options: Unpack[RowOptions]) -> None:
         self.measure = per_query_measure(measure)
         super().__init__(str(self.measure), required=["user_input"], optional=_OPTIONAL_COLUMNS)
-        self._scorer = RowScorer(
-            [self.measure],
-            labels,
-            corpus_size=corpus_size,
-            passages_of=passages_of,
-            pool=pool,
-            scale=scale,
-            grade_map=grade_map,
-            identity=identity,
-        )
+        self._scorer = RowScorer([self.measure], labels, **options)
         self._together = Together(self._scorer.figures_of)
 
     def value_of(self, sample: Any) -> tuple[float, str | None]:
@@ -78,34 +57,14 @@ class SelectivityMetric(HybridMetric):
 
 
 class _Named(SelectivityMetric):
-    """A metric class of one measure: `Harm(labels, k=10, max_grade=1)`."""
+    """A metric class of one measure: `Harm(labels, k=10, max_grade=1)`; further options as in `RowFigures`."""
 
     _measure: ClassVar[str]
 
-    def __init__(
-        self,
-        labels: Any = None,
-        *,
-        k: int = 10,
-        corpus_size: Any = None,
-        passages_of: Any = None,
-        pool: Mapping[str, Sequence[str]] | None = None,
-        scale: str | None = None,
-        grade_map: Any = None,
-        identity: str = AUTO,
-        **parameters: Any,
-    ) -> None:
+    def __init__(self, labels: Any = None, *, k: int = 10, **parameters: Any) -> None:
+        options: Any = {name: parameters.pop(name) for name in RowOptions.__annotations__ if name in parameters}
         spelled = ",".join(f"{name}={value}" for name, value in parameters.items())
-        super().__init__(
-            f"{self._measure}({spelled})@{k}",
-            labels,
-            corpus_size=corpus_size,
-            passages_of=passages_of,
-            pool=pool,
-            scale=scale,
-            grade_map=grade_map,
-            identity=identity,
-        )
+        super().__init__(f"{self._measure}({spelled})@{k}", labels, **options)
 
 
 def _named(measure: str, name: str) -> type[_Named]:

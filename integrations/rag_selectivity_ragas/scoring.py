@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 from rag_selectivity import Measure
 from rag_selectivity.errors import SelectivityError, SelectivityWarning, examples
@@ -36,6 +36,17 @@ class _Prepared:
     corpus_size: int | None
     scale: str
     levels: tuple[int, ...]
+
+
+class RowOptions(TypedDict, total=False):
+    """What a metric of rows may be told, as in `RowFigures`."""
+
+    corpus_size: Any
+    passages_of: Any
+    pool: Mapping[str, Sequence[str]] | None
+    scale: str | None
+    grade_map: Any
+    identity: str
 
 
 class RowScorer:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rag_selectivity.answers.prompt import PROMPT_VERSION, Answer, AnswerPrompt, answer_of
 from rag_selectivity.errors import InputError
@@ -97,9 +96,3 @@ def estimated_usage(prompts: Sequence[AnswerPrompt]) -> Usage:
     """The tokens that prompts would take, at four characters a token."""
     characters = sum(len(message["content"]) for prompt in prompts for message in prompt.messages())
     return Usage(characters // 4, _ANSWER_TOKENS * len(prompts))
-
-
-def counts_by_shown(planned: Iterable[Planned]) -> Mapping[Shown, int]:
-    """How many queries have each set."""
-    counted: Counter[Any] = Counter(each.shown for each in planned)
-    return counted

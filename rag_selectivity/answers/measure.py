@@ -24,7 +24,7 @@ from rag_selectivity.grading.judge import GradingError, judge_of
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.runner import Runner
-from rag_selectivity.grading.session import interruptible, progress_line, run_blocking
+from rag_selectivity.grading.session import blocking, interruptible, progress_line
 from rag_selectivity.grading.store import Store
 from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.results.answers import AnswerReport, Spent
@@ -35,7 +35,7 @@ from rag_selectivity.tables.cells import names_in
 DEFAULT_DEPTHS = (10,)
 
 
-def measure_answers(
+async def ameasure_answers(
     run: Any,
     *,
     corpus: Any,
@@ -129,41 +129,6 @@ def measure_answers(
     GradingError
         If the model cannot be used at all.
     """
-    given = {**locals()}
-    return run_blocking(lambda: ameasure_answers(**given))
-
-
-async def ameasure_answers(
-    run: Any,
-    *,
-    corpus: Any,
-    queries: Any,
-    references: Any,
-    model: Any,
-    store: str | Path,
-    depths: Sequence[int] = DEFAULT_DEPTHS,
-    qrels: Any = None,
-    scale: str | None = None,
-    controls: Sequence[str] | None = None,
-    orders: Sequence[str] = (),
-    junk: Sequence[int] = (),
-    scores: Sequence[str] | None = None,
-    judge: Any = None,
-    rubric: Rubric = ANSWER_RUBRIC,
-    instructions: str = INSTRUCTIONS,
-    cite: bool = True,
-    abstain: bool = True,
-    served: str | None = None,
-    baseline: str | None = None,
-    limits: Limits = Limits(),
-    budget: Budget = Budget(),
-    gate: Gate | None = None,
-    bootstrap: Bootstrap = Bootstrap(),
-    seed: int = 7,
-    dry_run: bool = False,
-    progress: bool = True,
-) -> AnswerReport:
-    """`measure_answers` for a running event loop."""
     runs = named_runs(run)
     refuse_names(runs, baseline)
     right = read_references(references)
@@ -236,6 +201,9 @@ async def ameasure_answers(
             spent,
             {**settings, "served": served_models},
         )
+
+
+measure_answers = blocking(ameasure_answers)
 
 
 def _raise_if_fatal(gate: Gate) -> None:

@@ -11,7 +11,8 @@ from rag_selectivity.answers.prompt import AnswerPrompt
 from rag_selectivity.answers.references import Reference
 from rag_selectivity.answers.sets import HARD_NEGATIVE, Judged, Sets, controls_of, judged_passages, needs_labels
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.judged.reading import qrels_of, ranked_lists
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.results.answers import (
     BEST_FIRST,
     CLOSED_BOOK,
@@ -183,7 +184,7 @@ def _judged(
 ) -> dict[str, Judged]:
     if qrels is None:
         return {}
-    labels = qrels_of(qrels).on_scale(scale)
+    labels = Qrels.of(qrels).on_scale(scale)
     settled = SCALES[str(labels.scale)]
     junk_to = HARD_NEGATIVE if settled.name == "utility" else settled.relevant_from - 1
     known = [query for query in references if query in labels]

@@ -8,14 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
 from rag_selectivity.answers.references import LETTERS
-from rag_selectivity.errors import MissingExtraError
-
-try:
-    from pydantic import BaseModel, ConfigDict, Field, create_model
-except ImportError:
-    raise MissingExtraError("pydantic", "judge", "asking a model") from None
-
 from rag_selectivity.grading.answers import read_answer
 from rag_selectivity.grading.judge import Message, Reply
 from rag_selectivity.grading.prompts import block, new_marker

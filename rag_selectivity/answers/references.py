@@ -39,11 +39,6 @@ class Reference:
         """The letters of the options."""
         return LETTERS[: len(self.choices)]
 
-    @property
-    def right_letters(self) -> str:
-        """The letters of the right options."""
-        return "".join(LETTERS[i] for i, choice in enumerate(self.choices) if choice in self.texts)
-
 
 def read_references(source: Any) -> dict[str, Reference]:
     """{query: Reference} of {query: text, list of texts or record}, a frame, records or a file.

@@ -15,7 +15,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import qrels_of, read_qrels
+from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.tables.exact import is_path, kind_of
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import scale_named
@@ -51,7 +51,7 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
         If the source holds no label by a judge.
     """
     if not is_path(source):
-        labels = qrels_of(source)
+        labels = Qrels.of(source)
     elif kind_of(Path(source), format) in ("store", "exported"):
         labels = read_qrels(source, format=format, judges=judges, humans=False)
     else:
@@ -144,7 +144,7 @@ def draws_of(source: Any) -> Mapping[str, int]:
             for name, count in counts.items()
             if name.partition(":")[0] not in (*TARGETED_DRAWS, ADJUDICATION)
         }
-    labels = qrels_of(source)
+    labels = Qrels.of(source)
     known = None if labels.origins is None else labels.origins.drawn_for_people
     return known or {"": len(labels.query)}
 
@@ -212,13 +212,13 @@ def people_of(human: Any, grade_map: str | Mapping[int, int] | None) -> PeoplesL
 
 
 def _mapped(source: Any, grade_map: str | Mapping[int, int] | None) -> Any:
-    return source if is_path(source) and is_store(Path(source)) else qrels_of(source).regraded(grade_map)
+    return source if is_path(source) and is_store(Path(source)) else Qrels.of(source).regraded(grade_map)
 
 
 def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[str]) -> Qrels:
     """People's labels of a source."""
     if not (is_path(source) and is_store(Path(source))):
-        labels = qrels_of(source)
+        labels = Qrels.of(source)
         origins = labels.origins
         if origins is not None and origins.by_person.any():
             chosen = int((origins.by_person & origins.are(Chosen.TARGETED)).sum())

@@ -54,11 +54,7 @@ def answers(
         o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
     ] = None,
     model: Annotated[str | None, o.option(o.JUDGE, "NAME", "Name of the model that answers.")] = None,
-    base_url: j.BaseUrlOption = None,
-    api_key_env: j.ApiKeyEnvOption = "OPENAI_API_KEY",
-    header: j.HeaderOption = None,
-    temperature: j.TemperatureOption = None,
-    max_answer_tokens: j.MaxAnswerTokensOption = 1000,
+    server: j.Server = j.Server(),
     served: Annotated[
         str | None,
         o.option(
@@ -126,18 +122,9 @@ def answers(
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
     clusters: o.ClustersOption = None,
-    max_calls: j.MaxCallsOption = None,
-    max_tokens: j.MaxTokensOption = None,
-    max_cost: j.MaxCostOption = None,
-    price_in: j.PriceInOption = None,
-    price_out: j.PriceOutOption = None,
+    spending: j.Spending = j.Spending(),
     dry_run: Annotated[bool, o.flag(o.BUDGET, "--dry-run", "Count prompts and estimate tokens; send nothing.")] = False,
-    concurrency: j.ConcurrencyOption = 16,
-    rpm: j.RpmOption = None,
-    tpm: j.TpmOption = None,
-    timeout: j.TimeoutOption = 60.0,
-    attempts: j.AttemptsOption = 6,
-    max_wait: j.MaxWaitOption = 120.0,
+    sending: j.Sending = j.Sending(),
     store: Annotated[
         Path | None,
         o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist."),
@@ -197,11 +184,12 @@ def answers(
     from rag_selectivity.answers.scoring import ANSWER_RUBRIC
     from rag_selectivity.grading.rubric import Rubric
 
-    asked = j.openai_judge(model, base_url, api_key_env, header, temperature, key=not dry_run)
+    asked = server.judge(model, key=not dry_run)
     judge = None
     if judge_model is not None:
-        address, key = judge_base_url or base_url, judge_api_key_env or api_key_env
-        judge = j.openai_judge(judge_model, address, key, header, None, key=not dry_run)
+        address, key = judge_base_url or server.base_url, judge_api_key_env or server.api_key_env
+        of_judge = replace(server, base_url=address, api_key_env=key, temperature=None)
+        judge = of_judge.judge(judge_model, key=not dry_run)
     with j.resumable():
         result = rs.measure_answers(
             dict(named_files(run)),
@@ -224,8 +212,8 @@ def answers(
             abstain=not no_abstention,
             served=served,
             baseline=baseline,
-            limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts, max_wait, max_answer_tokens),
-            budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
+            limits=sending.limits(server),
+            budget=spending.budget(),
             bootstrap=bootstrap,
             seed=seed,
             dry_run=dry_run,

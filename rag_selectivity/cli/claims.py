@@ -49,11 +49,7 @@ def claims(
         Path | None,
         o.input_file("Verdicts by people, as --sheet draws them, to see how far the judge agrees with people."),
     ] = None,
-    base_url: j.BaseUrlOption = None,
-    api_key_env: j.ApiKeyEnvOption = "OPENAI_API_KEY",
-    header: j.HeaderOption = None,
-    temperature: j.TemperatureOption = None,
-    max_answer_tokens: j.MaxAnswerTokensOption = 1000,
+    server: j.Server = j.Server(),
     batch: Annotated[
         bool, o.flag(o.JUDGE, "--batch", "Send all passages of a sample in one call: cheaper, less reliable.")
     ] = False,
@@ -84,17 +80,8 @@ def claims(
     resamples: o.ResamplesOption = 5000,
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
-    max_calls: j.MaxCallsOption = None,
-    max_tokens: j.MaxTokensOption = None,
-    max_cost: j.MaxCostOption = None,
-    price_in: j.PriceInOption = None,
-    price_out: j.PriceOutOption = None,
-    concurrency: j.ConcurrencyOption = 16,
-    rpm: j.RpmOption = None,
-    tpm: j.TpmOption = None,
-    timeout: j.TimeoutOption = 60.0,
-    attempts: j.AttemptsOption = 6,
-    max_wait: j.MaxWaitOption = 120.0,
+    spending: j.Spending = j.Spending(),
+    sending: j.Sending = j.Sending(),
     fail_if: Annotated[
         list[str] | None,
         o.option(
@@ -167,7 +154,7 @@ def claims(
     retrieved = _retrieved(samples, run, corpus, queries, references, responses)
     gates = ClaimGates.parse(fail_if, max_drop, against, on, require_trust)
     bootstrap = rs.Bootstrap(resamples, seed, level)
-    judge = j.openai_judge(model, base_url, api_key_env, header, temperature, key=True)
+    judge = server.judge(model, key=True)
     gates.refuse_other(judge.name, list(retrieved.get("run", {SAMPLES: samples})))
     with j.resumable():
         result = check_claims(
@@ -182,8 +169,8 @@ def claims(
             whole_context=whole_numbers(whole_context, "--whole-context") or (),
             batch=batch,
             human=human,
-            limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts, max_wait, max_answer_tokens),
-            budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
+            limits=sending.limits(server),
+            budget=spending.budget(),
             bootstrap=bootstrap,
             progress=not SETTINGS.quiet,
         )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from importlib import import_module
+from inspect import Parameter, Signature, signature
 from itertools import zip_longest
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 import typer.core
@@ -124,9 +126,36 @@ class Listed(typer.core.TyperCommand):
         imported = import_module(f"rag_selectivity.cli.{module}")
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         epilog = "\n".join(getattr(imported, examples))
-        alone.command(self.name, cls=Command, epilog=epilog)(getattr(imported, function))
+        alone.command(self.name, cls=Command, epilog=epilog)(with_groups(getattr(imported, function)))
         command: Any = typer.main.get_command(alone)
         return command  # type: ignore[no-any-return]
+
+
+def with_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """A command with the fields of its groups of options (dataclasses) as options of its own, in their place."""
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters = []
+    for parameter in signature(function).parameters.values():
+        group = groups.get(parameter.name)
+        if group is None:
+            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY))
+            continue
+        kinds = get_type_hints(group, include_extras=True)
+        parameters += [
+            Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=kinds[each.name])
+            for each in fields(group)
+        ]
+
+    def command(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+        function(**given)
+
+    command.__doc__, command.__name__ = function.__doc__, function.__name__
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return command
 
 
 class Group(typer.core.TyperGroup):

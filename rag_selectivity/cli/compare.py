@@ -10,12 +10,9 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.deciding import decided, known_costs
 from rag_selectivity.cli.inputs import (
     clusters_of,
-    corpus_ids,
-    corpus_size_of,
     costs_of,
     labels_of,
     named_files,
-    policy_choices,
     pools_of,
     tokens_of,
     whole_numbers,
@@ -40,9 +37,7 @@ def compare(
     ] = None,
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,
-    corpus_size: o.SizeOption = None,
-    corpus: o.CorpusOption = None,
-    passages_of: o.PassagesOfOption = None,
+    corpus: o.CorpusGiven = o.CorpusGiven(),
     controls: o.ControlsOption = None,
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
@@ -51,10 +46,7 @@ def compare(
     cost_depths: o.CostDepthsOption = None,
     groups: o.GroupsOption = None,
     human: o.HumanOption = None,
-    qrels_format: o.QrelsFormatOption = None,
-    grade_map: o.GradeMapOption = None,
-    judge: o.JudgeOption = None,
-    ids: o.IdsOption = None,
+    form: o.LabelForm = o.LabelForm(),
     measure: o.MeasureOption = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: 5,10,20).")] = None,
     k: o.KOption = None,
@@ -70,14 +62,7 @@ def compare(
     queries: TextsForLengthOption = None,
     weights: WeightsOption = None,
     scale: o.ScaleOption = None,
-    policy: o.PolicyOption = "default",
-    order: o.OrderOption = None,
-    ties: o.TiesOption = None,
-    missing_query: o.MissingQueryOption = None,
-    duplicates: o.DuplicatesOption = None,
-    unjudged: o.UnjudgedOption = None,
-    short_lists: o.ShortListsOption = None,
-    exclude_self: o.ExcludeSelfOption = False,
+    rules: o.RulesAndSelf = o.RulesAndSelf(),
     unpaired: Annotated[
         bool,
         o.flag(o.TESTS, "--unpaired", "The runs are over different queries, as the two arms of an A/B test are."),
@@ -95,11 +80,7 @@ def compare(
     level: o.LevelOption = 0.95,
     method: o.PairedMethodOption = "bca",
     clusters: o.ClustersOption = None,
-    fail_if: o.FailIfOption = None,
-    max_drop: o.MaxDropOption = None,
-    against: o.AgainstOption = None,
-    on: o.OnOption = None,
-    require_trust: o.RequireTrustOption = None,
+    gating: o.Gating = o.Gating(),
     details: o.DetailsOption = False,
     format: o.FormatOption = None,
     output: o.LatexOutputOption = None,
@@ -111,7 +92,7 @@ def compare(
     from rag_selectivity.cli.gates import Gates
     from rag_selectivity.measures.plan import budgets_of
 
-    gates = Gates.parse(fail_if, max_drop, against, on, require_trust)
+    gates = Gates.parse(**vars(gating))
     bootstrap = rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters))
     named = named_files(run)
     lengths, at_budgets = tokens_of(tokens, tokenizer), bool(budgets_of(measure))
@@ -120,42 +101,31 @@ def compare(
     if asked_for_costs and costs is None and lengths is None:
         raise InputError("there are no costs to compare: give --costs FILE, or --tokens FILE")
     # Costs are read from the lists too; standard input can be read once.
-    runs = {name: rs.read_run(path, policy=policy) for name, path in named.items()} if asked_for_costs else named
+    runs = {name: rs.read_run(path, policy=rules.policy) for name, path in named.items()} if asked_for_costs else named
     comparison = rs.compare(
-        labels_of(qrels, qrels_format, judge, human),
+        labels_of(qrels, form.qrels_format, form.judge, human),
         runs,
         baseline=baseline,
         pool=pools_of(pool, run),
         pool_depth=pool_depth,
-        corpus_size=corpus_size_of(corpus_size),
-        corpus=corpus_ids(corpus),
-        passages_of=passages_of,
+        **corpus.given(),
         controls=rs.read_qrels(controls) if controls is not None else None,
         measures=measure or None,
         depths=whole_numbers(depths, "--depths"),
         scale=scale,
-        grade_map=grade_map,
-        policy=policy,
+        grade_map=form.grade_map,
         bootstrap=bootstrap,
         paired=not unpaired,
         draws=draws,
         power=power,
-        ids=ids,
+        ids=form.ids,
         human=human,
         tokens=lengths if at_budgets else None,
         groups=groups,
         by=by or None,
         queries=queries,
         weights=weights,
-        **policy_choices(
-            order=order,
-            ties=ties,
-            missing_query=missing_query,
-            duplicates=duplicates,
-            unjudged=unjudged,
-            short_lists=short_lists,
-            exclude_self=exclude_self,
-        ),
+        **rules.chosen(),
     )
     of_depths = whole_numbers(depths, "--depths")
     report = decided(
@@ -165,7 +135,7 @@ def compare(
         baseline=comparison.baseline,
         paired=not unpaired,
         max_loss=max_loss,
-        costs=known_costs(comparison.report, runs, costs_of(costs, list(named)), lengths, ids)
+        costs=known_costs(comparison.report, runs, costs_of(costs, list(named)), lengths, form.ids)
         if asked_for_costs
         else None,
         cost_measure=cost_measure,

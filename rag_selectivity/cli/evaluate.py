@@ -12,10 +12,7 @@ from rag_selectivity.cli.deciding import decided
 from rag_selectivity.cli.explain import show_in_words
 from rag_selectivity.cli.inputs import (
     clusters_of,
-    corpus_ids,
-    corpus_size_of,
     labels_of,
-    policy_choices,
     tokens_of,
     whole_numbers,
 )
@@ -42,17 +39,12 @@ def evaluate(
     query_id_key: QueryIdKeyOption = None,
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,
-    corpus_size: o.SizeOption = None,
-    corpus: o.CorpusOption = None,
-    passages_of: o.PassagesOfOption = None,
+    corpus: o.CorpusGiven = o.CorpusGiven(),
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
     groups: o.GroupsOption = None,
     human: o.HumanOption = None,
-    qrels_format: o.QrelsFormatOption = None,
-    grade_map: o.GradeMapOption = None,
-    judge: o.JudgeOption = None,
-    ids: o.IdsOption = None,
+    form: o.LabelForm = o.LabelForm(),
     controls: o.ControlsOption = None,
     measure: o.MeasureOption = None,
     depths: Annotated[
@@ -64,14 +56,7 @@ def evaluate(
     queries: TextsForLengthOption = None,
     weights: WeightsOption = None,
     scale: o.ScaleOption = None,
-    policy: o.PolicyOption = "default",
-    order: o.OrderOption = None,
-    ties: o.TiesOption = None,
-    missing_query: o.MissingQueryOption = None,
-    duplicates: o.DuplicatesOption = None,
-    unjudged: o.UnjudgedOption = None,
-    short_lists: o.ShortListsOption = None,
-    exclude_self: o.ExcludeSelfOption = False,
+    rules: o.RulesAndSelf = o.RulesAndSelf(),
     resamples: Annotated[
         int,
         o.option(o.INTERVALS, "COUNT", "Bootstrap resamples; 0 disables intervals."),
@@ -80,11 +65,7 @@ def evaluate(
     level: o.LevelOption = 0.95,
     method: o.MethodOption = "bca",
     clusters: o.ClustersOption = None,
-    fail_if: o.FailIfOption = None,
-    max_drop: o.MaxDropOption = None,
-    against: o.AgainstOption = None,
-    on: o.OnOption = None,
-    require_trust: o.RequireTrustOption = None,
+    gating: o.Gating = o.Gating(),
     explain: Annotated[
         bool, o.flag(o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in.")
     ] = False,
@@ -103,17 +84,9 @@ def evaluate(
     from rag_selectivity.cli.gates import Gates
 
     shown = show_in_words if explain else partial(show, details=details)
-    gates = Gates.parse(fail_if, max_drop, against, on, require_trust)
-    rules = policy_choices(
-        order=order,
-        ties=ties,
-        missing_query=missing_query,
-        duplicates=duplicates,
-        unjudged=unjudged,
-        short_lists=short_lists,
-        exclude_self=exclude_self,
-    )
-    labels = labels_of(qrels, qrels_format, judge, human)
+    gates = Gates.parse(**vars(gating))
+    chosen = rules.chosen()
+    labels = labels_of(qrels, form.qrels_format, form.judge, human)
     if trace is None:
         refuse_without_trace(identity, query_id_key)
         retrieved = Retrieved.of_files(labels, run, pool)
@@ -122,32 +95,31 @@ def evaluate(
     else:
         retrieved = Retrieved.of_trace(labels, trace, identity, query_id_key)
         # A list ends where the prompt did: there is nothing further down that could have been read.
-        rules = {**policy_choices(short_lists="returned"), **rules}
-    size = corpus_size_of(corpus_size) if corpus_size is not None or corpus is not None else retrieved.corpus_size
+        chosen = {"short_lists": "returned", **chosen}
+    size = corpus.given()
+    if corpus.corpus_size is None and corpus.corpus is None:
+        size["corpus_size"] = retrieved.corpus_size
     bootstrap = rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters)) if resamples else None
     report = rs.evaluate(
         retrieved.qrels,
         retrieved.runs,
         pool=retrieved.pool,
         pool_depth=pool_depth,
-        corpus_size=size,
-        corpus=corpus_ids(corpus),
-        passages_of=passages_of,
+        **size,
         measures=gates.measures(measure),
         depths=whole_numbers(depths, "--depths") or retrieved.depths,
         scale=scale,
-        grade_map=grade_map,
-        policy=policy,
+        grade_map=form.grade_map,
         controls=rs.read_qrels(controls) if controls is not None else None,
         bootstrap=bootstrap,
-        ids=ids,
+        ids=form.ids,
         human=human,
         tokens=tokens_of(tokens, tokenizer),
         groups=groups,
         by=by or None,
         queries=queries,
         weights=weights,
-        **rules,
+        **chosen,
     )
     report = decided(retrieved.noted_in(report), k, whole_numbers(depths, "--depths"))
     if per_query is not None:

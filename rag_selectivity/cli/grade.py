@@ -48,11 +48,7 @@ def grade(
     ] = None,
     identity: IdentityOption = None,
     query_id_key: QueryIdKeyOption = None,
-    base_url: j.BaseUrlOption = None,
-    api_key_env: j.ApiKeyEnvOption = "OPENAI_API_KEY",
-    header: j.HeaderOption = None,
-    temperature: j.TemperatureOption = None,
-    max_answer_tokens: j.MaxAnswerTokensOption = 1000,
+    server: j.Server = j.Server(),
     rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.", o.JUDGE)] = None,
     extra: Annotated[
         list[str] | None,
@@ -78,17 +74,8 @@ def grade(
             "Repeat for more.",
         ),
     ] = None,
-    max_calls: j.MaxCallsOption = None,
-    max_tokens: j.MaxTokensOption = None,
-    max_cost: j.MaxCostOption = None,
-    price_in: j.PriceInOption = None,
-    price_out: j.PriceOutOption = None,
-    concurrency: j.ConcurrencyOption = 16,
-    rpm: j.RpmOption = None,
-    tpm: j.TpmOption = None,
-    timeout: j.TimeoutOption = 60.0,
-    attempts: j.AttemptsOption = 6,
-    max_wait: j.MaxWaitOption = 120.0,
+    spending: j.Spending = j.Spending(),
+    sending: j.Sending = j.Sending(),
     format: Annotated[
         Format | None, o.option(o.OUTPUT, "FORMAT", "Format: table (default) or json.", "--format")
     ] = None,
@@ -106,7 +93,7 @@ def grade(
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
     what = _texts_and_pools(queries, corpus, pool, trace, identity, query_id_key)
-    judge = j.openai_judge(model, base_url, api_key_env, header, temperature, key=not dry_run)
+    judge = server.judge(model, key=not dry_run)
     with j.resumable():
         result = grade_pool(
             *what,
@@ -120,8 +107,8 @@ def grade(
             samples=samples,
             batch=batch,
             order=order,
-            limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts, max_wait, max_answer_tokens),
-            budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
+            limits=sending.limits(server),
+            budget=spending.budget(),
             retry_failed="all" in retry_failed or retry_failed if retry_failed else False,
             dry_run=dry_run,
             show_bits=show_bits,

@@ -52,29 +52,6 @@ def is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
 
 
-def policy_choices(
-    *,
-    order: str | None = None,
-    ties: str | None = None,
-    missing_query: str | None = None,
-    duplicates: str | None = None,
-    unjudged: str | None = None,
-    short_lists: str | None = None,
-    exclude_self: bool = False,
-) -> dict[str, Any]:
-    """The policies that were chosen one by one, by their names in `Policy`."""
-    choices = {
-        "order": order,
-        "ties": ties,
-        "missing_query": missing_query,
-        "duplicates": duplicates,
-        "unjudged": unjudged,
-        "short_lists": short_lists,
-        "exclude_self": exclude_self or None,
-    }
-    return {name: choice for name, choice in choices.items() if choice is not None}
-
-
 # -- files ------------------------------------------------------------------------------------------------
 
 

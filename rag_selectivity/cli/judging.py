@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,78 +24,102 @@ StoreOption = Annotated[
     Path, o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist.")
 ]
 ModelOption = Annotated[str, o.option(o.JUDGE, "NAME", "Name of the model at the endpoint.")]
-BaseUrlOption = Annotated[
-    str | None,
-    o.option(o.JUDGE, "URL", "Address of an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)."),
-]
-ApiKeyEnvOption = Annotated[str, o.option(o.JUDGE, "NAME", "Environment variable that holds the key.")]
-HeaderOption = Annotated[
-    list[str] | None,
-    o.option(o.JUDGE, "K=V", "Header of each request, such as api-key=$KEY for Azure. Repeat for more."),
-]
-TemperatureOption = Annotated[
-    float | None, o.option(o.JUDGE, "NUMBER", "Sampling temperature (default: the model's own).")
-]
-MaxAnswerTokensOption = Annotated[
-    int,
-    o.option(
-        o.JUDGE,
-        "COUNT",
-        "Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high.",
-    ),
-]
-
-MaxCallsOption = Annotated[int | None, o.option(o.BUDGET, "COUNT", "Send at most this many requests.")]
-MaxTokensOption = Annotated[int | None, o.option(o.BUDGET, "COUNT", "Spend at most this many tokens.")]
-MaxCostOption = Annotated[
-    float | None,
-    o.option(
-        o.BUDGET, "AMOUNT", "Spend at most this much. Needs prices, or an endpoint that says what a request costs."
-    ),
-]
-PriceInOption = Annotated[float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million prompt tokens.")]
-PriceOutOption = Annotated[float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million answer tokens.")]
-
-ConcurrencyOption = Annotated[
-    int, o.option(o.LIMITS, "COUNT", "Most requests at the same time. A run begins with 1, then 4.")
-]
-RpmOption = Annotated[float | None, o.option(o.LIMITS, "COUNT", "Most requests in any 60 seconds.")]
-TpmOption = Annotated[float | None, o.option(o.LIMITS, "COUNT", "Most tokens in any 60 seconds.")]
-TimeoutOption = Annotated[float, o.option(o.LIMITS, "SECONDS", "Longest time for a request.")]
-AttemptsOption = Annotated[
-    int,
-    o.option(o.LIMITS, "COUNT", "Most requests for a call that fails for a temporary reason, such as a server error."),
-]
-MaxWaitOption = Annotated[
-    float,
-    o.option(
-        o.LIMITS,
-        "SECONDS",
-        "Longest wait that the endpoint may ask for (Retry-After). After a longer one the run stops.",
-    ),
-]
 
 
-def openai_judge(
-    model: str,
-    base_url: str | None,
-    api_key_env: str,
-    header: list[str] | None,
-    temperature: float | None,
-    *,
-    key: bool,
-) -> Any:
-    """The judge behind an endpoint; without `key` it needs no key, for a dry run."""
-    from rag_selectivity.grading.openai_judge import OpenAIJudge
+@dataclass(frozen=True)
+class Server:
+    """The endpoint, and how it is asked."""
 
-    return OpenAIJudge(
-        model,
-        base_url=base_url,
-        api_key=None if key else "none",
-        api_key_env=api_key_env,
-        headers=_headers(header),
-        temperature=temperature,
+    base_url: Annotated[
+        str | None,
+        o.option(o.JUDGE, "URL", "Address of an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)."),
+    ] = None
+    api_key_env: Annotated[str, o.option(o.JUDGE, "NAME", "Environment variable that holds the key.")] = (
+        "OPENAI_API_KEY"
     )
+    header: Annotated[
+        list[str] | None,
+        o.option(o.JUDGE, "K=V", "Header of each request, such as api-key=$KEY for Azure. Repeat for more."),
+    ] = None
+    temperature: Annotated[
+        float | None, o.option(o.JUDGE, "NUMBER", "Sampling temperature (default: the model's own).")
+    ] = None
+    max_answer_tokens: Annotated[
+        int,
+        o.option(
+            o.JUDGE,
+            "COUNT",
+            "Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high.",
+        ),
+    ] = 1000
+
+    def judge(self, model: str, *, key: bool) -> Any:
+        """The judge behind the endpoint; without `key` it needs no key, for a dry run."""
+        from rag_selectivity.grading.openai_judge import OpenAIJudge
+
+        return OpenAIJudge(
+            model,
+            base_url=self.base_url,
+            api_key=None if key else "none",
+            api_key_env=self.api_key_env,
+            headers=_headers(self.header),
+            temperature=self.temperature,
+        )
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What may be spent."""
+
+    max_calls: Annotated[int | None, o.option(o.BUDGET, "COUNT", "Send at most this many requests.")] = None
+    max_tokens: Annotated[int | None, o.option(o.BUDGET, "COUNT", "Spend at most this many tokens.")] = None
+    max_cost: Annotated[
+        float | None,
+        o.option(
+            o.BUDGET, "AMOUNT", "Spend at most this much. Needs prices, or an endpoint that says what a request costs."
+        ),
+    ] = None
+    price_in: Annotated[float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million prompt tokens.")] = None
+    price_out: Annotated[float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million answer tokens.")] = None
+
+    def budget(self) -> Budget:
+        """As a budget."""
+        from rag_selectivity.grading.limits import Budget
+
+        prices = {"price_in": self.price_in, "price_out": self.price_out}
+        return Budget(calls=self.max_calls, tokens=self.max_tokens, cost=self.max_cost, **prices)
+
+
+@dataclass(frozen=True)
+class Sending:
+    """How fast requests are sent."""
+
+    concurrency: Annotated[
+        int, o.option(o.LIMITS, "COUNT", "Most requests at the same time. A run begins with 1, then 4.")
+    ] = 16
+    rpm: Annotated[float | None, o.option(o.LIMITS, "COUNT", "Most requests in any 60 seconds.")] = None
+    tpm: Annotated[float | None, o.option(o.LIMITS, "COUNT", "Most tokens in any 60 seconds.")] = None
+    timeout: Annotated[float, o.option(o.LIMITS, "SECONDS", "Longest time for a request.")] = 60.0
+    attempts: Annotated[
+        int,
+        o.option(
+            o.LIMITS, "COUNT", "Most requests for a call that fails for a temporary reason, such as a server error."
+        ),
+    ] = 6
+    max_wait: Annotated[
+        float,
+        o.option(
+            o.LIMITS,
+            "SECONDS",
+            "Longest wait that the endpoint may ask for (Retry-After). After a longer one the run stops.",
+        ),
+    ] = 120.0
+
+    def limits(self, server: Server) -> Limits:
+        """As limits."""
+        from rag_selectivity.grading.limits import Limits
+
+        return Limits(**vars(self), answer_tokens=server.max_answer_tokens)
 
 
 def _headers(given: list[str] | None) -> dict[str, str]:
@@ -107,38 +132,6 @@ def _headers(given: list[str] | None) -> dict[str, str]:
             raise InputError(f"--header must be K=V, got {name!r} without a value; is the variable behind it set?")
         headers[name.strip()] = value.strip()
     return headers
-
-
-def budget_of(
-    calls: int | None, tokens: int | None, cost: float | None, price_in: float | None, price_out: float | None
-) -> Budget:
-    """The budget of the options."""
-    from rag_selectivity.grading.limits import Budget
-
-    return Budget(calls=calls, tokens=tokens, cost=cost, price_in=price_in, price_out=price_out)
-
-
-def limits_of(
-    concurrency: int,
-    rpm: float | None,
-    tpm: float | None,
-    timeout: float,
-    attempts: int,
-    max_wait: float,
-    answer_tokens: int,
-) -> Limits:
-    """The limits of the options."""
-    from rag_selectivity.grading.limits import Limits
-
-    return Limits(
-        concurrency=concurrency,
-        rpm=rpm,
-        tpm=tpm,
-        timeout=timeout,
-        attempts=attempts,
-        max_wait=max_wait,
-        answer_tokens=answer_tokens,
-    )
 
 
 def resume_command() -> str:

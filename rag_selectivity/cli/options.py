@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rag_selectivity.cli.help import choices
-from rag_selectivity.cli.inputs import Readable
+from rag_selectivity.cli.inputs import Readable, corpus_ids, corpus_size_of
 from rag_selectivity.cli.output import Format
 from rag_selectivity.cli.writable import Writable
 from rag_selectivity.tables.grades import SCALES
@@ -121,6 +122,31 @@ IdsOption = Annotated[
     ),
 ]
 
+
+@dataclass(frozen=True)
+class LabelForm:
+    """How labels are read."""
+
+    qrels_format: QrelsFormatOption = None
+    grade_map: GradeMapOption = None
+    judge: JudgeOption = None
+    ids: IdsOption = None
+
+
+@dataclass(frozen=True)
+class CorpusGiven:
+    """What is known of the corpus."""
+
+    corpus_size: SizeOption = None
+    corpus: CorpusOption = None
+    passages_of: PassagesOfOption = None
+
+    def given(self) -> dict[str, Any]:
+        """As `evaluate` takes it."""
+        size, ids = corpus_size_of(self.corpus_size), corpus_ids(self.corpus)
+        return {"corpus_size": size, "corpus": ids, "passages_of": self.passages_of}
+
+
 KOption = Annotated[
     int | None,
     option(
@@ -195,13 +221,6 @@ ShowKOption = Annotated[int, option(PLANNING, "K", "Depth of the bits over rando
 
 # -- edges ------------------------------------------------------------------------------------------------
 
-PolicyOption = Annotated[str, option(EDGES, "NAME", "Set of rules: {policies}. Each option below changes one of them.")]
-OrderOption = Annotated[str | None, option(EDGES, "RULE", "Order of a run: score (default), or rank as in the file.")]
-TiesOption = Annotated[str | None, option(EDGES, "RULE", "Equal scores: docid_descending (default) or as_given.")]
-MissingQueryOption = Annotated[
-    str | None, option(EDGES, "RULE", "Query without a list in the run: fail (default), skip or error.")
-]
-DuplicatesOption = Annotated[str | None, option(EDGES, "RULE", "Passage twice in a list: count_once, drop or error.")]
 UnjudgedOption = Annotated[
     str | None, option(EDGES, "RULE", "Passage without a label: ignore (default), worst, condense or error.")
 ]
@@ -209,9 +228,41 @@ ShortListsOption = Annotated[
     str | None,
     option(EDGES, "RULE", "List shorter than K: requested (default) counts K passages, returned those in the list."),
 ]
-ExcludeSelfOption = Annotated[
-    bool, flag(EDGES, "--exclude-self", "Leave out the passage that has the id of its query, as for ArguAna.")
-]
+
+PolicyOption = Annotated[str, option(EDGES, "NAME", "Set of rules: {policies}. Each option below changes one of them.")]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What happens at the edges; what is None is as the policy has it."""
+
+    policy: PolicyOption = "default"
+    order: Annotated[str | None, option(EDGES, "RULE", "Order of a run: score (default), or rank as in the file.")] = (
+        None
+    )
+    ties: Annotated[str | None, option(EDGES, "RULE", "Equal scores: docid_descending (default) or as_given.")] = None
+    missing_query: Annotated[
+        str | None, option(EDGES, "RULE", "Query without a list in the run: fail (default), skip or error.")
+    ] = None
+    duplicates: Annotated[str | None, option(EDGES, "RULE", "Passage twice in a list: count_once, drop or error.")] = (
+        None
+    )
+    unjudged: UnjudgedOption = None
+    short_lists: ShortListsOption = None
+
+    def chosen(self) -> dict[str, Any]:
+        """The policy, and the rules that were chosen one by one, by their names in `Policy`."""
+        return {name: rule for name, rule in asdict(self).items() if rule is not None and rule is not False}
+
+
+@dataclass(frozen=True)
+class RulesAndSelf(Rules):
+    """Rules, and whether a query finds its own passage."""
+
+    exclude_self: Annotated[
+        bool, flag(EDGES, "--exclude-self", "Leave out the passage that has the id of its query, as for ArguAna.")
+    ] = False
+
 
 # -- intervals --------------------------------------------------------------------------------------------
 
@@ -226,35 +277,6 @@ ClustersOption = Annotated[
 
 # -- gates ------------------------------------------------------------------------------------------------
 
-FailIfOption = Annotated[
-    list[str] | None,
-    option(
-        GATES,
-        "TEXT",
-        "Exit with 1 if this holds: 'BoR@10 < 4.5', 'low(BoR@10) < 4.5', 'shown(BoR@10) < 2'. Repeat for more.",
-    ),
-]
-MaxDropOption = Annotated[
-    list[str] | None,
-    option(
-        GATES,
-        "TEXT",
-        "Exit with 1 if a measure is worse than in --against by more than this: 'RA-nWG@10:0.02'. "
-        "'low(RA-nWG@10):0.02' also fails if the interval allows a larger loss. Repeat for more.",
-    ),
-]
-AgainstOption = Annotated[
-    Path | None,
-    input_file("Report saved as JSON, for --max-drop. Corpus size, scale and rules must be the same.", GATES),
-]
-OnOption = Annotated[
-    str | None,
-    option(
-        GATES,
-        "NAME",
-        "Queries to compare with --against: all (default), or shared (in both reports with the same labels).",
-    ),
-]
 RequireTrustOption = Annotated[
     str | None,
     option(
@@ -263,6 +285,43 @@ RequireTrustOption = Annotated[
         "Exit with 1 if a gated figure (without gates: any) has a caveat of this level or above: note, soft or strong.",
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Gating:
+    """Conditions that make a command exit with 1."""
+
+    fail_if: Annotated[
+        list[str] | None,
+        option(
+            GATES,
+            "TEXT",
+            "Exit with 1 if this holds: 'BoR@10 < 4.5', 'low(BoR@10) < 4.5', 'shown(BoR@10) < 2'. Repeat for more.",
+        ),
+    ] = None
+    max_drop: Annotated[
+        list[str] | None,
+        option(
+            GATES,
+            "TEXT",
+            "Exit with 1 if a measure is worse than in --against by more than this: 'RA-nWG@10:0.02'. "
+            "'low(RA-nWG@10):0.02' also fails if the interval allows a larger loss. Repeat for more.",
+        ),
+    ] = None
+    against: Annotated[
+        Path | None,
+        input_file("Report saved as JSON, for --max-drop. Corpus size, scale and rules must be the same.", GATES),
+    ] = None
+    on: Annotated[
+        str | None,
+        option(
+            GATES,
+            "NAME",
+            "Queries to compare with --against: all (default), or shared (in both reports with the same labels).",
+        ),
+    ] = None
+    require_trust: RequireTrustOption = None
+
 
 # -- output -----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from rag_selectivity.cli.inputs import (
     costs_of,
     is_given,
     named_files,
-    policy_choices,
     pools_of,
     tokens_of,
     whole_numbers,
@@ -166,7 +165,6 @@ def report(
         baseline=baseline,
         scale=scale,
         grade_map=grade_map,
-        policy=policy,
         judges=judge,
         bootstrap=rs.Bootstrap(level=level),
         rel=rel,
@@ -183,7 +181,7 @@ def report(
         as_comment=as_comment,
         against=against,
         on=on or "all",
-        **policy_choices(unjudged=unjudged, short_lists=short_lists),
+        **o.Rules(policy=policy, unjudged=unjudged, short_lists=short_lists).chosen(),
     )
     put(text.rstrip("\n"), output, is_data=True)
     if output == STANDARD_OUTPUT:

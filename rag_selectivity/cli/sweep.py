@@ -9,11 +9,8 @@ import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import (
     clusters_of,
-    corpus_ids,
-    corpus_size_of,
     labels_of,
     named_files,
-    policy_choices,
     score_range_of,
     tokens_of,
 )
@@ -28,9 +25,7 @@ EXAMPLES = (
 def sweep(
     qrels: o.QrelsOption,
     run: o.RunOption,
-    corpus_size: o.SizeOption = None,
-    corpus: o.CorpusOption = None,
-    passages_of: o.PassagesOfOption = None,
+    corpus: o.CorpusGiven = o.CorpusGiven(),
     controls: o.ControlsOption = None,
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
@@ -43,10 +38,7 @@ def sweep(
     ] = None,
     score_column: o.ScoreColumnOption = None,
     score_range: o.ScoreRangeOption = None,
-    qrels_format: o.QrelsFormatOption = None,
-    grade_map: o.GradeMapOption = None,
-    judge: o.JudgeOption = None,
-    ids: o.IdsOption = None,
+    form: o.LabelForm = o.LabelForm(),
     max_depth: Annotated[
         int | None, o.option(o.MEASURES, "K", "Last depth of the table (default: the longest list).")
     ] = None,
@@ -64,13 +56,7 @@ def sweep(
     max_k: o.MaxKOption = o.DEFAULT_MAX_K,
     max_loss: o.MaxLossOption = o.DEFAULT_MAX_LOSS,
     scale: o.ScaleOption = None,
-    policy: o.PolicyOption = "default",
-    order: o.OrderOption = None,
-    ties: o.TiesOption = None,
-    missing_query: o.MissingQueryOption = None,
-    duplicates: o.DuplicatesOption = None,
-    unjudged: o.UnjudgedOption = None,
-    short_lists: o.ShortListsOption = None,
+    rules: o.Rules = o.Rules(),
     resamples: o.ResamplesOption = 5000,
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
@@ -85,11 +71,9 @@ def sweep(
     """
     chosen_format(format, output, TABLE_FORMATS)
     result = rs.sweep(
-        labels_of(qrels, qrels_format, judge, human),
+        labels_of(qrels, form.qrels_format, form.judge, human),
         named_files(run),
-        corpus_size=corpus_size_of(corpus_size),
-        corpus=corpus_ids(corpus),
-        passages_of=passages_of,
+        **corpus.given(),
         controls=rs.read_qrels(controls) if controls is not None else None,
         max_depth=max_depth,
         tokens=tokens_of(tokens, tokenizer),
@@ -100,21 +84,13 @@ def sweep(
         max_k=max_k,
         max_loss=max_loss,
         scale=scale,
-        grade_map=grade_map,
-        policy=policy,
+        grade_map=form.grade_map,
         bootstrap=rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters)),
-        ids=ids,
+        ids=form.ids,
         human=human,
         scores=scores,
         score_column=score_column,
         score_range=score_range_of(score_range),
-        **policy_choices(
-            order=order,
-            ties=ties,
-            missing_query=missing_query,
-            duplicates=duplicates,
-            unjudged=unjudged,
-            short_lists=short_lists,
-        ),
+        **rules.chosen(),
     )
     show(result, format, output)

@@ -9,11 +9,8 @@ import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import (
     clusters_of,
-    corpus_ids,
-    corpus_size_of,
     labels_of,
     named_files,
-    policy_choices,
     pools_of,
     score_range_of,
     shares,
@@ -40,13 +37,8 @@ def validate(
     ] = None,
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,
-    corpus_size: o.SizeOption = None,
-    corpus: o.CorpusOption = None,
-    passages_of: o.PassagesOfOption = None,
-    qrels_format: o.QrelsFormatOption = None,
-    grade_map: o.GradeMapOption = None,
-    judge: o.JudgeOption = None,
-    ids: o.IdsOption = None,
+    corpus: o.CorpusGiven = o.CorpusGiven(),
+    form: o.LabelForm = o.LabelForm(),
     measure: o.MeasureOption = None,
     depths: Annotated[
         str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: each k of --scores, else 5,10,20).")
@@ -56,13 +48,7 @@ def validate(
     ] = "1",
     folds: o.FoldsOption = 5,
     scale: o.ScaleOption = None,
-    policy: o.PolicyOption = "default",
-    order: o.OrderOption = None,
-    ties: o.TiesOption = None,
-    missing_query: o.MissingQueryOption = None,
-    duplicates: o.DuplicatesOption = None,
-    unjudged: o.UnjudgedOption = None,
-    short_lists: o.ShortListsOption = None,
+    rules: o.Rules = o.Rules(),
     resamples: Annotated[
         int, o.option(o.INTERVALS, "COUNT", "Bootstrap resamples: random weights of the queries.")
     ] = 2000,
@@ -84,30 +70,19 @@ def validate(
 
     chosen_format(format, output, TABLE_FORMATS)
     table = PlacedRows(rows_of(scores, "scores"))
-    labels = settled_labels(labels_of(qrels, qrels_format, judge), scale, grade_map)
-    size = corpus_size_of(corpus_size)
+    labels = settled_labels(labels_of(qrels, form.qrels_format, form.judge), scale, form.grade_map)
     at = whole_numbers(depths, "--depths") or score_depths(table) or list(COMPARED_DEPTHS)
     report = rs.evaluate(
         labels,
         named_files(run),
         pool=pools_of(pool, run),
         pool_depth=pool_depth,
-        corpus_size=size,
-        corpus=corpus_ids(corpus),
-        passages_of=passages_of,
+        **corpus.given(),
         measures=measure or compared_with_answers(labels.scale or "trec"),
         depths=at,
-        policy=policy,
         bootstrap=None,
-        ids=ids,
-        **policy_choices(
-            order=order,
-            ties=ties,
-            missing_query=missing_query,
-            duplicates=duplicates,
-            unjudged=unjudged,
-            short_lists=short_lists,
-        ),
+        ids=form.ids,
+        **rules.chosen(),
     )
     result = rs.validate(
         report,
@@ -117,7 +92,7 @@ def validate(
         score_range=score_range_of(score_range),
         borders=shares(borders, "--borders", "numbers, as in .5,1,2"),
         folds=folds,
-        ids=ids,
+        ids=form.ids,
         bootstrap=rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters)),
     )
     show(result, format, output)

@@ -64,11 +64,6 @@ class ClaimsAgainst:
         return cls(report, stored, pairs, bootstrap, on == "shared")
 
     @property
-    def has_queries(self) -> bool:
-        """Whether both have the figures of each query: they always do."""
-        return True
-
-    @property
     def notes(self) -> list[str]:
         return [pair.note for pair in self.pairs.values() if pair.note is not None]
 

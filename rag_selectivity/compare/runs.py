@@ -18,6 +18,7 @@ from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.joined import join_runs
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
+from rag_selectivity.judged.weighting import weighted, weights_notes, weights_settings
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_measures
 from rag_selectivity.results.comparison import Comparison
@@ -26,7 +27,6 @@ from rag_selectivity.slices.given import slicings_of
 from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import Scale
-from rag_selectivity.weights import weighted, weights_notes, weights_settings
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5

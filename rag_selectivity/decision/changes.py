@@ -210,11 +210,8 @@ def _changes_of(against: Against, run: str, stored_as: str, decision: Decision) 
 
 
 def _is_the_same(against: Against, run: str, measure: Measure) -> bool:
-    """Whether the figure is the same for every query; False if one report holds only sums."""
-    rows = against.pairs[run].rows
-    if rows is None:
-        return False
-    now, then = against.outcomes(run, measure, rows)
+    """Whether the figure is the same for every query."""
+    now, then = against.outcomes(run, measure, against.pairs[run].rows)
     return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(now.parts, then.parts, strict=True))
 
 

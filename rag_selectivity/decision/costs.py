@@ -13,7 +13,6 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimates import estimates_with
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import EvaluatedLists, ListTokens, tokens_of
-from rag_selectivity.judged.reading import run_of
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures.base import MEAN, FloatArray, Outcome
 from rag_selectivity.results.decision import CostPoint
@@ -186,7 +185,7 @@ def read_costs(
     for name, run in judged.items():
         if lengths is None and corpus is None and _has_no_tokens(runs[name]):
             continue
-        opened = run_of(runs[name], run.policy).in_form(form)
+        opened = Run.of(runs[name], run.policy).in_form(form)
         listed = ListTokens.of(opened, run, lengths, name)
         if listed is not None:
             lists[name] = listed

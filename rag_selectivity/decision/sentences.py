@@ -14,7 +14,7 @@ from rag_selectivity.results.decision import DEPTH, GIVEN, LOSS, NEXT, SYSTEM, T
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CHECKED, Trust
-from rag_selectivity.wording import counted, enumeration, level_text, number, percent
+from rag_selectivity.wording import counted, enumeration, number, percent
 
 PAIRED, UNPAIRED = "paired", "unpaired"
 #: More names than these are counted instead.
@@ -214,11 +214,3 @@ def _names(names: Sequence[str]) -> str:
     if len(names) <= _NAMED + 1:
         return enumeration(list(names))
     return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} others"
-
-
-def holm_note(level: float, family: int) -> str:
-    """What letters and marks of the table mean."""
-    return (
-        f"Runs that share a letter cannot be told apart: paired tests of all pairs, after Holm's correction over "
-        f"{counted(family, 'test')}, at a level of {level_text(1 - level)}."
-    )

@@ -9,7 +9,8 @@ from typing import Any
 
 from rag_selectivity.decision.query_facts import Terms
 from rag_selectivity.judged.policy import Policy
-from rag_selectivity.judged.reading import qrels_of, ranked_lists
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.forms import IdForm
 
@@ -71,7 +72,7 @@ def read_grades(report: Report, qrels: Any, queries: Collection[str], form: IdFo
     measured = (run.judged.qrels for run in report.runs.values() if run.judged is not None)
     labels = next((each for each in measured if each is not None), None)
     if labels is None:
-        labels = None if qrels is None else qrels_of(qrels).in_form(form)
+        labels = None if qrels is None else Qrels.of(qrels).in_form(form)
     known = {} if labels is None else labels.to_dict()
     return {query: known[query] for query in queries if query in known}
 

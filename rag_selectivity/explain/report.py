@@ -175,7 +175,7 @@ def _in_words(name: str, key: str, part: _Run, report: Report | StoredReport) ->
         input=part.input,
         scale=report.scale,
         settings=report.settings,
-        corpus_size=report.corpus_size,
+        corpus_size=report.corpus_size if isinstance(report.corpus_size, int) else None,
     )
     if isinstance(report, StoredReport):
         _check_parts(figure, f"{report.path}: the report is damaged: runs.{name}.per_query.parts.{key}")

@@ -16,6 +16,7 @@ from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import ADJUDICATION, HumanLabel, Store, is_adjudication, is_targeted
+from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.statistics.agreement import Agreement, Interval, agreement, alpha_of_annotators
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import names_in
@@ -98,12 +99,8 @@ class AnnotatorAgreement:
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {
-            "annotators": dict(self.annotators),
-            "alpha": self.alpha.to_dict(),
-            "shared": self.shared,
-            "left_out": self.left_out,
+            **plain_fields(self, "at_least"),
             "pairs": [{"annotators": list(names), **found.to_dict()} for names, found in self.pairs.items()],
-            "disagreements": [each.to_dict() for each in self.disagreements],
         }
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.golden.reusability import Reusability
+from rag_selectivity.results.estimate import plain_fields
 
 SCHEMA = "rag-selectivity/golden-check/1"
 #: A problem makes labels or figures wrong; a warning is for somebody to look at; a note is told.
@@ -111,12 +112,7 @@ class Check:
         """As plain data, ready for JSON."""
         return {
             "schema": SCHEMA,
-            "name": self.name,
-            "version": self.version,
-            "fingerprint": self.fingerprint,
+            **plain_fields(self),
             "passed": self.passed(),
-            "findings": [finding.to_dict() for finding in self.findings],
-            "judged": {run: {str(k): share for k, share in shares.items()} for run, shares in self.judged.items()},
-            "reusability": None if self.reusability is None else self.reusability.to_dict(),
             "relabel": [each.to_row() for each in self.relabel],
         }

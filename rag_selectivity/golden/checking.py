@@ -22,7 +22,7 @@ from rag_selectivity.golden.questions import key_of
 from rag_selectivity.golden.reusability import Reusability, reusability
 from rag_selectivity.grading.store import digest
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import named_runs, run_of
+from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.tables.cells import LARGEST, iterated, names_in, shown
@@ -123,7 +123,7 @@ def check(
     judged: dict[str, dict[int, float]] = {}
     reusable = None
     if runs is not None:
-        named = {name: run_of(run) for name, run in named_runs(runs).items()}
+        named = {name: Run.of(run) for name, run in named_runs(runs).items()}
         if min_tau is not None and len(named) < 2:
             raise InputError("min_tau (--min-tau) is about the order of runs: give two runs (--run) or more")
         at = _depths(depths)

@@ -47,23 +47,26 @@ class SetContents:
         """The manifest of a version with these files."""
         rows = {QUERIES: len(self.queries), PASSAGES: len(self.passages), LABELS: len(self.labels), RUBRIC: 1}
         hashes = {file: content_hash(content) for file, content in files.items()}
-        return Manifest(
-            name=name,
-            version=version,
-            fingerprint=fingerprint(hashes, self.corpus),
-            date=date,
-            previous=None if previous is None else {"version": previous.version, "fingerprint": previous.fingerprint},
-            licence=licence,
-            description=description,
-            files={file: {"rows": rows[file], "hash": hashes[file]} for file in files},
-            queries=self._queries(),
-            corpus=None if self.corpus is None else dict(self.corpus),
-            labels=self._labels(),
-            pools=tuple(_draws(self.labels)),
-            judges=tuple(_judges(self.labels)),
-            people=tuple(_people(self.labels)),
-            made_by=f"rag-selectivity {rag_selectivity.__version__}",
-        )
+        values = {
+            "name": name,
+            "version": version,
+            "fingerprint": fingerprint(hashes, self.corpus),
+            "date": date,
+            "previous": None
+            if previous is None
+            else {"version": previous.version, "fingerprint": previous.fingerprint},
+            "licence": licence,
+            "description": description,
+            "files": {file: {"rows": rows[file], "hash": hashes[file]} for file in files},
+            "queries": self._queries(),
+            "corpus": None if self.corpus is None else dict(self.corpus),
+            "labels": self._labels(),
+            "pools": list(_draws(self.labels)),
+            "judges": list(_judges(self.labels)),
+            "people": list(_people(self.labels)),
+            "made_by": f"rag-selectivity {rag_selectivity.__version__}",
+        }
+        return Manifest.model_validate(values)
 
     def _queries(self) -> dict[str, Any]:
         weights = [float(row["weight"]) for row in self.queries if "weight" in row]

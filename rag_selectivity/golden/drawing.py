@@ -21,7 +21,7 @@ from rag_selectivity.grading.annotation.task import DEFAULT_REPEATS, AnnotationT
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import TARGETED_DRAWS, Origin, Store, label_rows
-from rag_selectivity.judged.reading import pool_names, run_of
+from rag_selectivity.judged.reading import pool_names
 from rag_selectivity.judged.run import Run
 from rag_selectivity.wording import counted
 
@@ -117,8 +117,8 @@ def draw_tasks(
             seed=seed,
         )
         return Drawn(tuple(made))
-    by_name = {name: run_of(run) for name, run in (runs or {}).items()}
-    lists = [*by_name.items(), *zip(pool_names(pools), map(run_of, pools), strict=True)]
+    by_name = {name: Run.of(run) for name, run in (runs or {}).items()}
+    lists = [*by_name.items(), *zip(pool_names(pools), map(Run.of, pools), strict=True)]
     chosen = _chosen(
         store,
         draw,

@@ -218,7 +218,7 @@ def _check_files(place: Path, manifest: Manifest) -> None:
 
 
 def _rows(file: Path, manifest: Manifest) -> Iterator[tuple[int, Row]]:
-    if manifest.files.get(file.name, {}).get("rows"):
+    if file.name in manifest.files and manifest.files[file.name]["rows"]:
         yield from read_records(file)
 
 

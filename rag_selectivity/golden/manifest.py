@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
-from rag_selectivity.errors import InputError
-from rag_selectivity.results.shapes import (
-    Check,
-    Misfit,
-    amount,
-    both,
-    by_name,
-    count,
-    digits,
-    each,
-    fields,
-    kind,
-    or_null,
-    text,
-)
-from rag_selectivity.results.shapes import truth as true_or_false
-from rag_selectivity.results.versions import check_version, stored_document
+from pydantic import ConfigDict, Field, Strict
+from typing_extensions import TypedDict
+
+from rag_selectivity.results.shapes import Amount, Count, Digits, Shape, check_version, fitted, stored_document
 
 SCHEMA = "rag-selectivity/golden-set/1"
 MANIFEST = "manifest.json"
@@ -32,8 +17,68 @@ QUERIES, PASSAGES, LABELS, RUBRIC = "queries.jsonl", "passages.jsonl", "labels.j
 FILES = (QUERIES, PASSAGES, LABELS, RUBRIC)
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+_Version = Annotated[int, Field(ge=1, le=1 << 53)]
+
+
+class _Previous(TypedDict):
+    version: _Version
+    fingerprint: Digits
+
+
+class _File(TypedDict):
+    rows: Count
+    hash: str
+
+
+class _Queries(TypedDict):
+    count: Count
+    weighted: bool
+    weight: Amount | None
+    strata: dict[str, Count]
+
+
+class _Corpus(TypedDict):
+    passages: Count
+    fingerprint: str
+
+
+class _Labels(TypedDict):
+    rows: Count
+    pairs: Count
+    by_person: Count
+    by_judge: Count
+    changed: Count
+    without_text: Count
+    by_origin: dict[str, Count]
+
+
+class _Pool(TypedDict):
+    kind: str
+    source: str
+    depth: Count | None
+    pairs: Count
+    design: NotRequired[str]
+
+
+class _Judge(TypedDict):
+    judge: str
+    model: str
+    parameters: str
+    rubric: str
+    rubric_version: str
+    prompt_version: str
+    graded: Count
+    failed: Count
+
+
+class _Person(TypedDict):
+    annotator: str
+    graded: Count
+    skipped: Count
+    again: Count
+
+
+class Manifest(Shape):
     """What a version of a golden set says of itself; it is stored as `manifest.json`.
 
     Attributes
@@ -67,42 +112,27 @@ class Manifest:
         The version of this package.
     """
 
+    model_config = ConfigDict(strict=True, frozen=True)
+
     name: str
-    version: int
-    fingerprint: str
+    version: _Version
+    fingerprint: Digits
     date: str
-    previous: Mapping[str, Any] | None
+    previous: _Previous | None
     licence: str | None
     description: str | None
-    files: Mapping[str, Mapping[str, Any]]
-    queries: Mapping[str, Any]
-    corpus: Mapping[str, Any] | None
-    labels: Mapping[str, Any]
-    pools: tuple[Mapping[str, Any], ...] = ()
-    judges: tuple[Mapping[str, Any], ...] = ()
-    people: tuple[Mapping[str, Any], ...] = ()
-    made_by: str = field(default="")
+    queries: _Queries
+    corpus: _Corpus | None
+    labels: _Labels
+    pools: Annotated[tuple[_Pool, ...], Strict(False)]
+    judges: Annotated[tuple[_Judge, ...], Strict(False)]
+    people: Annotated[tuple[_Person, ...], Strict(False)]
+    files: dict[str, _File]
+    made_by: str
 
     def to_dict(self) -> dict[str, Any]:
         """As it is stored."""
-        return {
-            "schema": SCHEMA,
-            "name": self.name,
-            "version": self.version,
-            "fingerprint": self.fingerprint,
-            "date": self.date,
-            "previous": self.previous,
-            "licence": self.licence,
-            "description": self.description,
-            "queries": dict(self.queries),
-            "corpus": self.corpus,
-            "labels": dict(self.labels),
-            "pools": list(self.pools),
-            "judges": list(self.judges),
-            "people": list(self.people),
-            "files": {name: dict(values) for name, values in self.files.items()},
-            "made_by": self.made_by,
-        }
+        return {"schema": SCHEMA, **self.model_dump(mode="json")}
 
     @classmethod
     def of_dict(cls, data: Any, where: str) -> Manifest:
@@ -115,13 +145,7 @@ class Manifest:
         """
         found = data.get("schema") if isinstance(data, dict) else None
         check_version(found, SCHEMA, where, f"not the manifest of a golden set (schema {SCHEMA}); {_AGAIN}")
-        try:
-            _SHAPE(data, "")
-        except Misfit as error:
-            raise InputError(f"{where}: the manifest is damaged: {error}; {_AGAIN}") from None
-        lists = ("pools", "judges", "people")
-        values: Any = {name: tuple(data[name]) if name in lists else data[name] for name in _NEEDED}
-        return cls(**values)
+        return fitted(cls, data, f"{where}: the manifest is damaged", _AGAIN)
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
@@ -138,32 +162,3 @@ class Manifest:
 
 
 _AGAIN = "make the set again with `golden build`"
-
-
-_version = both(count, kind("a whole number ≥ 1", lambda value: value >= 1))
-
-
-_JUDGE = dict.fromkeys(("judge", "model", "parameters", "rubric", "rubric_version", "prompt_version"), text)
-_NEEDED: dict[str, Check] = {
-    "name": text,
-    "version": _version,
-    "fingerprint": digits,
-    "date": text,
-    "previous": or_null(fields({"version": _version, "fingerprint": digits})),
-    "licence": or_null(text),
-    "description": or_null(text),
-    "files": by_name(fields({"rows": count, "hash": text})),
-    "queries": fields({"count": count, "weighted": true_or_false, "weight": or_null(amount), "strata": by_name(count)}),
-    "corpus": or_null(fields({"passages": count, "fingerprint": text})),
-    "labels": fields(
-        {
-            **dict.fromkeys(("rows", "pairs", "by_person", "by_judge", "changed", "without_text"), count),
-            "by_origin": by_name(count),
-        }
-    ),
-    "pools": each(fields({"kind": text, "source": text, "depth": or_null(count), "pairs": count}, {"design": text})),
-    "judges": each(fields({**_JUDGE, "graded": count, "failed": count})),
-    "people": each(fields({"annotator": text, "graded": count, "skipped": count, "again": count})),
-    "made_by": text,
-}
-_SHAPE = fields(_NEEDED)

@@ -14,6 +14,7 @@ from rag_selectivity.golden.questions import Question, key_of, normalised, read_
 from rag_selectivity.golden.sampling import sampled
 from rag_selectivity.golden.vectors import vectors_of
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.ids import IntArray, text_id
 
@@ -54,14 +55,7 @@ class GoldenQuery:
 
     def to_dict(self) -> dict[str, Any]:
         """As a row of a file of queries."""
-        return {
-            "query_id": self.query_id,
-            "text": self.text,
-            "weight": self.weight,
-            "stratum": self.stratum,
-            "frequency": self.frequency,
-            "members": list(self.members),
-        }
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, get_args
 
-from rag_selectivity.errors import MissingExtraError
-from rag_selectivity.tables.cells import whole_characters
-
-try:
-    from pydantic import BaseModel, ValidationError
-except ImportError:
-    raise MissingExtraError("pydantic", "judge", "asking a judge") from None
+from pydantic import BaseModel, ValidationError
 
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.prompts import grade_of
+from rag_selectivity.tables.cells import whole_characters
 
 T = TypeVar("T", bound=BaseModel)
 

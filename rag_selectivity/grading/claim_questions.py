@@ -12,19 +12,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Protocol
 
-from rag_selectivity.errors import MissingExtraError
-from rag_selectivity.results.samples import Sample
-
-try:
-    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
-except ImportError:
-    raise MissingExtraError("pydantic", "judge", "asking a judge") from None
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from rag_selectivity.grading.answers import Unreadable, read_answer, read_part
 from rag_selectivity.grading.judge import Message, Reply
 from rag_selectivity.grading.prompts import as_data, block, new_marker
 from rag_selectivity.grading.runner import Call, Outcome, Runner
 from rag_selectivity.grading.store import Store, StoredAnswer, digest
+from rag_selectivity.results.samples import Sample
 
 #: Part of every answer's key: raise it when a wording below changes, so that everything is asked again.
 PROMPT_VERSION = "1"

@@ -22,7 +22,7 @@ from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.judge import GradingError, judge_of
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.runner import Runner
-from rag_selectivity.grading.session import interruptible, progress_line, run_blocking
+from rag_selectivity.grading.session import blocking, interruptible, progress_line
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.measures.claims import ALL_CHECKS, GROUNDEDNESS, WHOLE, ClaimMeasure
 from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun
@@ -30,7 +30,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import iterated, names_in
 
 
-def check_claims(
+async def acheck_claims(
     samples: Any = None,
     *,
     run: Any = None,
@@ -124,58 +124,6 @@ def check_claims(
     A passage mentions an entity if it contains the entity's name, whatever the case and accents, or if the judge finds
     the entity under another name.
     """
-    return run_blocking(
-        lambda: acheck_claims(
-            samples,
-            run=run,
-            corpus=corpus,
-            queries=queries,
-            references=references,
-            responses=responses,
-            k=k,
-            baseline=baseline,
-            store=store,
-            judge=judge,
-            checks=checks,
-            depths=depths,
-            measures=measures,
-            whole_context=whole_context,
-            batch=batch,
-            human=human,
-            limits=limits,
-            budget=budget,
-            gate=gate,
-            bootstrap=bootstrap,
-            progress=progress,
-        )
-    )
-
-
-async def acheck_claims(
-    samples: Any = None,
-    *,
-    run: Any = None,
-    corpus: Any = None,
-    queries: Any = None,
-    references: Any = None,
-    responses: Any = None,
-    k: int | None = None,
-    baseline: str | None = None,
-    store: str | Path,
-    judge: Any,
-    checks: Sequence[str] | None = None,
-    depths: Sequence[int] | None = None,
-    measures: Sequence[str] = (),
-    whole_context: Sequence[int] = (),
-    batch: bool = False,
-    human: Any = None,
-    limits: Limits = Limits(),
-    budget: Budget = Budget(),
-    gate: Gate | None = None,
-    bootstrap: Bootstrap = Bootstrap(),
-    progress: bool = True,
-) -> ClaimReport:
-    """`check_claims` for a running event loop."""
     for what, numbers in (("depths", depths), ("whole_context", whole_context)):
         if numbers is not None:
             _whole_numbers("depth", list(iterated(numbers, f"{what} must be a list of whole numbers")))
@@ -251,6 +199,9 @@ async def acheck_claims(
         agreement=compared.provenance.agreement,
         notes=(*read.notes, *compared.notes),
     )
+
+
+check_claims = blocking(acheck_claims)
 
 
 def _checks(checks: Sequence[str] | None, *, references: bool, responses: Any) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Runner
-from rag_selectivity.grading.session import interruptible, progress_line, run_blocking
+from rag_selectivity.grading.session import blocking, interruptible, progress_line
 from rag_selectivity.grading.sources import Loaded, load_pool
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP
@@ -29,7 +29,7 @@ PARTS = {TOP: "pool", TAIL: "tail", CONTROL: "controls"}
 FAILURES = (*PASSING, "rejected", "too_long", "refusal", "content_filter", "cut", "off_schema")
 
 
-def grade(
+async def agrade(
     queries: Any,
     corpus: Any,
     pool: Any,
@@ -116,60 +116,6 @@ def grade(
     GradingError
         If no request can succeed (a wrong key, an empty account, an unknown model).
     """
-    return run_blocking(
-        lambda: agrade(
-            queries,
-            corpus,
-            pool,
-            store=store,
-            judge=judge,
-            rubric=rubric,
-            extras=extras,
-            pool_depth=pool_depth,
-            tail=tail,
-            controls=controls,
-            samples=samples,
-            batch=batch,
-            order=order,
-            limits=limits,
-            budget=budget,
-            gate=gate,
-            retry_failed=retry_failed,
-            dry_run=dry_run,
-            show_bits=show_bits,
-            show_k=show_k,
-            seed=seed,
-            progress=progress,
-        )
-    )
-
-
-async def agrade(
-    queries: Any,
-    corpus: Any,
-    pool: Any,
-    *,
-    store: str | Path,
-    judge: Any,
-    rubric: Rubric | str | Path = DEFAULT_RUBRIC,
-    extras: Sequence[str] = (),
-    pool_depth: int | None = None,
-    tail: str | None = None,
-    controls: int = 0,
-    samples: int = 1,
-    batch: int = 1,
-    order: str = "rank",
-    limits: Limits = Limits(),
-    budget: Budget = Budget(),
-    gate: Gate | None = None,
-    retry_failed: bool | Sequence[str] = False,
-    dry_run: bool = False,
-    show_bits: float | None = None,
-    show_k: int = 10,
-    seed: int = 7,
-    progress: bool = True,
-) -> Grading:
-    """`grade` for a running event loop."""
     _check(extras, samples, batch, order)
     retried = _kinds(retry_failed)
     gate = gate or Gate(limits, budget)
@@ -211,6 +157,9 @@ async def agrade(
             stored = f"; new grades in {labels.path}: {answered:,}" if answered else ""
             raise GradingError(f"{stop.why}; nothing more was sent{stored} (how-to: stopped-grading)")
         return Grading(**common, **_done(runner), left=left)
+
+
+grade = blocking(agrade)
 
 
 def _plan(work: GradingWork, missing: int, gate: Gate, *, by_part: bool) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from rag_selectivity.grading.store import (
 from rag_selectivity.grading.store.records import ORIGIN_KINDS
 from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.judged.reading import read_qrels
-from rag_selectivity.results.versions import check_version
+from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import checked_id, integer_of, number_of, shown, whole_count, whole_grade
 from rag_selectivity.tables.exact import is_table, read_records
 from rag_selectivity.tables.grades import SCALES

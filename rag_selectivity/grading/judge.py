@@ -15,15 +15,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
-from rag_selectivity.errors import MissingExtraError
+from pydantic import BaseModel
+
 from rag_selectivity.grading.failures import ADAPTED, PASSING, GradingError, JudgeFailure, failure_of
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import whole_characters
-
-try:
-    from pydantic import BaseModel
-except ImportError:
-    raise MissingExtraError("pydantic", "judge", "asking a judge") from None
 
 __all__ = [
     "ADAPTED",

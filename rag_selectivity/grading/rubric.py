@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.results.versions import check_version
+from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.limits import toml_document
 

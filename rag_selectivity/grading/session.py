@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from rag_selectivity.grading.runner import Runner, Watch
 from rag_selectivity.wording import visible
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -65,6 +67,17 @@ def progress_line(total: int, what: str, shown: bool = True) -> tuple[Watch | No
         bar.update(pairs)
 
     return watch, bar.close
+
+
+def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The coroutine function `aNAME` as the function `NAME` for ordinary code, with its signature and documentation."""
+
+    @functools.wraps(work)
+    def run(*args: P.args, **options: P.kwargs) -> T:
+        return run_blocking(lambda: work(*args, **options))
+
+    run.__name__ = run.__qualname__ = work.__name__.removeprefix("a")
+    return run
 
 
 def run_blocking(work: Callable[[], Awaitable[T]]) -> T:

@@ -22,7 +22,7 @@ from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.origins import stored_origins
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.session import run_blocking
+from rag_selectivity.grading.session import blocking
 from rag_selectivity.grading.store import LabelReading, Store
 from rag_selectivity.indexes.texts import corpus_texts
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
@@ -42,10 +42,10 @@ __all__ = [
     "GradedPassage",
     "Rubric",
     "SingleQuery",
+    "blocking",
     "claim_measure_name",
     "label_lists",
     "missing_reference",
-    "run_blocking",
 ]
 
 

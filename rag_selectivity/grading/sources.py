@@ -10,7 +10,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.drawing import Tail, check_controls, draw_controls, draw_tail
 from rag_selectivity.grading.store import Draw, Store
 from rag_selectivity.grading.store.pool import Pool, PoolTexts
-from rag_selectivity.judged.reading import pool_names, ranked_rows, run_of
+from rag_selectivity.judged.reading import pool_names, ranked_rows
 from rag_selectivity.judged.run import Run
 from rag_selectivity.results.grading import DrawnPart
 from rag_selectivity.tables.texts import of_these, read_texts
@@ -63,7 +63,7 @@ def load_pool(
                 loaded.add_pairs(ranked_rows(pool, depth), draw)
         else:
             # Several pools are fused with all of their lists in memory.
-            lists = pools if len(pools) == 1 else [run_of(pool) for pool in pools]
+            lists = pools if len(pools) == 1 else [Run.of(pool) for pool in pools]
             for draw, pool in zip(draws, lists, strict=True):
                 loaded.add_list(ranked_rows(pool), draw)
             if len(lists) > 1:

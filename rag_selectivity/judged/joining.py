@@ -12,9 +12,8 @@ import numpy as np
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.controls import control_rows, controls_of, with_controls
 from rag_selectivity.judged.corpus import CorpusIds, corpus_has, corpus_sizes, size_with_counts, within_corpus
-from rag_selectivity.judged.coverage import Coverage
 from rag_selectivity.judged.facts import JoinFacts, first_ids
-from rag_selectivity.judged.judged_run import Documents, JudgedRun
+from rag_selectivity.judged.judged_run import Coverage, Documents, JudgedRun
 from rag_selectivity.judged.lists import JudgedLists, judge_lists
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.controls import Controls, control_rows
-from rag_selectivity.judged.counts import count_column
-from rag_selectivity.judged.coverage import Coverage
 from rag_selectivity.judged.facts import JoinFacts
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
@@ -26,6 +24,37 @@ from rag_selectivity.tables.ids import HashArray, IntArray, mix
 WHOLE_LIST = 1 << 62
 
 N = TypeVar("N", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Counts of what the join left out, added or treated specially, and of labels without and with a grade."""
+
+    missing_from_run: int = 0
+    not_in_qrels: int = 0
+    duplicates: int = 0
+    repeated_judgments: int = 0
+    negative_judgments: int = 0
+    outside_pool: int = 0
+    missing_from_pool: int = 0
+    expected: int = 0
+    graded: int = 0
+
+    def notes(self, clipped: int) -> list[str]:
+        """Notes on what the join and the random draws treated specially; `clipped` comes from `clipped_at`."""
+        counted = (
+            (clipped, "queries have a corpus smaller than K: their random draw is the whole corpus"),
+            (self.duplicates, "passages repeat an earlier passage of their list"),
+            (self.negative_judgments, "judgments below 0 were treated as not judged"),
+            (self.outside_pool, "judged passages of the run are not in its pool and were added to it"),
+            (self.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
+            (
+                self.expected if self.graded else 0,
+                f"of {self.expected + self.graded} labels are expected ids without a grade: they count as relevant, "
+                f"and everything else that their queries retrieved is unjudged",
+            ),
+        )
+        return [f"{count} {what}" for count, what in counted if count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +196,8 @@ class JudgedRun:
         `hit` is a bool, or the number of relevant passages among the K. The random draw of each query
         has its own K, so measure at `depths=[max(K)]`. For chance-corrected measures only.
         """
-        size, shown, relevant = (count_column(value, name) for value, name in ((N, "N"), (K, "K"), (R, "R")))
-        hits = count_column(np.asarray(hit).astype(np.int64) if np.asarray(hit).dtype == bool else hit, "hit")
+        size, shown, relevant = (_count_column(value, name) for value, name in ((N, "N"), (K, "K"), (R, "R")))
+        hits = _count_column(np.asarray(hit).astype(np.int64) if np.asarray(hit).dtype == bool else hit, "hit")
         if not len(size) == len(shown) == len(relevant) == len(hits):
             raise InputError("counts: N, K, R and hit differ in length; give one of each for every query")
         names = tuple(queries) if queries is not None else tuple(str(i + 1) for i in range(len(size)))
@@ -337,6 +366,19 @@ class JudgedRun:
         """How many passages (or documents) of each query have at least the grade `rel` (default: that of the scale)."""
         threshold = self.threshold(rel)
         return self.once("relevant", threshold, lambda: self.labels[:, self.grades >= threshold].sum(axis=1))
+
+    def mean_relevant(self, rel: int | None = None) -> float | None:
+        """N_p: the mean number of relevant passages of a query that has one, by the weights of the queries.
+
+        None if no query has a relevant passage, or if labels name documents and runs their chunks: K then counts
+        chunks, and the labels documents.
+        """
+        relevant = self.relevant(rel)
+        has_one = relevant > 0
+        if self.documents is not None or not has_one.any():
+            return None
+        weights = None if self.weights is None else self.weights.values[has_one]
+        return float(np.average(relevant[has_one], weights=weights))
 
     def relevant_documents(self, documents: Documents, rel: int | None = None) -> Documents:
         """Those of the documents that are relevant; an InputError if the number of passages of one is unknown."""
@@ -544,3 +586,16 @@ def _read_only(array: NDArray[N]) -> NDArray[N]:
     """The array, which several callers get and none may change."""
     array.flags.writeable = False
     return array
+
+
+def _count_column(values: ArrayLike, name: str) -> IntArray:
+    """Whole numbers ≥ 0, as int64; otherwise an InputError that names the first that is none."""
+    array = np.atleast_1d(np.asarray(values))
+    try:
+        whole = array.astype(np.int64)
+        bad = np.flatnonzero((array.astype(np.float64) != whole) | (whole < 0))
+    except (TypeError, ValueError):
+        raise InputError(f"counts: {name} contains a value that is not a number") from None
+    if len(bad):
+        raise InputError(f"counts: {name} of query number {bad[0] + 1} is {array[bad[0]]}; give a whole number ≥ 0")
+    return whole

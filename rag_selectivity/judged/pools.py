@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.judged.policy import Policy
-from rag_selectivity.judged.reading import pool_names, run_of, run_parts
+from rag_selectivity.judged.reading import pool_names, run_parts
 from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.exact import is_frame, is_path
 from rag_selectivity.tables.forms import IdForm
@@ -65,7 +65,7 @@ class Pools:
 
     def _read(self, value: Any) -> Run:
         if id(value) not in self._lists:
-            lists = run_of(value, self._policy).in_form(self._form)
+            lists = Run.of(value, self._policy).in_form(self._form)
             self._lists[id(value)] = lists if self._depth is None else lists.top(self._depth, self._policy)
         return self._lists[id(value)]
 

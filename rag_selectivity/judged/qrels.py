@@ -13,21 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.judged.held import Held
 from rag_selectivity.judged.origins import NO_GRADE, LabelOrigins
 from rag_selectivity.tables.cells import label_grade, locate, query_text
-from rag_selectivity.tables.chunks import chunks_by_document
 from rag_selectivity.tables.columns import Columns, labels
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import Scale, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, id_texts, mix, natural_key
+from rag_selectivity.tables.passage_counts import chunks_by_document
 from rag_selectivity.tables.remarks import NO_REMARKS
 
 #: Grades below are counted, to find which there are.
 _FEW = 1 << 10
 
 
-class Qrels(Held):
+class Qrels:
     """Judgments: one grade for each (query, passage) pair.
 
     Stored in columns; reads like a dict of dicts:
@@ -60,8 +59,6 @@ class Qrels(Held):
     origins : LabelOrigins or None
         Where the judgments come from, if the source says so, as a label store does.
     """
-
-    kind = "qrels"
 
     def __init__(
         self,
@@ -135,13 +132,24 @@ class Qrels(Held):
             self.grade,
             queries=self.queries,
             expected=self.expected,
-            source=self.source or self.kind,
+            source=self.source or "qrels",
             lines=self._lines,
             remarks=self.remarks,
             scale=self.scale,
             levels=self.levels,
             origins=self.origins,
         )
+
+    @classmethod
+    def of(cls, source: Any) -> Qrels:
+        """From a Qrels, a dict, rows, a frame (of pandas, polars or Arrow) or a path, as `read_qrels` reads it.
+
+        Raises
+        ------
+        InputError
+            For anything else, and for what is wrong in it.
+        """
+        return source if isinstance(source, cls) else cls.from_columns(labels(source))
 
     @classmethod
     def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
@@ -175,16 +183,6 @@ class Qrels(Held):
                 origins=origins,
             )
         )
-
-    @classmethod
-    def from_dataframe(cls, frame: Any) -> Qrels:
-        """From a frame with a query, a passage and a grade column; common names are recognised.
-
-        Parameters
-        ----------
-        frame : pandas or polars DataFrame, Arrow table, or any object with Arrow's C stream
-        """
-        return cls.from_columns(labels(frame))
 
     @classmethod
     def from_classes(

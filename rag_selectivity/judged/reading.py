@@ -66,21 +66,11 @@ def read_run(path: str | Path, *, format: str | None = None, policy: str | Polic
     return Run.from_columns(columns.run(Path(path), format=format, long_tags=resolve_policy(policy).long_tags))
 
 
-def qrels_of(value: Any) -> Qrels:
-    """Judgments from whatever a user has: a path, or what `Qrels.of` takes."""
-    return read_qrels(value) if is_path(value) else Qrels.of(value)
-
-
-def run_of(value: Any, policy: Policy | None = None) -> Run:
-    """A run from whatever a user has: a path, or what `Run.of` takes."""
-    return read_run(value, policy=policy) if is_path(value) else Run.of(value)
-
-
 def run_parts(value: Any, policy: Policy | None = None) -> Run | Iterator[Run]:
-    """As `run_of`, but a large file or frame comes in parts, so that memory need not hold its run."""
+    """As `Run.of`, but a large file or frame comes in parts, so that memory need not hold its run."""
     large = is_large(Path(value)) if is_path(value) else is_frame(value) and _length(value) >= _LARGE_FRAME
     found = scan(value, "run") if large else None
-    return run_of(value, policy) if found is None else parts_of_scan(found, lambda: run_of(value, policy))
+    return Run.of(value, policy) if found is None else parts_of_scan(found, lambda: Run.of(value, policy))
 
 
 def _length(frame: Any) -> int:
@@ -147,4 +137,4 @@ def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -
 
 def ranked_lists(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, list[str]]]:
     """(query, passages in rank order) of a Run, a dict, a frame or a file, down to a depth."""
-    return run_of(run, policy).ordered(policy).lists(depth)
+    return Run.of(run, policy).ordered(policy).lists(depth)

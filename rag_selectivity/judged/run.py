@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.fusing import fuse
-from rag_selectivity.judged.held import Held
 from rag_selectivity.judged.policy import TIES, Policy
 from rag_selectivity.tables.cells import iterated
 from rag_selectivity.tables.columns import Columns, run
@@ -31,7 +30,7 @@ class ScatteredQueries(Exception):
         self.again = again
 
 
-class Run(Held):
+class Run:
     """Ranked passage ids for each query, with scores if they are known.
 
     >>> run = Run.from_dict({"q1": ["d3", "d1"], "q2": ["d7"]})
@@ -53,8 +52,6 @@ class Run(Held):
     form : IdForm
         The form that the ids were brought into.
     """
-
-    kind = "run"
 
     def __init__(
         self,
@@ -96,14 +93,21 @@ class Run(Held):
         return cls.of_rows(columns.queries, codes, passages, scores, columns.remarks, tokens)
 
     @classmethod
+    def of(cls, source: Any, policy: Policy | None = None) -> Run:
+        """From a Run, a dict, rows, a frame (of pandas, polars or Arrow) or a path, as `read_run` reads it.
+
+        Raises
+        ------
+        InputError
+            For anything else, and for what is wrong in it.
+        """
+        long_tags = policy is not None and policy.long_tags
+        return source if isinstance(source, cls) else cls.from_columns(run(source, long_tags=long_tags))
+
+    @classmethod
     def from_dict(cls, lists: Mapping[Any, Any]) -> Run:
         """From {query: [passage, …]} (best first), {query: {passage: score}}, or {query: [(passage, score), …]}."""
         return cls.from_columns(run(lists))
-
-    @classmethod
-    def from_records(cls, records: Iterable[Any]) -> Run:
-        """From (query, passage) or (query, passage, score) rows, or dicts; queries may come in any order."""
-        return cls.from_columns(run(records))
 
     @classmethod
     def of_rows(
@@ -123,16 +127,6 @@ class Run(Held):
         order = np.argsort(codes.astype(np.uint16) if len(names) <= 1 << 16 else codes, kind="stable")
         scores, tokens = (None if column is None else column[order] for column in (scores, tokens))
         return cls(names, offsets, list(map(passages.__getitem__, order.tolist())), scores, tokens, remarks)
-
-    @classmethod
-    def from_dataframe(cls, frame: Any) -> Run:
-        """From a frame with a query and a passage column, and a score or rank column if it has one.
-
-        Parameters
-        ----------
-        frame : pandas or polars DataFrame, Arrow table, or any object with Arrow's C stream
-        """
-        return cls.from_columns(run(frame))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Run]) -> Run:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.qrels import Qrels
@@ -17,9 +18,8 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import is_otlp, names_spans, read_span_file
 from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_line
-from rag_selectivity.results.shapes import Misfit, by_name, count, either, fields, number, or_null, text, truth
-from rag_selectivity.results.versions import check_version
-from rag_selectivity.tables.cells import checked_id, id_fault
+from rag_selectivity.results.shapes import Amount, Count, Id, Shape, check_version, fitted, kind
+from rag_selectivity.tables.cells import id_fault
 from rag_selectivity.tables.exact import first_bytes, read_records
 from rag_selectivity.tables.identity import AUTO
 from rag_selectivity.tables.ids import text_id
@@ -108,7 +108,7 @@ class Trace:
             if "schema" in row:
                 check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a trace ({SCHEMA})")
             if "outcome_of" in row:
-                late[str(row["outcome_of"])] = _outcome(row, where)
+                late[str(row["outcome_of"])] = fitted(_Outcome, row, f"{where}: not a line of a trace").outcome
                 continue
             retrievals.append(_retrieval(row, where))
             without_text.append("query" not in row)
@@ -196,8 +196,8 @@ class Trace:
         for key, of_retrieval in self.costs.items():
             query_id, query = self.names[key]
             of_query = values.setdefault(query_id or query, {})
-            for kind, value in of_retrieval.items():
-                of_query.setdefault(kind, []).append(value)
+            for name, value in of_retrieval.items():
+                of_query.setdefault(name, []).append(value)
         if not values:
             raise InputError(f"{self.path}: no retrieval of the trace has tokens or a time, so that it has no costs")
         return {query: {kind: fmean(each) for kind, each in kinds.items()} for query, kinds in values.items()}
@@ -278,63 +278,56 @@ def trace_lines(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
     """The retrieval of a line."""
-    query = row.get("query", row.get("query_hash"))
-    if not isinstance(query, str) or not _is_ids(row.get("shown")):
+    line = fitted(_Line, row, f"{where}: not a line of a trace")
+    query = line.query_hash if line.query is None else line.query
+    if query is None:
         raise InputError(
             f"{where}: not a line of a trace: `query` (a text) or `query_hash`, and `shown` (ids) are needed"
         )
-    if row.get("pool") is not None and not _is_ids(row["pool"]):
-        raise InputError(f"{where}: `pool` must be a list of ids, got {row['pool']!r}")
-    try:
-        _LINE(row, "")
-    except Misfit as error:
-        raise InputError(f"{where}: not a line of a trace: {error}") from None
-    for what, ids in (("shown", row["shown"]), ("pool", row.get("pool") or ())):
-        if id_fault("".join(["id", *ids])) is not None or "" in ids:
-            for id_ in ids:
-                checked_id(id_, f"{where}: {what}", "passage")
     return Retrieval(
         query,
-        row["shown"],
-        pool=row.get("pool"),
-        query_id=row.get("query_id"),
-        corpus_size=row.get("corpus_size"),
-        tokens=_measured(row, "tokens", where),
-        seconds=_measured(row, "seconds", where),
-        failed=bool(row.get("failed")),
-        texts=row.get("texts"),
-        id=None if row.get("id") is None else str(row["id"]),
-        arm=None if row.get("arm") is None else str(row["arm"]),
-        outcome=None if row.get("outcome") is None else _outcome(row, where),
+        line.shown,
+        pool=line.pool,
+        query_id=line.query_id,
+        corpus_size=line.corpus_size,
+        tokens=line.tokens,
+        seconds=line.seconds,
+        failed=bool(line.failed),
+        texts=line.texts,
+        id=None if line.id is None else str(line.id),
+        arm=None if line.arm is None else str(line.arm),
+        outcome=line.outcome,
     )
 
 
-_ID = or_null(either("a text or a number", text, number))
-_LINE = fields(
-    {},
-    {
-        "query_id": or_null(text),
-        "corpus_size": or_null(count),
-        "tokens": or_null(count),
-        "seconds": or_null(number),
-        "texts": or_null(by_name(text)),
-        "failed": or_null(truth),
-        "id": _ID,
-        "arm": _ID,
-    },
-)
+_Id = Annotated[
+    Any,
+    kind("a text or a number", lambda value: isinstance(value, (str, int, float)) and not isinstance(value, bool)),
+]
 
 
-def _is_ids(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+_Share = Annotated[float, Field(ge=0, le=1)]
 
 
-def _measured(row: Mapping[str, Any], name: str, where: str) -> Any:
-    """What a retrieval took; None if it is not known."""
-    value = row.get(name)
-    if value is not None and not 0 <= value < math.inf:
-        raise InputError(f"{where}: `{name}` must be a number ≥ 0, got {value!r}")
-    return value
+class _Line(Shape):
+    shown: list[Id]
+    query: str | None = None
+    query_hash: str | None = None
+    pool: list[Id] | None = None
+    query_id: str | None = None
+    corpus_size: Count | None = None
+    tokens: Count | None = None
+    seconds: Amount | None = None
+    texts: dict[str, str] | None = None
+    failed: bool | None = None
+    id: _Id | None = None
+    arm: _Id | None = None
+    outcome: _Share | None = None
+
+
+class _Outcome(Shape):
+    outcome_of: Any
+    outcome: _Share
 
 
 def _costs_of(retrieval: Retrieval) -> dict[str, float]:
@@ -344,10 +337,3 @@ def _costs_of(retrieval: Retrieval) -> dict[str, float]:
     if retrieval.seconds is not None:
         costs["milliseconds"] = 1000 * float(retrieval.seconds)
     return costs
-
-
-def _outcome(row: Mapping[str, Any], where: str) -> float:
-    value = row.get("outcome")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise InputError(f"{where}: `outcome` must be a number from 0 to 1, got {value!r}")
-    return float(value)

@@ -54,6 +54,7 @@ def _share(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
 class RankedMeasure(Measure):
     """The base of measures that take the whole list without @, and the top K with @K."""
 
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     rel: int | None = rel_parameter()
 
     @classmethod
@@ -174,7 +175,6 @@ class Rprec(RankedMeasure):
     """
 
     name: ClassVar[str] = "Rprec"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "relevant passages in the top R / R, the number of relevant passages"
     example: ClassVar[str] = "three relevant passages, two of them in the top 3: Rprec = 2/3"
     compares_with_all_labels: ClassVar[bool] = True
@@ -205,7 +205,6 @@ class AP(RankedMeasure):
     """
 
     name: ClassVar[str] = "AP"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "sum of the precision at the rank of each relevant passage / all relevant passages (R)"
     example: ClassVar[str] = "three relevant passages at ranks 1, 3, 6: AP = (1/1 + 2/3 + 3/6)/3 = 0.7222"
     compares_with_all_labels: ClassVar[bool] = True
@@ -276,7 +275,6 @@ class RR(RankedMeasure):
     """
 
     name: ClassVar[str] = "RR"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "1 / rank of the first relevant passage"
     example: ClassVar[str] = "the first relevant passage at rank 3: RR = 1/3, RR@2 = 0"
 
@@ -453,7 +451,6 @@ class IPrec11(WholeListMeasure):
     """
 
     name: ClassVar[str] = "IPrec11"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "mean of IPrec at recall 0, 0.1, … 1"
     example: ClassVar[str] = "relevant at ranks 1 and 4, of two: 6 times 1 and 5 times 2/4: IPrec11 = 8.5/11 = 0.7727"
     compares_with_all_labels: ClassVar[bool] = True

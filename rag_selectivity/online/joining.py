@@ -12,7 +12,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.live.trace_writer import SCHEMA as TRACE_SCHEMA
 from rag_selectivity.online.faults import MAX_FAULTS, Faults
 from rag_selectivity.online.records import SCHEMA, Record, credit_of, finite, named, numbered, passages_of, team_of
-from rag_selectivity.results.versions import check_version
+from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import shown
 
 #: Impressions that wait for credit, and credits that wait for their draft.

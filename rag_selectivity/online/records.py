@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.trace import trace_lines
-from rag_selectivity.results.versions import check_version
+from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import iterated, shown
 
 #: The name and the version that each line of a log of drafts, credits and records carries.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trust import Trust
@@ -53,16 +54,7 @@ class Ranking:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "runs": list(self.runs),
-            "measure": self.measure,
-            "verdict": self.verdict,
-            "difference": self.difference.to_dict(),
-            "as_judged": self.as_judged,
-            "labels": self.labels,
-            "pairs": self.pairs,
-            "labels_needed": self.needed,
-        }
+        return {**plain_fields(self, "needed"), "labels_needed": self.needed}
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.answers import ScoreKind, bits_ceiling
-from rag_selectivity.results.estimate import Estimate, finite
+from rag_selectivity.results.estimate import Estimate, finite, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 
@@ -74,7 +74,7 @@ class Shown:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {"run": self.run, "k": self.k, "order": self.order}
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,20 +182,8 @@ class Contrast:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
-        row: dict[str, Any] = {
-            "kind": self.kind,
-            "score": self.score,
-            "shown": self.shown.to_dict(),
-            "against": self.against.to_dict(),
-            "n": self.n,
-        }
-        for name in ("value", "low", "high", "p", "p_adjusted", "first", "second"):
-            row[name] = finite(getattr(self, name))
-        if self.kind == BITS:
-            row["ceiling"] = finite(self.ceiling)
-        if self.reason is not None:
-            row["reason"] = self.reason
-        return row
+        row = plain_fields(self, *(() if self.reason is not None else ("reason",)))
+        return {**row, "ceiling": finite(self.ceiling)} if self.kind == BITS else row
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,19 +223,7 @@ class Spent:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "prompts": self.prompts,
-            "cached": self.cached,
-            "requests": self.requests,
-            "prompt_tokens": self.usage.prompt_tokens,
-            "completion_tokens": self.usage.completion_tokens,
-            "cost": self.cost,
-            "failed": self.failed,
-            "errors": dict(self.errors),
-            "last_error": self.last_error,
-            "stopped": self.stopped,
-            "dry_run": self.dry_run,
-        }
+        return {**plain_fields(self, "usage", "stopped_by"), **asdict(self.usage)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -343,18 +319,13 @@ class AnswerReport(Result):
         """As plain data, ready for JSON."""
         return {
             "schema": SCHEMA,
-            "settings": dict(self.settings),
+            **plain_fields(self, "figures", "kinds"),
             "scores": {name: kind.definition for name, kind in self.kinds.items()},
             "queries": len(self.queries),
             "figures": [
                 {**shown.to_dict(), "score": score, **estimate.to_dict()}
                 for (shown, score), estimate in self.figures.items()
             ],
-            "contrasts": [contrast.to_dict() for contrast in self.contrasts],
-            "notes": list(self.notes),
-            "spent": self.spent.to_dict(),
-            "resume": self.resume,
-            "answers": [row.to_dict() for row in self.answers],
         }
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -22,7 +22,7 @@ from rag_selectivity.measures.claims import (
     ClaimMeasure,
 )
 from rag_selectivity.results.comparison import RunDifference
-from rag_selectivity.results.estimate import Caveat, Estimate, finite
+from rag_selectivity.results.estimate import Caveat, Estimate, finite, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
@@ -340,23 +340,9 @@ class ClaimReport(Result):
         """As plain data, ready for JSON."""
         return {
             "schema": SCHEMA,
-            "judge": self.judge,
-            "calls": self.calls,
-            "failed": self.failed,
-            "prompt_tokens": self.usage.prompt_tokens,
-            "completion_tokens": self.usage.completion_tokens,
-            "cost": self.cost,
-            "stopped": self.stopped,
-            "errors": dict(self.errors),
-            "last_error": self.last_error,
-            "resume": self.resume,
-            "checks": list(self.checks),
-            "depths": list(self.depths),
-            "settings": dict(self.settings),
-            "notes": list(self.notes),
+            **plain_fields(self, "usage", "stopped_by", "agreement", "runs"),
+            **asdict(self.usage),
             "agreement": None if self.agreement is None else _as_data(self.agreement),
-            "baseline": self.baseline,
-            "differences": [row.to_dict() for row in self.differences],
             "runs": {
                 name: {
                     "samples": len(run.samples),

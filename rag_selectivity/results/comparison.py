@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.claims import ClaimMeasure
-from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite
+from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite, plain_fields
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.slices import FEWEST
@@ -263,18 +263,8 @@ class Interaction:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "run": self.run,
-            "baseline": self.baseline,
-            "measure": str(self.measure),
-            "p": finite(self.p),
-            "p_adjusted": finite(self.p_adjusted),
-            "slices": self.slices,
-            "test": self.test,
-            "winner_changes": self.winner_changes,
-            "verdict": self.verdict,
-            **({"reason": self.reason} if self.reason else {}),
-        }
+        left_out = ("column", "level", *(() if self.reason else ("reason",)))
+        return {**plain_fields(self, *left_out), "measure": str(self.measure), "verdict": self.verdict}
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.results.estimate import Estimate, finite
+from rag_selectivity.results.estimate import Estimate, finite, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trade_off import TradeOff
 
@@ -108,12 +108,7 @@ class RunLine:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "run": self.run,
-            "letters": self.letters,
-            "figures": {str(each.measure): each.to_dict() for each in self.figures.values()},
-            "costs": {name: cost.to_dict() for name, cost in self.costs.items()},
-        }
+        return {**plain_fields(self), "figures": {str(each.measure): each.to_dict() for each in self.figures.values()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +134,7 @@ class Pair:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None."""
-        numbers = ("difference", "low", "high", "p_adjusted", "detectable")
-        names = ("run", "other", "verdict", "apart", "wins", "ties", "losses")
-        return {name: getattr(self, name) for name in names} | {name: finite(getattr(self, name)) for name in numbers}
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +165,7 @@ class Action:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None."""
-        numbers = ("gain", "low", "high", "saves")
-        return {"code": self.code, "text": self.text, **{name: finite(getattr(self, name)) for name in numbers}}
+        return plain_fields(self, "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +180,7 @@ class CostPoint:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {"run": self.run, "K": self.K, "cost": self.cost, "quality": self.quality, "front": self.front}
+        return plain_fields(self)
 
 
 @dataclass(frozen=True)
@@ -251,23 +243,11 @@ class Decision(Result):
         """As plain data, ready for JSON."""
         return {
             "schema": SCHEMA,
-            "K": self.K,
-            "K_from": self.K_from,
+            **plain_fields(self, "lines", "level", *(() if self.trade_offs else ("trade_offs",))),
             "measure": str(self.measure),
-            "baseline": self.baseline,
             "best": self.best,
-            "queries": self.queries,
             "answers": {answer.code: answer.to_dict() for answer in self.answers},
             "runs": [line.to_dict() for line in self.lines],
-            "pairs": [pair.to_dict() for pair in self.pairs],
-            "actions": [action.to_dict() for action in self.actions],
-            "cost_points": {name: [p.to_dict() for p in points] for name, points in self.cost_points.items()},
-            **(
-                {"trade_offs": {kind: trade.to_dict() for kind, trade in self.trade_offs.items()}}
-                if self.trade_offs
-                else {}
-            ),
-            "notes": list(self.notes),
         }
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -45,8 +45,7 @@ class Caveat:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None."""
-        figures = {name: finite(value) if isinstance(value, float) else value for name, value in self.figures.items()}
-        return {"code": self.code, "level": self.level, "text": self.text, "figures": figures}
+        return plain_fields(self)
 
     def is_at_least(self, level: str) -> bool:
         """Whether it has this level, or a higher one."""
@@ -119,38 +118,17 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
-        result: dict[str, Any] = {
-            "value": finite(self.value),
-            "low": finite(self.low),
-            "high": finite(self.high),
-            "n": self.n,
-            "n_total": self.n_total,
-        }
+        numbers = ("value", "low", "high", "n", "n_total")
+        result = {name: plain(getattr(self, name)) for name in numbers}
         if self.reason is not None:
             result["reason"] = self.reason
         elif math.isinf(self.low) or math.isinf(self.high):
             result["reason"] = "some resamples have no success, so an end of the interval is infinite"
         elif math.isnan(self.low):
             result["reason"] = "no interval was computed"
-        if self.possible is not None:
-            result["possible"] = list(self.possible)
-        if self.basis != AS_JUDGED:
-            result["basis"] = self.basis
-        for name in ("as_judged", "shown", "placebo"):
-            number = getattr(self, name)
-            if number is not None:
-                result[name] = finite(number)
-        for name in ("as_judged_interval", "above_placebo"):
-            ends = getattr(self, name)
-            if ends is not None:
-                result[name] = [finite(end) for end in ends]
-        if self.rough:
-            result["rough"] = True
-        if self.effective is not None:
-            result["effective"] = self.effective
-        if self.caveats:
-            result["caveats"] = [caveat.to_dict() for caveat in self.caveats]
-        return result
+        own = plain_fields(self, *numbers, "reason", *(("basis",) if self.basis == AS_JUDGED else ()))
+        absent = {name for name in own if getattr(self, name) is None or own[name] is False or own[name] == []}
+        return result | {name: value for name, value in own.items() if name not in absent}
 
 
 def mark_of(caveats: Sequence[Caveat]) -> str:
@@ -162,3 +140,21 @@ def mark_of(caveats: Sequence[Caveat]) -> str:
 def finite(value: float) -> float | None:
     """The value, or None if it is not finite (JSON has no such numbers)."""
     return float(value) if np.isfinite(value) else None
+
+
+def plain(value: Any) -> Any:
+    """A value as plain data, ready for JSON: what has a `to_dict` as that says; a number that is not finite is None."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, float):
+        return finite(value)
+    if isinstance(value, (tuple, list)):
+        return [plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    return value
+
+
+def plain_fields(result: Any, *left_out: str) -> dict[str, Any]:
+    """The fields of a dataclass as plain data, but for some."""
+    return {each.name: plain(getattr(result, each.name)) for each in fields(result) if each.name not in left_out}

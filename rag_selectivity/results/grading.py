@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.statistics.control_power import ControlPower
@@ -65,7 +66,7 @@ class DrawnPart:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {**asdict(self), "ranks": None if self.ranks is None else list(self.ranks)}
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +91,7 @@ class PartCost:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        tokens = {"prompt_tokens": self.usage.prompt_tokens, "completion_tokens": self.usage.completion_tokens}
-        return {"left": self.left, "requests": self.requests, **tokens, "cost": self.cost}
+        return {**plain_fields(self, "usage"), **asdict(self.usage)}
 
 
 @dataclass(frozen=True, repr=False, slots=True, kw_only=True)
@@ -176,28 +176,10 @@ class Grading(Result):
         """As plain data, ready for JSON."""
         return {
             "schema": SCHEMA,
-            "judge": self.judge,
+            **plain_fields(self, "usage"),
             "store": str(self.store),
-            **{name: getattr(self, name) for name in ("pairs", "cached", "graded", "failed", "left")},
-            "earlier_failures": self.earlier_failures,
-            "requests": self.requests,
-            "prompt_tokens": self.usage.prompt_tokens,
-            "completion_tokens": self.usage.completion_tokens,
-            "usage_from": self.usage_from,
-            "cost": self.cost,
-            "cost_from": self.cost_from,
-            "served_models": list(self.served_models),
+            **asdict(self.usage),
             "way": None if self.way is None else json.loads(self.way),
-            "stopped": self.stopped,
-            "stopped_by": self.stopped_by,
-            "dry_run": self.dry_run,
-            "errors": dict(self.errors),
-            "last_error": self.last_error,
-            "last_answer": self.last_answer,
-            "resume": self.resume,
-            "tail": None if self.tail is None else self.tail.to_dict(),
-            "controls": None if self.controls is None else self.controls.to_dict(),
-            "part_costs": {name: part.to_dict() for name, part in self.part_costs.items()},
             "control_power": None if self.control_power is None else asdict(self.control_power),
         }
 

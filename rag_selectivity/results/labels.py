@@ -11,7 +11,7 @@ from typing import Any
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.controls import set_controls_aside, without_controls
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import qrels_of, read_qrels
+from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import scale_for
 from rag_selectivity.results.provenance import Provenance
@@ -83,7 +83,7 @@ class Labels:
         if is_path(source):
             qrels = read_qrels(source, judges=judges)
         else:
-            qrels = qrels_of(getattr(source, "relevant_docs", source))
+            qrels = Qrels.of(getattr(source, "relevant_docs", source))
         mapped = (qrels if controls else set_controls_aside(qrels)).regraded(grade_map)
         settled = mapped.on_scale(scale_for(mapped, mapped.scale if scale is None else scale, measures))
         if settled.expected is not None and not settled.expected.all():

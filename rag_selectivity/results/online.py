@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.results.result import Result
 
 #: Of each result, in its order below.
@@ -17,23 +17,6 @@ BETTER, WORSE, EQUAL, NOT_YET = "better", "worse", "equal within the margin", "n
 KEPT, BROKEN = "kept", "broken"
 
 
-def _plain(result: Any) -> dict[str, Any]:
-    """The fields of a result; what is undefined is None."""
-    return {each.name: _value(getattr(result, each.name)) for each in fields(result)}
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, tuple):
-        return [_value(each) for each in value]
-    if isinstance(value, Mapping):
-        return {str(key): _value(each) for key, each in value.items()}
-    if isinstance(value, Result):
-        return value.to_dict()
-    return value
-
-
 class _Flat(Result):
     """A result whose fields are plain."""
 
@@ -42,11 +25,11 @@ class _Flat(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {"schema": self.schema, **_plain(self)}
+        return {"schema": self.schema, **plain_fields(self)}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat row."""
-        return [{name: value for name, value in _plain(self).items() if not isinstance(value, (list, dict))}]
+        return [{name: value for name, value in plain_fields(self).items() if not isinstance(value, (list, dict))}]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -211,7 +194,7 @@ class ExperimentDecision(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {"schema": EXPERIMENT, **_plain(self)}
+        return {"schema": EXPERIMENT, **plain_fields(self)}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """A row for each metric and guardrail."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.estimate import Estimate, plain_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,4 +30,4 @@ class PoolSource:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {"alone": self.alone.to_dict(), "without": self.without.to_dict(), "adds": self.adds.to_dict()}
+        return plain_fields(self)

@@ -11,86 +11,38 @@ import numpy as np
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, mix
-
-_HASHES = ("queries", "sizes", "labels", "passages_of")
+from rag_selectivity.tables.ids import HashArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Identifies the queries, judgments and settings behind a run's figures.
-
-    Hashes are summed over queries, so they are the same for any order of the queries.
+    """The settings behind a run's figures that a later report must share.
 
     Attributes
     ----------
-    count : int
-        The number of queries.
-    queries, sizes : int
-        Sums over the queries, modulo 2**64: of a hash of the id, and of a hash of id and corpus size.
-    labels : int or None
-        The sum of a hash of id, passages and grades; None if only counts are known.
-    lowest_size, highest_size : int or None
-        The smallest and the largest corpus size N; None if no N was given.
     scale : str
     policy : {name: choice}
     pool : bool
         Whether a pool was given.
-    passages_of : int or None
+    passages_of : str or None
         A hash of the numbers of passages of all documents; None if none were given.
     """
 
-    count: int
-    queries: int
-    sizes: int
-    labels: int | None
-    lowest_size: int | None
-    highest_size: int | None
     scale: str
     policy: Mapping[str, str]
     pool: bool
-    passages_of: int | None
+    passages_of: str | None
 
     @classmethod
     def of(cls, judged: JudgedRun) -> Fingerprint:
         """The fingerprint of a join."""
-        ids = id_hashes(judged.queries)
-        size, labels = judged.corpus_size, judged.label_hashes
-        known = size is not None and len(size) > 0
+        documents = judged.documents
         return cls(
-            count=len(ids),
-            queries=_sum(mix(ids, np.ones_like(ids))),
-            sizes=0 if size is None else _sum(mix(ids, size.astype(np.uint64))),
-            labels=None if labels is None else _sum(mix(ids, labels)),
-            lowest_size=int(size.min()) if size is not None and known else None,
-            highest_size=int(size.max()) if size is not None and known else None,
-            scale=judged.scale.name,
-            policy=_rules(judged.policy),
-            pool=judged.pool is not None,
-            passages_of=None if judged.documents is None else judged.documents.fingerprint,
+            judged.scale.name,
+            _rules(judged.policy),
+            judged.pool is not None,
+            None if documents is None else f"{documents.fingerprint:016x}",
         )
-
-    @property
-    def size_text(self) -> str:
-        """N for a message: one number, or a range."""
-        if self.lowest_size is None or self.highest_size is None:
-            return "not given"
-        if self.lowest_size == self.highest_size:
-            return f"{self.lowest_size:,}"
-        return f"{self.lowest_size:,} to {self.highest_size:,} by query"
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data; hashes are strings of 16 hexadecimal digits."""
-        data = asdict(self)
-        for name in _HASHES:
-            data[name] = None if data[name] is None else f"{data[name]:016x}"
-        return data
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Fingerprint:
-        """Read the output of `to_dict`."""
-        hashes = {name: None if data[name] is None else int(data[name], 16) for name in _HASHES}
-        return cls(**{**data, **hashes})
 
 
 def _rules(policy: Policy) -> dict[str, str]:
@@ -170,10 +122,6 @@ class QueryRecords:
         sizes = None if data["corpus_size"] is None else _column(data["corpus_size"], count).astype(np.int64)
         weights = _column(data["weights"], count) if data.get("weights") is not None else None
         return cls(queries, labels, sizes, parts, weights)
-
-
-def _sum(hashes: HashArray) -> int:
-    return int(hashes.sum(dtype=np.uint64))
 
 
 def _plain(column: FloatArray) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -334,7 +334,7 @@ class Report(Result):
         """What a later report is compared with: the fingerprint, and the figures of each query if there are any."""
         fingerprint, records = self._run(run).fingerprint, self.query_records(run)
         return {
-            "fingerprint": None if fingerprint is None else fingerprint.to_dict(),
+            "fingerprint": None if fingerprint is None else asdict(fingerprint),
             "per_query": None if records is None else records.to_dict(),
         }
 

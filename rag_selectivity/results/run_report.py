@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.judged.coverage import Coverage
-from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.relevant_counts import mean_relevant
+from rag_selectivity.judged.judged_run import Coverage, JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.pool_source import PoolSource
@@ -17,31 +15,10 @@ from rag_selectivity.results.slices import Slices
 
 
 @dataclass(frozen=True, slots=True)
-class RunCaveat:
+class RunCaveat(Caveat):
     """A caveat of a run, and the figures that it concerns."""
 
-    caveat: Caveat
-    measures: tuple[str, ...]
-
-    @property
-    def code(self) -> str:
-        return self.caveat.code
-
-    @property
-    def level(self) -> str:
-        return self.caveat.level
-
-    @property
-    def text(self) -> str:
-        return self.caveat.text
-
-    @property
-    def figures(self) -> Mapping[str, Any]:
-        return self.caveat.figures
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {**self.caveat.to_dict(), "measures": list(self.measures)}
+    measures: tuple[str, ...] = ()
 
 
 def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate]) -> tuple[RunCaveat, ...]:
@@ -56,7 +33,10 @@ def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate
         for caveat in estimate.caveats:
             keys = found.setdefault((caveat.code, caveat.level), (caveat, []))[1]
             keys += [] if key in keys else [key]
-    return tuple(RunCaveat(caveat, tuple(keys)) for caveat, keys in found.values())
+    return tuple(
+        RunCaveat(caveat.code, caveat.text, caveat.level, caveat.figures, tuple(keys))
+        for caveat, keys in found.values()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +72,7 @@ class RunReport:
 
     @property
     def fingerprint(self) -> Fingerprint | None:
-        """Identifies the queries and judgments; None for live retrievals, which cannot be repeated."""
+        """The settings that a later report must share; None for live retrievals, which cannot be repeated."""
         return None if self.judged is None else Fingerprint.of(self.judged)
 
     @property
@@ -102,4 +82,4 @@ class RunReport:
 
     def mean_relevant(self, rel: int) -> float | None:
         """N_p: the mean number of relevant passages of a query that has one; None if no query has one, or unknown."""
-        return None if self.judged is None else mean_relevant(self.judged, rel)
+        return None if self.judged is None else self.judged.mean_relevant(rel)

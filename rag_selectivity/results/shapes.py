@@ -1,173 +1,205 @@
-"""What stored data must look like: a small checker that names the place of the first value that does not fit.
-
-A check is a function of a value and its place. Fields that a shape does not name are left alone: a file may have been
-written by a later release of the same version of its format.
-"""
+"""Stored JSON: its format and version, and its shape, of which pydantic's first error names the place and the value."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
-from rag_selectivity.tables.cells import shown
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-#: Raises a Misfit if a value, at a place, is none of its kind.
-Check = Callable[[Any, str], None]
+from rag_selectivity.errors import InputError
+from rag_selectivity.tables.cells import id_fault, shown
+from rag_selectivity.tables.limits import json_document
+
+_S = TypeVar("_S", bound="Shape")
+#: How far a mean of figures may lie beyond their ends.
+_ROUNDING = 1e-9
+#: Characters of a version in a message.
+_SHOWN = 80
+
+
+class Shape(BaseModel):
+    """A part of a stored document; fields that it does not name are left alone: a later release may add some."""
+
+    model_config = ConfigDict(strict=True)
 
 
 class Misfit(ValueError):
-    """A value that does not fit; the message names its place, what it must be, and what it is."""
+    """What a value must be; `value` stands `below` the place that is validated."""
 
-    def __init__(self, place: str, expected: str, value: Any) -> None:
-        super().__init__(f"{place or 'the document'} must be {expected}, got {shown(value)}")
-
-
-class Missing(Misfit):
-    """A field that is needed and is not there."""
-
-    def __init__(self, place: str) -> None:
-        ValueError.__init__(self, f"{place} is missing")
+    def __init__(self, expected: str, value: Any, below: str = "") -> None:
+        super().__init__(expected)
+        self.value, self.below = value, below
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value of JSON is a number, and not a whole one that no float holds."""
-    return isinstance(value, float) or (
-        isinstance(value, int) and value.bit_length() < 1024 and not isinstance(value, bool)
-    )
-
-
-def kind(expected: str, fits: Callable[[Any], bool]) -> Check:
+def kind(expected: str, fits: Callable[[Any], bool]) -> AfterValidator:
     """What a test takes; `expected` says what that is."""
 
-    def checked(value: Any, place: str) -> None:
+    def checked(value: Any) -> Any:
         if not fits(value):
-            raise Misfit(place, expected, value)
+            raise Misfit(expected, value)
+        return value
 
-    return checked
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1 << 53
+    return AfterValidator(checked)
 
 
-text = kind("a text", lambda value: isinstance(value, str))
-number = kind("a number", is_number)
-amount = kind("a number ≥ 0", lambda value: is_number(value) and value >= 0)
-count = kind("a whole number ≥ 0", _is_count)
-truth = kind("true or false", lambda value: isinstance(value, bool))
-#: An object of any content.
-mapping = kind("an object", lambda value: isinstance(value, dict))
-#: A hash.
-digits = kind(
-    "a text of 16 hexadecimal digits",
-    lambda value: isinstance(value, str) and len(value) == 16 and set(value) <= set("0123456789abcdef"),
-)
-_LIST = kind("a list", lambda value: isinstance(value, list))
+def items(expected: str, plain: set[type], fits: Callable[[Any], bool]) -> AfterValidator:
+    """A list whose items are of plain types, or else are taken by a test."""
+
+    def checked(value: list[Any]) -> list[Any]:
+        if not set(map(type, value)) <= plain:
+            for position, item in enumerate(value):
+                if not fits(item):
+                    raise Misfit(expected, item, f"[{position}]")
+        return value
+
+    return AfterValidator(checked)
 
 
-def or_null(check: Check) -> Check:
-    """What the check takes, or null."""
-
-    def checked(value: Any, place: str) -> None:
-        if value is not None:
-            check(value, place)
-
-    return checked
+def one_or(one: AfterValidator, many: AfterValidator) -> AfterValidator:
+    """A list that the second check takes, or anything else that the first one takes."""
+    return AfterValidator(lambda value: (many if isinstance(value, list) else one).func(value))  # type: ignore[call-arg]
 
 
-def within(ends_of: Callable[[str], tuple[float, float]], *names: str) -> Check:
+def within(ends_of: Callable[[str], tuple[float, float]], *names: str) -> AfterValidator:
     """An object of figures, or of objects with figures under these names, each between the ends that its key has."""
 
-    def checked(value: Any, place: str) -> None:
+    def checked(value: dict[str, Any]) -> dict[str, Any]:
         for key, item in value.items():
             low, high = ends_of(key)
-            figures = {f"{key}.{name}": item.get(name) for name in names} if names else {key: item}
-            for where, figure in figures.items():
+            for name in names or ("",):
+                figure = getattr(item, name) if name else item
                 if figure is not None and not low - _ROUNDING <= figure <= high + _ROUNDING:
-                    raise Misfit(f"{place}.{where}", f"a number from {low:g} to {high:g}", figure)
+                    raise Misfit(f"a number from {low:g} to {high:g}", figure, f".{key}.{name}".rstrip("."))
+        return value
 
-    return checked
-
-
-#: How far a mean of figures may lie beyond their ends.
-_ROUNDING = 1e-9
+    return AfterValidator(checked)
 
 
-def both(first: Check, second: Check) -> Check:
-    """What both checks take; the second one is asked about what the first one takes."""
-
-    def checked(value: Any, place: str) -> None:
-        first(value, place)
-        second(value, place)
-
-    return checked
-
-
-def each(check: Check) -> Check:
-    """A list whose items the check takes."""
-
-    def checked(value: Any, place: str) -> None:
-        _LIST(value, place)
-        for position, item in enumerate(value):
-            check(item, f"{place}[{position}]")
-
-    return checked
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Id = Annotated[str, kind("an id", lambda value: id_fault(value) is None)]
+#: A hash.
+Digits = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+_EXPECTED = {
+    "int_type": "a whole number ≥ 0",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "a text",
+    "string_unicode": "a text",
+    "string_pattern_mismatch": "a text of 16 hexadecimal digits",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+}
 
 
-def plain(*kinds: type) -> Check:
-    """A list of any length whose items are of some types; looked through only where one is not."""
+def fitted(shape: type[_S], data: Any, where: str, again: str = "") -> _S:
+    """The data as a shape.
 
-    def checked(value: Any, place: str) -> None:
-        _LIST(value, place)
-        if not set(map(type, value)) <= set(kinds):
-            position = next(i for i, item in enumerate(value) if type(item) not in kinds)
-            named = " or ".join(_NAMES[kind] for kind in kinds)
-            raise Misfit(f"{place}[{position}]", named, value[position])
+    Parameters
+    ----------
+    where, again : str
+        Of an error: the file and what is damaged, and the mend.
 
-    return checked
-
-
-_NAMES: Mapping[type, str] = {str: "a text", int: "a whole number", float: "a number", type(None): "null"}
-
-
-def by_name(check: Check) -> Check:
-    """An object whose values the check takes."""
-
-    def checked(value: Any, place: str) -> None:
-        mapping(value, place)
-        for name, item in value.items():
-            check(item, f"{place}.{name}" if place else str(name))
-
-    return checked
+    Raises
+    ------
+    InputError
+        Naming the first place that does not fit.
+    """
+    try:
+        return shape.model_validate(data)
+    except ValidationError as error:
+        raise InputError(f"{where}: {_first(error)}{again and f'; {again}'}") from None
 
 
-def fields(needed: Mapping[str, Check], further: Mapping[str, Check] = {}) -> Check:
-    """An object with the fields that are needed, and perhaps further ones."""
-
-    def checked(value: Any, place: str) -> None:
-        mapping(value, place)
-        before = f"{place}." if place else ""
-        for name, check in needed.items():
-            if name not in value:
-                raise Missing(before + name)
-            check(value[name], before + name)
-        for name, check in further.items():
-            if name in value:
-                check(value[name], before + name)
-
-    return checked
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"])
+    if first["type"] == "missing":
+        return f"{place[1:]} is missing"
+    value, expected = first["input"], _EXPECTED.get(first["type"], first["msg"])
+    for end, sign in (("ge", "≥"), ("le", "≤")):
+        if end in first.get("ctx", {}):
+            expected = f"a number {sign} {first['ctx'][end]:g}"
+    if first["type"] == "value_error":
+        misfit = first["ctx"]["error"]
+        place, value, expected = place + misfit.below, misfit.value, str(misfit)
+    return f"{place.removeprefix('.') or 'the document'} must be {expected}, got {shown(value)}"
 
 
-def either(expected: str, *checks: Check) -> Check:
-    """What one of the checks takes; `expected` says what that is."""
+def stored_document(file: Path, schema: str, *, unread: str, other: str, has: str, again: str) -> Any:
+    """The JSON of a file that this package has stored in a schema.
 
-    def checked(value: Any, place: str) -> None:
-        for check in checks:
-            try:
-                check(value, place)
-            except Misfit:
-                continue
-            return
-        raise Misfit(place, expected, value)
+    Parameters
+    ----------
+    unread, other : str
+        What an error says, with the mend, of a file that is no JSON, and of one of another format.
+    has, again : str
+        The subject and verb of an error about another version, and its mend.
 
-    return checked
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is no JSON, or is of another format or version.
+    """
+    try:
+        data = json_document(file)
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{file}: not JSON ({error}), {unread}") from None
+    found = data.get("schema") if isinstance(data, dict) else None
+    if str(found).startswith(schema.rpartition("/")[0] + "/"):
+        other = f"{has} schema {_cut(found)}, but this version reads only {schema}: {again}"
+    check_version(found, schema, str(file), other)
+    return data
+
+
+def check_version(found: Any, schema: str, where: str, wrong: str) -> None:
+    """Refuse another format or version than `schema`, such as `rag-selectivity/report/2`.
+
+    Parameters
+    ----------
+    found : object
+        What the file says.
+    schema : str
+    where : str
+        The file and the place, for an error.
+    wrong : str
+        What an error says of another format or an older version: what is wrong, and the mend.
+
+    Raises
+    ------
+    InputError
+
+    >>> check_version("rag-selectivity/report/3", "rag-selectivity/report/2", "r.json", "not a report")
+    Traceback (most recent call last):
+        ...
+    rag_selectivity.errors.InputError: r.json: made by a newer rag-selectivity (rag-selectivity/report/3, and this one reads rag-selectivity/report/2): update rag-selectivity
+    """  # noqa: E501
+    if found == schema:
+        return
+    name, _, version = schema.rpartition("/")
+    match = re.fullmatch(rf"{re.escape(name)}/0*([1-9][0-9]*)", found) if isinstance(found, str) else None
+    # By length first: Python makes no number of thousands of digits.
+    if match is not None and (len(match[1]), match[1]) > (len(version), version):
+        raise InputError(
+            f"{where}: made by a newer rag-selectivity ({_cut(match[0])}, and this one reads {schema}): update "
+            f"rag-selectivity"
+        )
+    raise InputError(f"{where}: {wrong}")
+
+
+def _cut(found: object) -> str:
+    text = str(found)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def nan(value: float | None) -> float:
+    """A stored number; NaN for null."""
+    return math.nan if value is None else value

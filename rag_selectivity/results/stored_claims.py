@@ -6,33 +6,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import SCHEMA
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.shapes import (
-    Misfit,
-    both,
-    by_name,
-    digits,
-    each,
-    fields,
-    kind,
-    mapping,
-    number,
-    or_null,
-    text,
-    within,
-)
-from rag_selectivity.results.stored import stored_estimate
-from rag_selectivity.results.stored_shape import ESTIMATE
-from rag_selectivity.results.versions import stored_document
-from rag_selectivity.tables.cells import id_fault
+from rag_selectivity.results.shapes import Digits, Id, Misfit, Shape, fitted, stored_document, within
+from rag_selectivity.results.stored import EstimateShape, estimates_in, run_named
 
 _AGAIN = "write it again with claims -o claims.json"
 
@@ -44,13 +29,31 @@ def _ends_of(key: str) -> tuple[float, float]:
         return -math.inf, math.inf
 
 
-_ID = both(text, kind("an id", lambda value: id_fault(value) is None))
-_SAMPLE = fields(
-    {"id": _ID, "fingerprint": digits, "measures": both(by_name(or_null(number)), within(_ends_of))},
-    {"whole_context": by_name(or_null(number))},
-)
-_RUN = fields({"measures": both(by_name(ESTIMATE), within(_ends_of, "value")), "per_sample": each(_SAMPLE)})
-_CLAIMS = fields({"judge": text, "runs": by_name(_RUN)}, {"settings": mapping})
+class _Sample(Shape):
+    id: Id
+    fingerprint: Digits
+    measures: Annotated[dict[str, float | None], within(_ends_of)]
+    whole_context: dict[str, float | None] = Field({})
+
+
+class _Run(Shape):
+    measures: Annotated[dict[str, EstimateShape], within(_ends_of, "value")]
+    per_sample: list[_Sample]
+
+    @model_validator(mode="after")
+    def _of_different_ids(self) -> _Run:
+        ids: set[str] = set()
+        for sample in self.per_sample:
+            if sample.id in ids:
+                raise Misfit("samples with different ids", sample.id, ".per_sample")
+            ids.add(sample.id)
+        return self
+
+
+class _Claims(Shape):
+    judge: str
+    runs: dict[str, _Run]
+    settings: dict[str, Any] = Field({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,36 +97,24 @@ class StoredClaims:
             has="the claim checks have",
             again=_AGAIN,
         )
-        try:
-            _CLAIMS(data, "")
-            return cls(file, data["judge"], {name: _stored_run(part) for name, part in data["runs"].items()})
-        except Misfit as error:
-            raise InputError(f"{file}: the claim checks are damaged: {error}; {_AGAIN}") from None
+        claims = fitted(_Claims, data, f"{file}: the claim checks are damaged", _AGAIN)
+        return cls(file, claims.judge, {name: _stored_run(run) for name, run in claims.runs.items()})
 
     def run(self, name: str, runs: int) -> StoredClaimRun:
         """A run by name. If both sides have only one run, its name does not matter."""
-        if name not in self.runs and len(self.runs) == 1 and runs == 1:
-            name = next(iter(self.runs))
-        if name not in self.runs:
-            raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
-        return self.runs[name]
+        return run_named(self.path, self.runs, name, runs)
 
 
-def _stored_run(part: Mapping[str, Any]) -> StoredClaimRun:
-    samples = part["per_sample"]
-    ids = [sample["id"] for sample in samples]
-    if len(set(ids)) < len(ids):
-        twice = next(id_ for place, id_ in enumerate(ids) if id_ in ids[:place])
-        raise Misfit("per_sample", "samples with different ids", twice)
+def _stored_run(run: _Run) -> StoredClaimRun:
     return StoredClaimRun(
-        {key: stored_estimate(cell) for key, cell in part["measures"].items()},
-        tuple(ids),
-        tuple(sample["fingerprint"] for sample in samples),
+        estimates_in(run.measures),
+        tuple(sample.id for sample in run.per_sample),
+        tuple(sample.fingerprint for sample in run.per_sample),
         tuple(
             {
-                **sample["measures"],
-                **{f"ContextRecall(whole)@{k}": value for k, value in sample.get("whole_context", {}).items()},
+                **sample.measures,
+                **{f"ContextRecall(whole)@{k}": value for k, value in sample.whole_context.items()},
             }
-            for sample in samples
+            for sample in run.per_sample
         ),
     )

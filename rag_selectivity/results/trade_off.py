@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.results.estimate import Estimate, finite
+from rag_selectivity.results.estimate import Estimate, finite, plain_fields
 
 _A_THOUSAND = 1000
 
@@ -36,12 +36,7 @@ class QueryCost:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "mean": self.mean.to_dict(),
-            "p50": finite(self.p50),
-            "p95": finite(self.p95),
-            "of_a_thousand": finite(self.of_a_thousand),
-        }
+        return {**plain_fields(self), "of_a_thousand": finite(self.of_a_thousand)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +65,7 @@ class TradePoint:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "run": self.run,
-            "K": self.K,
-            "cost": self.cost.to_dict(),
-            "quality": self.quality.to_dict(),
-            "front": self.front,
-            "most_lost": finite(self.most_lost),
-        }
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

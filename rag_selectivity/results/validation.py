@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.estimate import finite, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.statistics.agreement import Interval
 
@@ -66,33 +66,12 @@ class Following:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "measure": self.measure,
-            "run": self.run,
-            "k": self.k,
-            "over": self.over,
-            "n": self.n,
-            "undefined": self.undefined,
-            "spearman": self.spearman.to_dict(),
-            "pearson": self.pearson.to_dict(),
-            "kendall": self.kendall.to_dict(),
-            **({} if self.partial is None else {"partial": self.partial.to_dict()}),
-            "p": finite(self.p),
-            "p_holm": finite(self.p_holm),
-            "verdict": self.verdict or None,
-            "notes": list(self.notes),
-        }
+        left_out = ("partial",) if self.partial is None else ()
+        return {**plain_fields(self, *left_out), "verdict": self.verdict or None}
 
     def to_row(self) -> dict[str, Any]:
         """As a flat row; an undefined number is None."""
-        row: dict[str, Any] = {
-            "measure": self.measure,
-            "run": self.run,
-            "k": self.k,
-            "over": self.over,
-            "n": self.n,
-            "undefined": self.undefined,
-        }
+        row = plain_fields(self, "spearman", "pearson", "kendall", "partial", "notes", "p", "p_holm", "verdict")
         for name in ("spearman", "pearson", "kendall", "partial"):
             interval = getattr(self, name)
             if interval is not None:
@@ -126,14 +105,7 @@ class FollowingDifference:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "measure": self.measure,
-            "other": self.other,
-            "difference": self.difference.to_dict(),
-            "p": finite(self.p),
-            "p_holm": finite(self.p_holm),
-            "verdict": self.verdict,
-        }
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +138,7 @@ class Chosen:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "measure": self.measure,
-            "k": self.k,
-            "parameters": dict(self.parameters),
-            "in_sample": finite(self.in_sample),
-            "out_of_fold": self.out_of_fold.to_dict(),
-            "gain": self.gain.to_dict(),
-            **({"reason": self.reason} if self.reason else {}),
-        }
+        return plain_fields(self, *(() if self.reason else ("reason",)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,17 +178,7 @@ class Segment:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "segment": self.name,
-            "low": self.low,
-            "high": finite(self.high),
-            "sets": self.sets,
-            "queries": self.queries,
-            "rows": [row.to_dict() for row in self.rows],
-            "chosen": [each.to_dict() for each in self.chosen],
-            "advised": self.advised,
-            "summary": self.summary,
-        }
+        return {"segment": self.name, **plain_fields(self)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -268,20 +222,7 @@ class Validation(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "schema": SCHEMA,
-            "settings": dict(self.settings),
-            "rows": [row.to_dict() for row in self.rows],
-            "differences": [each.to_dict() for each in self.differences],
-            "chosen": [each.to_dict() for each in self.chosen],
-            "segments": [segment.to_dict() for segment in self.segments],
-            "detectable": finite(self.detectable),
-            "regimes": {
-                run: {str(k): finite(value) for k, value in of_run.items()} for run, of_run in self.regimes.items()
-            },
-            "summary": list(self.summary),
-            "notes": list(self.notes),
-        }
+        return {"schema": SCHEMA, **plain_fields(self)}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat row for each measure, run and K, and those of the segments, with their segment."""

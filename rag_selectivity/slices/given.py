@@ -8,11 +8,12 @@ from typing import Any
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.slices.slicing import MOST_VALUES, NO_VALUE, Slicing, by_value, in_order
-from rag_selectivity.slices.table import QueryTable, path_and_column, read_query_table
+from rag_selectivity.slices.table import QueryTable, read_query_table
 from rag_selectivity.tables.exact import is_path
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.names import QUERY_NAMES
+from rag_selectivity.tables.small import path_and_column
 from rag_selectivity.tables.texts import read_texts
 from rag_selectivity.wording import counted
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.tables.cells import is_missing, shown
+from rag_selectivity.tables.cells import is_missing
 from rag_selectivity.tables.exact import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import QUERY_NAMES, find_column
@@ -75,30 +74,6 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
         )
     cells = {query: tuple(values.get(name, "") for name in columns) for query, values in common.items()}
     return QueryTable(tuple(columns), cells, len(known) - len(common), len(rows) - len(common))
-
-
-def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str | None]:
-    """The file, and the column of `FILE:COLUMN`; `otherwise` says what else may be given.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or the name is empty.
-    """
-    if not text:
-        raise InputError(
-            f"{name}: the name is empty; give a table of query_id and columns (FILE, or FILE:COLUMN for one of them)"
-            f"{otherwise}"
-        )
-    if text == "-" or os.path.exists(text):
-        return text, None
-    file, colon, column = text.rpartition(":")
-    if colon and (file == "-" or os.path.exists(file)):
-        return file, column
-    raise InputError(
-        f"{name}: there is no file {shown(text)}; give a table of query_id and columns (FILE, or FILE:COLUMN for one "
-        f"of them){otherwise}"
-    )
 
 
 def _name(by: Any) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import warnings
 from collections.abc import Iterator, MutableMapping
-from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean
@@ -106,12 +103,14 @@ class Registry(MutableMapping[str, T], Generic[T]):
         return len(self._entries)
 
     def _load_entry_points(self) -> None:
+        from importlib.metadata import entry_points
+
         with self._loading:
             if self._loaded:
                 return
             # Before the loading, so that a module which looks a name up while it is imported does not start it again.
             self._loaded = True
-            for point in _entry_points(_searched()).select(group=self.group):
+            for point in entry_points(group=self.group):
                 try:
                     entry = point.load()
                     self._check(entry)
@@ -130,19 +129,6 @@ class Registry(MutableMapping[str, T], Generic[T]):
     def _check(self, entry: Any) -> None:
         if not isinstance(entry, self.base) and not (isinstance(entry, type) and issubclass(entry, self.base)):
             raise InputError(f"it is no {self.base.__name__}")
-
-
-@lru_cache(maxsize=1)
-def _entry_points(searched: tuple[tuple[str, int | None], ...]) -> Any:
-    """The entry points of all packages in the folders that are searched: one group takes as long to find as all."""
-    from importlib.metadata import entry_points
-
-    return entry_points()
-
-
-def _searched() -> tuple[tuple[str, int | None], ...]:
-    """Where packages are searched for, with the time of the last installation there."""
-    return tuple((each, os.stat(each).st_mtime_ns if os.path.exists(each) else None) for each in sys.path)
 
 
 def _same(known: Any, entry: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -171,3 +172,27 @@ def _value(kind: type[Any], value: Any, where: str, what: str, of: str, id_: str
     if not 0 <= number < math.inf:
         raise InputError(f"{where}: the {what} of {of} {id_!r} is {shown(value)}; give a finite number ≥ 0")
     return number
+
+
+def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str | None]:
+    """The file, and the column of `FILE:COLUMN`; `otherwise` says what else may be given.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or the name is empty.
+    """
+    if not text:
+        raise InputError(
+            f"{name}: the name is empty; give a table of query_id and columns (FILE, or FILE:COLUMN for one of them)"
+            f"{otherwise}"
+        )
+    if text == "-" or os.path.exists(text):
+        return text, None
+    file, colon, column = text.rpartition(":")
+    if colon and (file == "-" or os.path.exists(file)):
+        return file, column
+    raise InputError(
+        f"{name}: there is no file {shown(text)}; give a table of query_id and columns (FILE, or FILE:COLUMN for one "
+        f"of them){otherwise}"
+    )

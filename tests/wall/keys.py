@@ -24,7 +24,7 @@ def report(result: Any, world: str) -> Keys:
         keys[f"{world}/{name}/queries"] = run.evaluated
         keys[f"{world}/{name}/missing"] = covered.missing_from_run
         keys[f"{world}/{name}/unlabelled"] = covered.not_in_qrels
-        if codes := {each.caveat.code for each in run.caveats}:
+        if codes := {each.code for each in run.caveats}:
             keys[f"{world}/{name}/caveats"] = sorted(codes)
         for measure, figure in run.estimates.items():
             keys |= estimate(figure, f"{world}/{name}/{measure}")
@@ -97,7 +97,7 @@ def claims(result: Any, world: str) -> Keys:
     for name, run in result.runs.items():
         for measure, figure in run.estimates.items():
             keys |= estimate(figure, f"{world}/{name}/{measure}")
-        keys[f"{world}/{name}/caveats"] = sorted({each.caveat.code for each in run.caveats})
+        keys[f"{world}/{name}/caveats"] = sorted({each.code for each in run.caveats})
     for row in result.differences:
         keys |= difference(row, f"{world}/{row.run}−{row.baseline}/{row.measure}")
     return keys

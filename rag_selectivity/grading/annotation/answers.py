@@ -10,6 +10,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.annotation.task import FORMAT, VERSION, AnnotationTask
+from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.tables.cells import number_of
 from rag_selectivity.tables.exact import opened
 from rag_selectivity.tables.grades import SCALES
@@ -49,16 +50,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """As the file has it."""
-        return {
-            "item": self.item,
-            "query": self.query,
-            "passage": self.passage,
-            "grade": self.grade,
-            "skipped": self.grade is None,
-            "note": self.note,
-            "answered": self.answered,
-            "seconds": self.seconds,
-        }
+        return {**plain_fields(self), "skipped": self.grade is None}
 
 
 @dataclass(frozen=True, slots=True)

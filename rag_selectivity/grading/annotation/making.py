@@ -22,7 +22,7 @@ from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import pool_names, ranked_rows, run_of
+from rag_selectivity.judged.reading import pool_names, ranked_rows
 from rag_selectivity.judged.run import Run
 
 DEFAULT_ANNOTATOR = "person"
@@ -138,8 +138,8 @@ def draw_source(
     labelled = {(label.query, label.passage) for label in store.human_labels() if label.grade is not None}
     return DrawSource(
         labels=judge_labels(store, judges) if by_grades else Qrels.from_dict({}),
-        runs={name: run_of(run) for name, run in (runs or {}).items()},
-        pools=[run_of(pool) for pool in pools],
+        runs={name: Run.of(run) for name, run in (runs or {}).items()},
+        pools=[Run.of(pool) for pool in pools],
         depth=_checked_depth(list_depth),
         known=labelled if targeted else labelled - store.targeted_pairs().keys(),
         seed=seed,

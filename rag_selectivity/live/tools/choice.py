@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.estimate import Estimate, plain_fields
 from rag_selectivity.statistics.betting import highest_rate
 
 #: Queries and tool names are the application's own; this bounds what a faulty one can fill.
@@ -75,17 +75,8 @@ class ToolChoice:
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {
-            "calls": self.calls,
-            "answers": self.answers,
-            "right": self.right.to_dict(),
-            "wrong": self.wrong.to_dict(),
-            "none": self.none.to_dict(),
-            "right_if_shown": self.right_if_shown.to_dict(),
-            "confusion": [
-                {"expected": list(cell.expected), "called": cell.called, "calls": cell.calls, "right": cell.right}
-                for cell in self.confusion
-            ],
-            "not_in_table": self.not_in_table,
+            **plain_fields(self),
+            "confusion": [{**plain_fields(cell), "right": cell.right} for cell in self.confusion],
         }
 
 

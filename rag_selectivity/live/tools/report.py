@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity.live.tools.choice import ToolChoice
 from rag_selectivity.live.tools.similar import SimilarTools
 from rag_selectivity.measures.chance import regime
-from rag_selectivity.results.estimate import Estimate, finite
+from rag_selectivity.results.estimate import Estimate, finite, plain_fields
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 
@@ -148,36 +148,15 @@ class ToolReport(Result):
         """As plain data, ready for JSON."""
         return {
             "schema": SCHEMA,
-            "calls": self.calls,
-            "catalogue": self.catalogue,
-            "shown": finite(self.shown),
-            "relevant": finite(self.relevant),
-            "basis": dict(self.basis),
+            **plain_fields(self, "lam"),
             "lambda": finite(self.lam),
             "regime": self.regime,
-            "BoR_max": finite(self.BoR_max),
-            "tokens": finite(self.tokens),
-            "healthy_K": self.healthy_K,
-            "choice": None if self.choice is None else self.choice.to_dict(),
-            "failed": self.failed.to_dict(),
-            "misfit": self.misfit.to_dict(),
-            "misfits": [{"tool": each.tool, "reason": each.reason, "calls": each.calls} for each in self.misfits],
-            "not_offered": dict(self.not_offered),
-            "duplicates": dict(self.duplicates),
-            "unknown_labels": dict(self.unknown_labels),
-            "similar_pairs": self.similar_pairs,
+            "misfits": list(map(plain_fields, self.misfits)),
             "similar": [
-                {
-                    "tools": [pair.first, pair.second],
-                    "names": finite(pair.names),
-                    "descriptions": finite(pair.descriptions),
-                    "confused": pair.confused,
-                }
-                for pair in self.similar
+                {"tools": [pair.first, pair.second], **plain_fields(pair, "first", "second")} for pair in self.similar
             ],
             "never_called": list(self.never_called),
             "tools": self.to_rows(),
-            "selection": None if self.selection is None else self.selection.to_dict(),
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
