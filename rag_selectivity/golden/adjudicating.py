@@ -296,7 +296,7 @@ def _names(
             raise InputError(
                 f"{store.path}: {unknown[0]!r} only adjudicated: these pairs were chosen because annotators differ, so "
                 f"that no agreement can be told from them; leave out --annotator {unknown[0]}, or have this person "
-                f"label pairs as an annotator too (golden draw --annotator {unknown[0]})"
+                f"label pairs as an annotator too (annotate --annotator {unknown[0]})"
             )
         if unknown:
             raise InputError(
@@ -307,7 +307,7 @@ def _names(
     if len(known) < 2:
         raise InputError(
             f"{store.path}: two annotators can be compared, and the store has labels of {examples(known) or 'nobody'}: "
-            f"have a second person label some of the pairs (golden draw --annotator ada --annotator ben --overlap "
+            f"have a second person label some of the pairs (annotate --annotator ada --annotator ben --overlap "
             f"COUNT)"
         )
     return known

@@ -250,7 +250,7 @@ def _texts_changed(relabel: Sequence[ChangedLabel], of_judges: tuple[tuple[str, 
             PROBLEM,
             f"people labelled {counted(len(relabel), 'pair')} whose text has changed since (for example query "
             f"{first[0]!r}, passage {first[1]!r}): their grades still count, and may be wrong now; have the same "
-            f"people label these pairs again (--relabel FILE lists them for golden draw --draw file:FILE)",
+            f"people label these pairs again (--relabel FILE lists them for annotate --draw file:FILE)",
             pairs,
         )
     if of_judges:
