@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,9 @@ from rag_selectivity.results.shapes import (
     kind,
     or_null,
     text,
+    truth,
 )
-from rag_selectivity.results.shapes import truth as true_or_false
-from rag_selectivity.results.versions import check_version, stored_document
+from rag_selectivity.results.versions import stored_document
 
 SCHEMA = "rag-selectivity/golden-set/1"
 MANIFEST = "manifest.json"
@@ -74,58 +74,28 @@ class Manifest:
     previous: Mapping[str, Any] | None
     licence: str | None
     description: str | None
-    files: Mapping[str, Mapping[str, Any]]
     queries: Mapping[str, Any]
     corpus: Mapping[str, Any] | None
     labels: Mapping[str, Any]
-    pools: tuple[Mapping[str, Any], ...] = ()
-    judges: tuple[Mapping[str, Any], ...] = ()
-    people: tuple[Mapping[str, Any], ...] = ()
-    made_by: str = field(default="")
+    pools: tuple[Mapping[str, Any], ...]
+    judges: tuple[Mapping[str, Any], ...]
+    people: tuple[Mapping[str, Any], ...]
+    files: Mapping[str, Mapping[str, Any]]
+    made_by: str
 
     def to_dict(self) -> dict[str, Any]:
         """As it is stored."""
-        return {
-            "schema": SCHEMA,
-            "name": self.name,
-            "version": self.version,
-            "fingerprint": self.fingerprint,
-            "date": self.date,
-            "previous": self.previous,
-            "licence": self.licence,
-            "description": self.description,
-            "queries": dict(self.queries),
-            "corpus": self.corpus,
-            "labels": dict(self.labels),
-            "pools": list(self.pools),
-            "judges": list(self.judges),
-            "people": list(self.people),
-            "files": {name: dict(values) for name, values in self.files.items()},
-            "made_by": self.made_by,
-        }
+        return {"schema": SCHEMA, **{name: getattr(self, name) for name in _NEEDED}}
 
     @classmethod
-    def of_dict(cls, data: Any, where: str) -> Manifest:
-        """The manifest that `to_dict` described.
+    def read(cls, path: Path) -> Manifest:
+        """Read a `manifest.json`.
 
         Raises
         ------
         InputError
-            If it is of another format or version, or a value does not fit; `where` names the file.
+            If it is of another format or version, or a value does not fit.
         """
-        found = data.get("schema") if isinstance(data, dict) else None
-        check_version(found, SCHEMA, where, f"not the manifest of a golden set (schema {SCHEMA}); {_AGAIN}")
-        try:
-            _SHAPE(data, "")
-        except Misfit as error:
-            raise InputError(f"{where}: the manifest is damaged: {error}; {_AGAIN}") from None
-        lists = ("pools", "judges", "people")
-        values: Any = {name: tuple(data[name]) if name in lists else data[name] for name in _NEEDED}
-        return cls(**values)
-
-    @classmethod
-    def read(cls, path: Path) -> Manifest:
-        """Read a `manifest.json`, as `of_dict`."""
         data = stored_document(
             path,
             SCHEMA,
@@ -134,7 +104,12 @@ class Manifest:
             has="the set has",
             again=_AGAIN,
         )
-        return cls.of_dict(data, str(path))
+        try:
+            _SHAPE(data, "")
+        except Misfit as error:
+            raise InputError(f"{path}: the manifest is damaged: {error}; {_AGAIN}") from None
+        values: Any = {name: tuple(data[name]) if isinstance(data[name], list) else data[name] for name in _NEEDED}
+        return cls(**values)
 
 
 _AGAIN = "make the set again with `golden build`"
@@ -152,8 +127,7 @@ _NEEDED: dict[str, Check] = {
     "previous": or_null(fields({"version": _version, "fingerprint": digits})),
     "licence": or_null(text),
     "description": or_null(text),
-    "files": by_name(fields({"rows": count, "hash": text})),
-    "queries": fields({"count": count, "weighted": true_or_false, "weight": or_null(amount), "strata": by_name(count)}),
+    "queries": fields({"count": count, "weighted": truth, "weight": or_null(amount), "strata": by_name(count)}),
     "corpus": or_null(fields({"passages": count, "fingerprint": text})),
     "labels": fields(
         {
@@ -164,6 +138,7 @@ _NEEDED: dict[str, Check] = {
     "pools": each(fields({"kind": text, "source": text, "depth": or_null(count), "pairs": count}, {"design": text})),
     "judges": each(fields({**_JUDGE, "graded": count, "failed": count})),
     "people": each(fields({"annotator": text, "graded": count, "skipped": count, "again": count})),
+    "files": by_name(fields({"rows": count, "hash": text})),
     "made_by": text,
 }
 _SHAPE = fields(_NEEDED)
