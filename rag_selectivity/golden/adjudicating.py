@@ -202,7 +202,7 @@ def annotator_agreement(
     several = {pair: of_pair for pair, of_pair in grades.items() if len(of_pair) > 1}
     sample = {pair: of_pair for pair, of_pair in several.items() if pair not in chosen}
     disagreements = [
-        Disagreement(*pair, dict(sorted(of_pair.items())), _grade(adjudicated.get(pair)))
+        Disagreement(*pair, dict(sorted(of_pair.items())), adjudicated[pair].grade if pair in adjudicated else None)
         for pair, of_pair in several.items()
     ]
     differing = [each for each in disagreements if each.distance >= at_least]
@@ -246,7 +246,11 @@ def adjudication_task(
     waiting = found.waiting
     if not waiting:
         return None
-    graded = _graded_by(store, adjudicator)
+    graded = {
+        (label.query, label.passage)
+        for label in store.human_labels()
+        if label.annotator == adjudicator and (label.draw is None or not is_adjudication(label.draw))
+    }
     own = [each for each in waiting if (each.query, each.passage) in graded]
     if own:
         raise InputError(
@@ -270,19 +274,6 @@ def adjudication_task(
     )
     task.record(store)
     return task
-
-
-def _graded_by(store: Store, annotator: str) -> set[Pair]:
-    """The pairs that somebody graded as an annotator."""
-    return {
-        (label.query, label.passage)
-        for label in store.human_labels()
-        if label.annotator == annotator and (label.draw is None or not is_adjudication(label.draw))
-    }
-
-
-def _grade(label: HumanLabel | None) -> int | None:
-    return None if label is None else label.grade
 
 
 def _names(
