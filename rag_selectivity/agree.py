@@ -52,7 +52,7 @@ def agree(
     ----------
     human, labels : qrels, or the path of a label store
         From a label store, `human` takes the labels of people, `labels` those of judges. Labels of people whose pairs
-        were chosen by what was known of their labels (`golden draw`) are left out, with a warning. Without `human`,
+        were chosen by what was known of their labels (`annotate`) are left out, with a warning. Without `human`,
         or with the same store for both, two `judges` are compared with each other; people are judges too.
     judges
         The judges of a label store whose labels count, as in `read_qrels`; an annotator is named like a judge. Of two
@@ -115,7 +115,7 @@ def agree(
             raise InputError(
                 f"{counted(len(left_out), 'pair was', 'pairs were')} graded by both, and left out, since they were "
                 f"chosen by what was known of their labels ({enumeration(sorted(set(left_out.values())))}); no other "
-                f"pair was graded by both: have both grade pairs that are drawn at random (golden draw --draw agree:N)"
+                f"pair was graded by both: have both grade pairs that are drawn at random (annotate --draw agree:N)"
             )
         raise InputError(
             f"no pair was graded by both: the human labels have queries {examples(by_hand)}, "

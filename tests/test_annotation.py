@@ -30,7 +30,7 @@ def world(tmp_path) -> World:
 
 def task_of(world: World, draw: str = "agree:40", **options) -> AnnotationTask:
     with Store(world.store) as store:
-        (task,) = make_tasks(store, draw, **world.texts, **options)
+        (task,) = make_tasks(store, draw, **world.texts, **options).tasks
     return task
 
 
@@ -168,7 +168,7 @@ def test_a_twentieth_comes_twice_and_later(world) -> None:
 def test_annotators_share_an_overlap_and_nothing_else(world) -> None:
     names = ["ada", "ben", "cy"]
     with Store(world.store) as store:
-        tasks = make_tasks(store, "agree:50", annotators=names, overlap=20, **world.texts)
+        tasks = make_tasks(store, "agree:50", annotators=names, overlap=20, **world.texts).tasks
     pairs = {task.annotator: set(task.drawn) for task in tasks}
     common = pairs["ada"] & pairs["ben"] & pairs["cy"]
     assert len(common) == 20

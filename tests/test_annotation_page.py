@@ -29,7 +29,7 @@ PHONE = {"viewport": {"width": 360, "height": 640}, "is_mobile": True, "has_touc
 
 def task_of(world: World, draw: str, **options: Any) -> AnnotationTask:
     with Store(world.store) as store:
-        (task,) = make_tasks(store, draw, **world.texts, **options)
+        (task,) = make_tasks(store, draw, **world.texts, **options).tasks
     return task
 
 

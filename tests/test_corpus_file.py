@@ -12,7 +12,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.golden import build
-from rag_selectivity.golden.corpus_print import CorpusPrint
+from rag_selectivity.golden.corpus_print import printed
 from rag_selectivity.render.explorer.texts import LEAST, texts_with_room
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.forms import AS_THEY_ARE
@@ -72,9 +72,9 @@ def test_an_id_with_two_texts_is_named_with_both_places(form, seed, tmp_path) ->
 def test_an_id_with_the_same_text_twice_counts_once(form, tmp_path) -> None:
     rows = [("d1", "one"), ("d2", "two"), ("d1", "one")]
     assert list(read_texts(as_source(form, rows, tmp_path), "corpus")) == rows
-    printed = CorpusPrint.of(as_source(form, rows, tmp_path), ())
-    assert printed.to_dict() == CorpusPrint.of(dict(rows), ()).to_dict()
-    assert printed.passages == 2
+    found, _ = printed(as_source(form, rows, tmp_path))
+    assert found == printed(dict(rows))[0]
+    assert found["passages"] == 2
 
 
 def test_ids_alone_may_come_several_times(tmp_path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.golden import build, check, diff, export, queries
 from rag_selectivity.golden.adjudicating import adjudication_task, annotator_agreement
-from rag_selectivity.golden.drawing import draw_tasks
+from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.judged.reading import ranked_lists
@@ -94,7 +94,7 @@ def test_a_set_of_cranfield(data, tmp_path) -> None:
     with Store(store) as labels:
         source = {"queries": texts, "corpus": passages}
         files_of = dict(zip(runs, files, strict=True))
-        drawn_pairs = draw_tasks(
+        drawn_pairs = make_tasks(
             labels, "calibrate:240", **source, runs=files_of, annotators=["ada", "ben"], overlap=SHARED, repeats=0
         )
         for task in drawn_pairs.tasks:

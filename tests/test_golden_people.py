@@ -13,11 +13,11 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.golden.adjudicating import adjudication_task, annotator_agreement
-from rag_selectivity.golden.disagreeing import disagreement_draw
-from rag_selectivity.golden.drawing import draw_tasks
-from rag_selectivity.golden.outside import random_draw, tail_draw
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
+from rag_selectivity.grading.annotation.disagreeing import disagreement_draw
 from rag_selectivity.grading.annotation.importing import import_answers
+from rag_selectivity.grading.annotation.making import make_tasks
+from rag_selectivity.grading.annotation.outside import random_draw, tail_draw
 from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows
 from rag_selectivity.statistics.agreement import alpha_of_annotators
@@ -52,9 +52,9 @@ class TwoJudges(World):
             ).result()
 
     def draw(self, draw: str, **options):
-        """What `draw_tasks` gives."""
+        """What `make_tasks` gives."""
         with Store(self.store) as store:
-            return draw_tasks(store, draw, **{**self.texts, **options})
+            return make_tasks(store, draw, **{**self.texts, **options})
 
     def answer(self, task: AnnotationTask, grade=None, name: str = "answers.json", only=None):
         """Answer a task by the truth (or by a function of pair and truth), and import the answers."""
@@ -140,7 +140,7 @@ def test_random_passages_lie_outside_and_a_larger_draw_contains_the_smaller(worl
     world.answer(two)
     again = world.draw("random:3", runs=runs, repeats=0)
     assert pairs_in(again.tasks[0]) == pairs_in(three) - pairs_in(two)
-    assert again.outside.graded == 40
+    assert "of 40 labelled passages outside" in again.notes[0]
     with Store(world.store, read_only=True) as store:
         kinds = {(q, p): origin.draw.kind for q, p, origin in store.origins() if origin.draw.kind != "person"}
     assert kinds == dict.fromkeys(pairs_in(three), "control")
@@ -368,7 +368,7 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
 def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
     world.write()
     texts = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
-    draw = ("golden", "draw", "--store", "labels.db", *texts, "--draw", "disagree-sampled:40", "--repeats", "0")
+    draw = ("annotate", "--store", "labels.db", *texts, "--draw", "disagree-sampled:40", "--repeats", "0")
     done = run_command(
         *draw, "--annotator", "ada", "--annotator", "ben", "--overlap", "40", "-o", "t.html", cwd=world.folder
     )

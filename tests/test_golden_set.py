@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -190,14 +191,14 @@ def test_two_builds_at_once_write_no_version_twice(tmp_path, monkeypatch) -> Non
     build(tmp_path / "set", **SMALL)
     from rag_selectivity.golden import building
 
-    make_folder = building._make_folder
+    write, place = building.write_files, tmp_path / "set"
 
-    def meanwhile(place: Path) -> None:
-        make_folder(place)
+    def meanwhile(contents: dict[Path, Any]) -> None:
+        write(contents)
         if not (place / "v2").exists():
             shutil.copytree(place / "v1", place / "v2")
 
-    monkeypatch.setattr(building, "_make_folder", meanwhile)
+    monkeypatch.setattr(building, "write_files", meanwhile)
     with pytest.raises(InputError, match="another process has made this version"):
         build(tmp_path / "set", **{**SMALL, "labels": {"q1": {"d1": 2}}})
     assert sorted(each.name for each in (tmp_path / "set").iterdir()) == ["v1", "v2"]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files
-from rag_selectivity.cli.output import note, refuse_standard_output
+from rag_selectivity.cli.output import note, put_lines, refuse_standard_output
 from rag_selectivity.cli.tasks import refuse_no_page, task_targets, write_tasks
 from rag_selectivity.cli.writable import OF_OUTPUT
 
@@ -27,7 +27,8 @@ def annotate(
             o.INPUT,
             "DRAW",
             "Pairs to label: calibrate:N (for calibrated figures), agree:N (to measure agreement), outside:N (outside "
-            "all lists) or file:FILE (a table of query_id and passage_id).",
+            "all lists), file:FILE (a table of query_id and passage_id), disagree:N or disagree-sampled:N (judges "
+            "differ), random:N or tail:LAST:N (N a query, outside of what was retrieved).",
         ),
     ],
     output: Annotated[
@@ -44,7 +45,7 @@ def annotate(
     corpus: o.PassageTextsOption = None,
     run: o.OptionalRunOption = None,
     pool: Annotated[
-        list[str] | None, o.input_file("Candidates for outside:N, with or without a label. Repeat for more.")
+        list[str] | None, o.input_file("Further lists, whose passages are candidates for outside:N. Repeat for more.")
     ] = None,
     list_depth: o.ListDepthOption = 10,
     judge: o.JudgeOption = None,
@@ -57,7 +58,8 @@ def annotate(
     """Make a page on which people label pairs.
 
     The page is one file that works without a network. It shows neither the judge's grades nor where a passage comes
-    from. `store import` takes the file of answers that it saves.
+    from. `store import` takes the file of answers that it saves; the same command then goes on with what is labelled,
+    and says so when nothing is left to label.
     """
     from rag_selectivity.grading.annotation.making import make_tasks
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
@@ -67,7 +69,7 @@ def annotate(
     refuse_no_page(output)
     wording = DEFAULT_RUBRIC if rubric is None else rubric
     with Store(store, create=False) as labels:
-        tasks = make_tasks(
+        drawn = make_tasks(
             labels,
             draw,
             queries=queries,
@@ -82,9 +84,13 @@ def annotate(
             rubric=wording,
             seed=seed,
         )
-    targets = task_targets(output, tasks)
+    targets = task_targets(output, drawn.tasks) if drawn.tasks else {}
     write_tasks(targets)
+    for line in drawn.notes:
+        put_lines([line])
     for target, task in targets.items():
         pairs = len(task.drawn)
         again = len(task.items) - pairs
         note(f"wrote {target}: {pairs} pairs for {task.annotator}, {again} of them twice (task {task.id})")
+    if not targets:
+        note("no task was written")

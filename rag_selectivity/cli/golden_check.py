@@ -65,7 +65,7 @@ def golden_check(
     strict: Annotated[bool, o.flag(o.GATES, "--strict", "Exit with 1 for warnings too.")] = False,
     relabel: Annotated[
         Path | None,
-        o.option(o.OUTPUT, OF_TABLE, "Table of the pairs to label again, for `golden draw --draw file:FILE`."),
+        o.option(o.OUTPUT, OF_TABLE, "Table of the pairs to label again, for `annotate --draw file:FILE`."),
     ] = None,
     format: o.TextOrJsonOption = None,
     output: o.TextOrJsonOutputOption = None,

@@ -199,7 +199,7 @@ def annotator_agreement(
     several = {pair: of_pair for pair, of_pair in grades.items() if len(of_pair) > 1}
     sample = {pair: of_pair for pair, of_pair in several.items() if pair not in chosen}
     disagreements = [
-        Disagreement(*pair, dict(sorted(of_pair.items())), _grade(adjudicated.get(pair)))
+        Disagreement(*pair, dict(sorted(of_pair.items())), adjudicated[pair].grade if pair in adjudicated else None)
         for pair, of_pair in several.items()
     ]
     differing = [each for each in disagreements if each.distance >= at_least]
@@ -243,7 +243,11 @@ def adjudication_task(
     waiting = found.waiting
     if not waiting:
         return None
-    graded = _graded_by(store, adjudicator)
+    graded = {
+        (label.query, label.passage)
+        for label in store.human_labels()
+        if label.annotator == adjudicator and (label.draw is None or not is_adjudication(label.draw))
+    }
     own = [each for each in waiting if (each.query, each.passage) in graded]
     if own:
         raise InputError(
@@ -269,19 +273,6 @@ def adjudication_task(
     return task
 
 
-def _graded_by(store: Store, annotator: str) -> set[Pair]:
-    """The pairs that somebody graded as an annotator."""
-    return {
-        (label.query, label.passage)
-        for label in store.human_labels()
-        if label.annotator == annotator and (label.draw is None or not is_adjudication(label.draw))
-    }
-
-
-def _grade(label: HumanLabel | None) -> int | None:
-    return None if label is None else label.grade
-
-
 def _names(
     store: Store, labels: Sequence[HumanLabel], annotators: Sequence[str] | None, adjudicators: Collection[str]
 ) -> list[str]:
@@ -293,7 +284,7 @@ def _names(
             raise InputError(
                 f"{store.path}: {unknown[0]!r} only adjudicated: these pairs were chosen because annotators differ, so "
                 f"that no agreement can be told from them; leave out --annotator {unknown[0]}, or have this person "
-                f"label pairs as an annotator too (golden draw --annotator {unknown[0]})"
+                f"label pairs as an annotator too (annotate --annotator {unknown[0]})"
             )
         if unknown:
             raise InputError(
@@ -304,7 +295,7 @@ def _names(
     if len(known) < 2:
         raise InputError(
             f"{store.path}: two annotators can be compared, and the store has labels of {examples(known) or 'nobody'}: "
-            f"have a second person label some of the pairs (golden draw --annotator ada --annotator ben --overlap "
+            f"have a second person label some of the pairs (annotate --annotator ada --annotator ben --overlap "
             f"COUNT)"
         )
     return known

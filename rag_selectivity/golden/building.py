@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.contents import SetContents
-from rag_selectivity.golden.corpus_print import CorpusPrint
+from rag_selectivity.golden.corpus_print import printed
 from rag_selectivity.golden.golden_set import GoldenSet, is_set_path, versions_of
 from rag_selectivity.golden.label_source import label_rows_of
 from rag_selectivity.golden.labelled_texts import keeping_labelled_texts, with_versions_before
@@ -101,9 +102,14 @@ def build(
     ('faq v1', {'q1': {'d1': 5}}, True, False)
     """
     place = Path(folder)
-    set_of_labels = _set_of(labels)
-    labels, queries = _of_set(labels, LABELS), _of_set(queries, QUERIES)
-    former = newest_of(place)
+    sets = [
+        GoldenSet.read(each) if isinstance(each, GoldenSet) or is_set_path(each) else None for each in (labels, queries)
+    ]
+    labels, queries = (
+        given if golden is None else golden.folder / file
+        for given, golden, file in zip((labels, queries), sets, (LABELS, QUERIES), strict=True)
+    )
+    former = _newest_of(place)
     refuse_unwritable_folder(place)
     rows = query_rows(queries)
     asked = {row["query_id"] for row in rows}
@@ -115,45 +121,18 @@ def build(
             f"{len(rows):,}): do they use the same ids?"
         )
     labelled = {row["passage_id"] for row in kept}
-    found = None if corpus is None else CorpusPrint.of(corpus, labelled)
-    texts = {} if found is None else found.texts
+    of_corpus, texts = (None, {}) if corpus is None else printed(corpus, labelled)
     texts_of_queries = {row["query_id"]: row["text"] for row in rows}
-    for known in (set_of_labels, former):
+    for known in (sets[0], former):
         if known is not None:
             kept = keeping_labelled_texts(kept, with_versions_before(known), texts_of_queries, texts)
     contents = SetContents(
         rows,
         texts,
         kept,
-        None if found is None else found.to_dict(),
-        rubric_of(former) if rubric is None else _rubric(rubric),
+        of_corpus,
+        _rubric(rubric, former),
     )
-    golden, is_new = put_version(
-        place,
-        contents,
-        former=former,
-        name=name,
-        licence=licence,
-        description=description,
-        date=date,
-    )
-    return Built(golden, is_new, len(all_labels) - len(kept))
-
-
-def put_version(
-    place: Path,
-    contents: SetContents,
-    *,
-    former: GoldenSet | None,
-    name: str | None = None,
-    licence: str | None = None,
-    description: str | None = None,
-    date: str | None = None,
-) -> tuple[GoldenSet, bool]:
-    """Write the next version, or give the newest one where it is the same.
-
-    Name, licence and description are those of the version before, where none are given.
-    """
     files = contents.files()
     before = None if former is None else former.manifest
     if before is not None:
@@ -163,16 +142,27 @@ def put_version(
     manifest = contents.manifest(
         files,
         name=name or place.resolve().name,
-        version=1 if before is None else before.version + 1,
         date=date or _now(),
         previous=before,
         licence=licence,
         description=description,
     )
-    if former is not None and _means_the_same(manifest, former.manifest):
-        return former, False
+    told = ("fingerprint", "name", "licence", "description")
+    left_out = len(all_labels) - len(kept)
+    if former is not None and all(getattr(manifest, key) == getattr(former.manifest, key) for key in told):
+        return Built(former, False, left_out)
+    return Built(_put_version(place, manifest, files), True, left_out)
+
+
+def _put_version(place: Path, manifest: Manifest, files: Mapping[str, bytes]) -> GoldenSet:
+    """Write a version beside its place, and put it there whole."""
     target = place / f"v{manifest.version}"
-    _make_folder(place)
+    try:
+        place.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{place}: cannot be made ({error.strerror or error}); make the folder above it first"
+        ) from None
     with TemporaryDirectory(dir=place) as own:
         made = Path(own) / target.name
         made.mkdir()
@@ -188,25 +178,10 @@ def put_version(
                     f"{target}: there is something else in the place of the next version: move it away, and build again"
                 ) from None
             raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
-    return GoldenSet.read(target), True
+    return GoldenSet.read(target)
 
 
-def _set_of(source: Any) -> GoldenSet | None:
-    """The golden set that was given, None where it is something else."""
-    return GoldenSet.read(source) if isinstance(source, GoldenSet) or is_set_path(source) else None
-
-
-def _of_set(source: Any, file: str) -> Any:
-    """The file of another golden set, where that was given."""
-    golden = _set_of(source)
-    return source if golden is None else golden.folder / file
-
-
-def _means_the_same(one: Manifest, other: Manifest) -> bool:
-    return all(getattr(one, key) == getattr(other, key) for key in ("fingerprint", "name", "licence", "description"))
-
-
-def newest_of(place: Path) -> GoldenSet | None:
+def _newest_of(place: Path) -> GoldenSet | None:
     """The newest version in the folder of a set, None if there is none; an InputError for what is no such folder."""
     if (place / MANIFEST).is_file():
         raise InputError(f"{place}: this is a version of a set, which never changes; give the folder of the set")
@@ -215,22 +190,11 @@ def newest_of(place: Path) -> GoldenSet | None:
     return GoldenSet.read(place) if versions_of(place) else None
 
 
-def _make_folder(place: Path) -> None:
-    try:
-        place.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{place}: cannot be made ({error.strerror or error}); make the folder above it first"
-        ) from None
-
-
-def _rubric(given: str | Path) -> bytes:
-    Rubric.read(given)
-    return Path(given).read_bytes()
-
-
-def rubric_of(former: GoldenSet | None) -> bytes | None:
-    """The file of the rubric of a version, None if it has none."""
+def _rubric(given: str | Path | None, former: GoldenSet | None) -> bytes | None:
+    """The file of a rubric, or of that of the version before; None if there is none."""
+    if given is not None:
+        Rubric.read(given)
+        return Path(given).read_bytes()
     if former is not None and RUBRIC in former.manifest.files:
         return (former.folder / RUBRIC).read_bytes()
     return None

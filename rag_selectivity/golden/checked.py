@@ -59,7 +59,7 @@ class ChangedLabel:
     annotators: tuple[str, ...]
 
     def to_row(self) -> dict[str, Any]:
-        """As a row of the list for `golden draw --draw file:FILE`."""
+        """As a row of the list for `annotate --draw file:FILE`."""
         return {
             "query_id": self.query,
             "passage_id": self.passage,

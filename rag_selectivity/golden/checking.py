@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluate import evaluate
 from rag_selectivity.golden.checked import NOTE, PROBLEM, WARNING, ChangedLabel, Check, Finding
 from rag_selectivity.golden.contents import changed_labels
-from rag_selectivity.golden.corpus_print import CorpusPrint
+from rag_selectivity.golden.corpus_print import printed
 from rag_selectivity.golden.golden_set import GoldenSet
 from rag_selectivity.golden.label_source import Row
 from rag_selectivity.golden.labelled_texts import with_labelled_texts, with_versions_before
@@ -35,6 +35,15 @@ DEFAULT_DEPTH = 10
 DEFAULT_MEASURES = ("RA-nWG", "Success", "AP")
 _RELEVANT = SCALES["utility"].relevant_from
 _ORDER = (PROBLEM, WARNING, NOTE)
+#: The arguments that are numbers, and between which ends.
+_LIMITS = (
+    ("min_judged (--min-judged)", 0.0, 1.0),
+    ("max_shift (--max-shift)", 0.0, LARGEST),
+    ("min_tau (--min-tau)", -1.0, 1.0),
+    ("threshold (--threshold)", 0.0, 1.0),
+)
+#: Code, level, ids and text of what may have been found; nothing was where the ids are none.
+_Row = tuple[str, str, Sequence[Any], str]
 
 
 def check(
@@ -113,12 +122,11 @@ def check(
     texts = {row["query_id"]: row["text"] for row in checked.queries}
     now = _Now(checked, queries, corpus)
     relabel, of_judges = _changed(checked, now)
+    alike = _near_duplicates(texts, THRESHOLDS[NGRAMS] if threshold is None else threshold)
     findings = [
-        *_without_text(labels, now),
-        *_texts_changed(relabel, of_judges),
+        *_findings(_of_texts(labels, now, relabel, of_judges)),
         *_corpus_changed(checked, now),
-        *_near_duplicates(texts, THRESHOLDS[NGRAMS] if threshold is None else threshold),
-        *_without_labels(labels, list(texts)),
+        *_findings(_of_queries(labels, list(texts), alike)),
     ]
     judged: dict[str, dict[int, float]] = {}
     reusable = None
@@ -149,20 +157,14 @@ def check(
 def _check_arguments(runs: Any, measures: Any, pool_depth: int | None, *limits: float | None) -> None:
     if pool_depth is not None and (isinstance(pool_depth, bool) or not isinstance(pool_depth, int) or pool_depth < 1):
         raise InputError(f"pool_depth (--pool-depth) must be a whole number ≥ 1, got {pool_depth!r}")
-    min_judged, max_shift, min_tau, threshold = limits
-    for name, value, low, high in (
-        ("min_judged (--min-judged)", min_judged, 0.0, 1.0),
-        ("max_shift (--max-shift)", max_shift, 0.0, LARGEST),
-        ("min_tau (--min-tau)", min_tau, -1.0, 1.0),
-        ("threshold (--threshold)", threshold, 0.0, 1.0),
-    ):
+    for (name, low, high), value in zip(_LIMITS, limits, strict=True):
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
             raise InputError(f"{name} must be a number between {low:g} and {high:g}, got {shown(value)}")
-        if runs is None and name.partition(" ")[0] != "threshold":
+        if runs is None and not name.startswith("threshold"):
             raise InputError(f"{name} is about runs: give runs (--run) too")
-    if threshold == 0:
+    if limits[-1] == 0:
         raise InputError("threshold (--threshold) must be above 0: all queries are alike at 0")
     if runs is None and measures:
         raise InputError("measures (--measure) are those of runs: give runs (--run) too")
@@ -177,38 +179,57 @@ class _Now:
         if queries is not None:
             found = dict(read_texts(queries, "queries"))
             self.queries = {id_: found.get(id_) for id_ in texts}
-        self.print: CorpusPrint | None = None
+        self.corpus: dict[str, Any] | None = None
         self.passages: Mapping[str, str] = golden.passages
         if corpus is not None:
             labelled = {row["passage_id"] for row in golden.label_rows}
-            self.print = CorpusPrint.of(corpus, labelled)
-            self.passages = self.print.texts
+            self.corpus, self.passages = printed(corpus, labelled)
+
+
+def _findings(rows: Iterable[_Row]) -> list[Finding]:
+    return [Finding(code, level, text, tuple(ids)) for code, level, ids, text in rows if ids]
 
 
 # -- texts ------------------------------------------------------------------------------------------------
 
 
-def _without_text(labels: Qrels, now: _Now) -> Iterator[Finding]:
+def _of_texts(
+    labels: Qrels, now: _Now, relabel: Sequence[ChangedLabel], of_judges: Sequence[tuple[str, str]]
+) -> Iterator[_Row]:
     queries = [id_ for id_, text in now.queries.items() if not (text or "").strip()]
-    if queries:
-        yield Finding(
-            "query-without-text",
-            PROBLEM,
-            f"{counted(len(queries), 'query has', 'queries have')} no text ({examples(queries)}): nobody can label or "
-            f"search for them; add the texts, or leave the queries out",
-            tuple(queries),
-        )
+    yield (
+        "query-without-text",
+        PROBLEM,
+        queries,
+        f"{counted(len(queries), 'query has', 'queries have')} no text ({examples(queries)}): nobody can label or "
+        f"search for them; add the texts, or leave the queries out",
+    )
     passages = sorted({p for query in labels for p in labels[query] if not now.passages.get(p, "").strip()})
-    if passages:
-        where = "the corpus" if now.print is not None else "the set"
-        yield Finding(
-            "passage-without-text",
-            PROBLEM,
-            f"{counted(len(passages), 'labelled passage has', 'labelled passages have')} no text in {where} "
-            f"({examples(passages)}): no retriever can find it there; give the corpus that was labelled, or remove the "
-            f"labels",
-            tuple(passages),
-        )
+    yield (
+        "passage-without-text",
+        PROBLEM,
+        passages,
+        f"{counted(len(passages), 'labelled passage has', 'labelled passages have')} no text in "
+        f"{'the set' if now.corpus is None else 'the corpus'} ({examples(passages)}): no retriever can find it there; "
+        f"give the corpus that was labelled, or remove the labels",
+    )
+    pairs = [(each.query, each.passage) for each in relabel]
+    query, passage = pairs[0] if pairs else ("", "")
+    yield (
+        "text-changed",
+        PROBLEM,
+        pairs,
+        f"people labelled {counted(len(pairs), 'pair')} whose text has changed since (for example query {query!r}, "
+        f"passage {passage!r}): their grades still count, and may be wrong now; have the same people label these "
+        f"pairs again (--relabel FILE lists them for annotate --draw file:FILE)",
+    )
+    yield (
+        "text-changed",
+        PROBLEM,
+        of_judges,
+        f"a judge labelled {counted(len(of_judges), 'pair')} whose text has changed since: run `grade` with the texts "
+        f"of now, which grades these pairs alone, and make a new version",
+    )
 
 
 def _changed(golden: GoldenSet, now: _Now) -> tuple[tuple[ChangedLabel, ...], tuple[tuple[str, str], ...]]:
@@ -241,87 +262,62 @@ def _what(rows: Sequence[Row], now: _Now) -> str:
     return "both" if len(changed) == 2 else changed.pop()
 
 
-def _texts_changed(relabel: Sequence[ChangedLabel], of_judges: tuple[tuple[str, str], ...]) -> Iterator[Finding]:
-    if relabel:
-        pairs = tuple((each.query, each.passage) for each in relabel)
-        first = pairs[0]
-        yield Finding(
-            "text-changed",
-            PROBLEM,
-            f"people labelled {counted(len(relabel), 'pair')} whose text has changed since (for example query "
-            f"{first[0]!r}, passage {first[1]!r}): their grades still count, and may be wrong now; have the same "
-            f"people label these pairs again (--relabel FILE lists them for golden draw --draw file:FILE)",
-            pairs,
-        )
-    if of_judges:
-        yield Finding(
-            "text-changed",
-            PROBLEM,
-            f"a judge labelled {counted(len(of_judges), 'pair')} whose text has changed since: run `grade` with the "
-            f"texts of now, which grades these pairs alone, and make a new version",
-            of_judges,
-        )
-
-
 def _corpus_changed(golden: GoldenSet, now: _Now) -> Iterator[Finding]:
     stated = golden.manifest.corpus
-    if now.print is None or stated is None or now.print.to_dict() == stated:
+    if now.corpus is None or stated is None or now.corpus == stated:
         return
     yield Finding(
         "corpus-changed",
         WARNING,
         f"the corpus is not the one that version {golden.version} was made with ({stated['passages']:,} passages then, "
-        f"{now.print.passages:,} now): passages that are new have no labels",
+        f"{now.corpus['passages']:,} now): passages that are new have no labels",
     )
 
 
 # -- queries and labels ---------------------------------------------------------------------------------
 
 
-def _near_duplicates(texts: Mapping[str, str | None], threshold: float) -> Iterator[Finding]:
+def _near_duplicates(texts: Mapping[str, str | None], threshold: float) -> list[tuple[str, ...]]:
+    """The groups of two queries or more that ask nearly the same."""
     known = [(id_, key_of(text)) for id_, text in texts.items() if text is not None and key_of(text)]
     if not known:
-        return
-    keys = [key for _, key in known]
+        return []
     from rag_selectivity.golden.grouping import groups_by_ngrams
 
-    leaders = groups_by_ngrams(keys, np.arange(len(keys)), threshold)
+    leaders = groups_by_ngrams([key for _, key in known], np.arange(len(known)), threshold)
     groups: dict[int, list[str]] = {}
     for (id_, _), leader in zip(known, leaders.tolist(), strict=True):
         groups.setdefault(leader, []).append(id_)
-    alike = tuple(tuple(group) for group in groups.values() if len(group) > 1)
-    if alike:
-        yield Finding(
-            "near-duplicate-queries",
-            WARNING,
-            f"{counted(len(alike), 'group')} of queries ask nearly the same ({examples(alike[0])}): they are not "
-            f"independent, so that intervals become too narrow; keep one of each, with its weight (golden queries "
-            f"--group ngrams), or give them as --clusters",
-            alike,
-        )
+    return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
-def _without_labels(labels: Qrels, queries: Sequence[str]) -> Iterator[Finding]:
-    unlabelled = tuple(id_ for id_ in queries if id_ not in labels or not labels[id_])
-    if unlabelled:
-        yield Finding(
-            "query-without-labels",
-            WARNING,
-            f"{counted(len(unlabelled), 'query has', 'queries have')} no label ({examples(unlabelled)}): no figure is "
-            f"about {'it' if len(unlabelled) == 1 else 'them'}; have their passages labelled, or leave them out",
-            unlabelled,
-        )
-    none = set(unlabelled)
-    irrelevant = tuple(id_ for id_ in queries if id_ not in none and max(labels[id_].values()) < _RELEVANT)
-    if irrelevant:
-        yield Finding(
-            "no-relevant-passage",
-            WARNING,
-            f"{counted(len(irrelevant), 'query has', 'queries have')} no passage of grade {_RELEVANT} or above "
-            f"({examples(irrelevant)}): BoR, Success and RA-nWG leave such queries out or cannot tell systems apart by "
-            f"them; search further, or note that the corpus has no answer",
-            irrelevant,
-        )
+def _of_queries(labels: Qrels, queries: Sequence[str], alike: Sequence[tuple[str, ...]]) -> Iterator[_Row]:
+    yield (
+        "near-duplicate-queries",
+        WARNING,
+        alike,
+        f"{counted(len(alike), 'group')} of queries ask nearly the same ({examples(alike[0] if alike else ())}): they "
+        f"are not independent, so that intervals become too narrow; keep one of each, with its weight (golden queries "
+        f"--group ngrams), or give them as --clusters",
+    )
+    best = {id_: max(labels[id_].values(), default=0) if id_ in labels else 0 for id_ in queries}
+    without = [id_ for id_ in queries if not best[id_]]
+    yield (
+        "query-without-labels",
+        WARNING,
+        without,
+        f"{counted(len(without), 'query has', 'queries have')} no label ({examples(without)}): no figure is about "
+        f"{'it' if len(without) == 1 else 'them'}; have their passages labelled, or leave them out",
+    )
+    irrelevant = [id_ for id_ in queries if 0 < best[id_] < _RELEVANT]
+    yield (
+        "no-relevant-passage",
+        WARNING,
+        irrelevant,
+        f"{counted(len(irrelevant), 'query has', 'queries have')} no passage of grade {_RELEVANT} or above "
+        f"({examples(irrelevant)}): BoR, Success and RA-nWG leave such queries out or cannot tell systems apart by "
+        f"them; search further, or note that the corpus has no answer",
+    )
 
 
 # -- runs ---------------------------------------------------------------------------------------------

@@ -38,7 +38,6 @@ class SetContents:
         files: Mapping[str, bytes],
         *,
         name: str,
-        version: int,
         date: str,
         previous: Manifest | None,
         licence: str | None,
@@ -49,7 +48,7 @@ class SetContents:
         hashes = {file: content_hash(content) for file, content in files.items()}
         values = {
             "name": name,
-            "version": version,
+            "version": 1 if previous is None else previous.version + 1,
             "fingerprint": fingerprint(hashes, self.corpus),
             "date": date,
             "previous": None
@@ -79,21 +78,22 @@ class SetContents:
         }
 
     def _labels(self) -> dict[str, Any]:
-        pairs = {_pair(row) for row in self.labels}
-        graded = [row for row in self.labels if row["grade"] is not None]
-        kinds: dict[tuple[str, str], set[str]] = {pair: set() for pair in pairs}
+        kinds: dict[tuple[str, str], set[str]] = {}
         for row in self.labels:
-            kinds[_pair(row)] |= {str(each["kind"]) for each in sources_of(row)}
+            kinds.setdefault(_pair(row), set()).update(str(each["kind"]) for each in sources_of(row))
         by_origin = Counter(kind for of_pair in kinds.values() for kind in of_pair or {"unknown"})
+        by = Counter(
+            source for source, _ in {(row["source"], _pair(row)) for row in self.labels if row["grade"] is not None}
+        )
         texts = {row["query_id"]: row["text"] for row in self.queries}
         return {
             "rows": len(self.labels),
-            "pairs": len(pairs),
-            "by_person": len({_pair(row) for row in graded if row["source"] == "human"}),
-            "by_judge": len({_pair(row) for row in graded if row["source"] == "judge"}),
+            "pairs": len(kinds),
+            "by_person": by["human"],
+            "by_judge": by["judge"],
             "by_origin": dict(sorted(by_origin.items())),
             "changed": len({_pair(row) for row in changed_labels(self.labels, texts, self.passages)}),
-            "without_text": sum(texts.get(query) is None or passage not in self.passages for query, passage in pairs),
+            "without_text": sum(texts.get(query) is None or passage not in self.passages for query, passage in kinds),
         }
 
 

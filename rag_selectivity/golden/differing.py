@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.golden.golden_set import GoldenSet
 from rag_selectivity.golden.label_source import Row, sources_of
 from rag_selectivity.golden.labelled_texts import text_hash
-from rag_selectivity.golden.manifest import RUBRIC
+from rag_selectivity.golden.manifest import RUBRIC, Manifest
 from rag_selectivity.tables.writing import json_line
 
 SCHEMA = "rag-selectivity/golden-diff/1"
@@ -163,49 +163,49 @@ def diff(
     (GradeChange(query='q1', passage='d1', old=5, new=2),)
     """
     if new is None:
-        newest = GoldenSet.read(old)
-        if newest.manifest.previous is None:
-            raise InputError(f"{newest.folder}: there is no version before this one: give two versions")
-        old, new = GoldenSet.read(newest.folder, version=newest.manifest.previous["version"]), newest
-    one, other = GoldenSet.read(old), GoldenSet.read(new)
-    texts, texts_now = ({row["query_id"]: row["text"] for row in each.queries} for each in (one, other))
-    weights, weights_now = one.weights or {}, other.weights or {}
-    both = [query for query in texts if query in texts_now]
-    grades, grades_now = (_grades(each, judges) for each in (one, other))
-    given, given_now = _Labels(one), _Labels(other)
-    columns, columns_now = _columns(one), _columns(other)
-    origins, origins_now = _origins(one.label_rows), _origins(other.label_rows)
-    prints = one.manifest.corpus, other.manifest.corpus
+        new = GoldenSet.read(old)
+        if new.manifest.previous is None:
+            raise InputError(f"{new.folder}: there is no version before this one: give two versions")
+        old = GoldenSet.read(new.folder, version=new.manifest.previous["version"])
+    both = GoldenSet.read(old), GoldenSet.read(new)
+    texts, texts_now = ({row["query_id"]: row["text"] for row in each.queries} for each in both)
+    weights, weights_now = (each.weights or {} for each in both)
+    columns, columns_now = (_columns(each) for each in both)
+    passages, passages_now = (each.passages for each in both)
+    grades, grades_now = (_grades(each, judges) for each in both)
+    given, given_now = (_labels(each) for each in both)
+    origins, origins_now = (_origins(each.label_rows) for each in both)
+    manifest, manifest_now = (each.manifest for each in both)
+    pairs = sorted({*grades, *grades_now})
+    stay = [query for query in texts if query in texts_now]
     return Difference(
-        old=_named(one),
-        new=_named(other),
+        old=_named(manifest),
+        new=_named(manifest_now),
         queries_added=tuple(query for query in texts_now if query not in texts),
         queries_removed=tuple(query for query in texts if query not in texts_now),
-        queries_reworded=tuple(query for query in both if texts[query] != texts_now[query]),
-        queries_with_other_columns=tuple(query for query in both if columns[query] != columns_now[query]),
-        weights=tuple(
-            WeightChange(query, weights.get(query), weights_now.get(query))
-            for query in both
-            if weights.get(query) != weights_now.get(query)
-        ),
+        queries_reworded=tuple(query for query in stay if texts[query] != texts_now[query]),
+        queries_with_other_columns=tuple(query for query in stay if columns[query] != columns_now[query]),
+        weights=tuple(WeightChange(*each) for each in _changes(stay, weights, weights_now)),
         passages_reworded=tuple(
-            sorted(id_ for id_, text in one.passages.items() if other.passages.get(id_, text) != text)
+            sorted(id_ for id_ in passages if passages_now.get(id_, passages[id_]) != passages[id_])
         ),
-        grades=tuple(
-            GradeChange(*pair, grades.get(pair), grades_now.get(pair))
-            for pair in sorted({*grades, *grades_now})
-            if grades.get(pair) != grades_now.get(pair)
-        ),
-        labels_added=given_now.without(given),
-        labels_removed=given.without(given_now),
+        grades=tuple(GradeChange(*pair, *change) for pair, *change in _changes(pairs, grades, grades_now)),
+        labels_added=_without(given_now, given),
+        labels_removed=_without(given, given_now),
         origins_changed=sum(pair in origins_now and origins_now[pair] != of for pair, of in origins.items()),
-        rubric_changed=one.manifest.files.get(RUBRIC) != other.manifest.files.get(RUBRIC),
-        corpus_changed=None if None in prints else prints[0] != prints[1],
+        rubric_changed=manifest.files.get(RUBRIC) != manifest_now.files.get(RUBRIC),
+        corpus_changed=(
+            None if None in (manifest.corpus, manifest_now.corpus) else manifest.corpus != manifest_now.corpus
+        ),
     )
 
 
-def _named(golden: GoldenSet) -> dict[str, Any]:
-    manifest = golden.manifest
+def _changes(keys: Iterable[Any], old: Mapping[Any, Any], new: Mapping[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
+    """(key, old value, new value) where they differ."""
+    return ((key, old.get(key), new.get(key)) for key in keys if old.get(key) != new.get(key))
+
+
+def _named(manifest: Manifest) -> dict[str, Any]:
     names = ("name", "version", "fingerprint", "date", "licence", "description")
     return {**{name: getattr(manifest, name) for name in names}, "corpus": manifest.corpus is not None}
 
@@ -231,40 +231,26 @@ def _grades(golden: GoldenSet, judges: Sequence[str] | None) -> dict[Pair, int]:
 
 
 _WHO = ("source", "judge", "rubric_version", "prompt_version", "query_id", "passage_id", "sample", "grade")
-_Label = tuple[Any, ...]
+#: Of each label, its annotator, and the label with and without the hashes of its texts.
+_Labels = list[tuple[str, tuple[Any, ...], tuple[Any, ...]]]
 
 
-class _Labels:
+def _labels(golden: GoldenSet) -> _Labels:
     """The labels of a version; a label of another text or another grade is another label."""
-
-    def __init__(self, golden: GoldenSet) -> None:
-        queries = {row["query_id"]: row["text"] for row in golden.queries}
-        self.rows = golden.label_rows
-        self.stated = [_label(row, row.get("query_hash"), row.get("passage_hash")) for row in self.rows]
+    queries = {row["query_id"]: row["text"] for row in golden.queries}
+    found: _Labels = []
+    for row in golden.label_rows:
+        label = tuple(row.get(name) for name in _WHO)
+        stated = row.get("query_hash"), row.get("passage_hash")
         # A label without the hashes of its texts is that of the texts of the version: a later one may state them.
-        self.with_texts = [
-            _label(
-                row,
-                row.get("query_hash") or _hash(queries.get(row["query_id"])),
-                row.get("passage_hash") or _hash(golden.passages.get(row["passage_id"])),
-            )
-            for row in self.rows
-        ]
-
-    def without(self, other: _Labels) -> dict[str, int]:
-        """{judge or annotator: labels that the other version lacks}."""
-        stated, with_texts = set(other.stated), set(other.with_texts)
-        counts = Counter(
-            str(row["judge"])
-            for row, one, full in zip(self.rows, self.stated, self.with_texts, strict=True)
-            if one not in stated and full not in with_texts
-        )
-        return dict(sorted(counts.items()))
+        texts = queries.get(row["query_id"]), golden.passages.get(row["passage_id"])
+        full = (hash_ or (None if text is None else text_hash(text)) for hash_, text in zip(stated, texts, strict=True))
+        found.append((str(row["judge"]), (*label, *stated), (*label, *full)))
+    return found
 
 
-def _label(row: Row, query_hash: str | None, passage_hash: str | None) -> _Label:
-    return (*(row.get(name) for name in _WHO), query_hash, passage_hash)
-
-
-def _hash(text: str | None) -> str | None:
-    return None if text is None else text_hash(text)
+def _without(labels: _Labels, others: _Labels) -> dict[str, int]:
+    """{judge or annotator: labels that the others lack}."""
+    stated, full = {each[1] for each in others}, {each[2] for each in others}
+    counts = Counter(who for who, one, with_texts in labels if one not in stated and with_texts not in full)
+    return dict(sorted(counts.items()))

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.golden.corpus_print import CorpusPrint
-from rag_selectivity.golden.forms import FORMS
-from rag_selectivity.golden.forms.form import RELEVANT, RELEVANT_FROM_1, Form, View, export_map
+from rag_selectivity.golden.corpus_print import printed
+from rag_selectivity.golden.forms import FORMS, RELEVANT, RELEVANT_FROM_1, View
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set
 from rag_selectivity.tables.grades import parse_grade_map
 from rag_selectivity.tables.texts import read_texts
@@ -47,13 +46,6 @@ class Exported:
     pairs: int
     grade_map: Mapping[int, int] | None
     relevant_to_readers: tuple[int, ...]
-
-
-def form_of(name: str) -> Form:
-    """A form by its name; an InputError names those that there are."""
-    if name not in FORMS:
-        raise InputError(f"form (--form) must be one of {', '.join(FORMS)}, got {name!r}{did_you_mean(name, FORMS)}")
-    return FORMS[name]
 
 
 def export(
@@ -100,7 +92,9 @@ def export(
     ...     (written.files[1].name, written.files[1].read_text())
     ('qrels.trec', 'q1 0 d1 2\\nq1 0 d2 0\\n')
     """
-    chosen = form_of(form)
+    if form not in FORMS:
+        raise InputError(f"form (--form) must be one of {', '.join(FORMS)}, got {form!r}{did_you_mean(form, FORMS)}")
+    chosen = FORMS[form]
     given = GoldenSet.read(golden)
     target = Path(folder)
     if target.exists() and not target.is_dir():
@@ -108,8 +102,10 @@ def export(
     if is_golden_set(target):
         raise InputError(f"{target}: this is a golden set, whose files an export would replace: name another folder")
     refuse_unwritable_folder(target)
-    mapped = _grade_map(chosen, grade_map)
-    view = view_of(given, judges, _texts(given, chosen, corpus), mapped)
+    mapped = _grade_map(form, grade_map)
+    texts = given.passages if corpus is None else _texts(given, form, corpus)
+    labels = given.qrels(judges=judges)
+    view = View(given.name, given.queries, texts, {query: labels[query] for query in labels if labels[query]}, mapped)
     without = [row["query_id"] for row in view.queries if not (row["text"] or "").strip()]
     if without:
         raise InputError(
@@ -127,69 +123,53 @@ def export(
                 f"{file.parent}: cannot be made ({error.strerror or error}); name another folder"
             ) from None
     write_files(contents)
-    pairs = sum(
-        len(grades) if chosen.holds_grades else len(view.relevant(query)) for query, grades in view.grades.items()
-    )
+    relevant = {query: view.relevant(query) for query in view.grades}
+    held = set(texts) if chosen.holds_corpus else set[str]()
+    if form == "ragas":
+        held = {passage for row in view.queries for passage in view.contexts(row["query_id"]) or ()}
+    # trec_eval, pytrec_eval and BEIR take every grade from 1 up as relevant.
+    least = RELEVANT if chosen.grade_map is None else 1
     return Exported(
-        form,
-        chosen.lacks,
-        tuple(contents),
-        len(view.queries),
-        len(chosen.texts_of_passages(view)),
-        pairs,
-        mapped,
-        _relevant_to_readers(chosen, mapped),
+        form=form,
+        lacks=chosen.lacks,
+        files=tuple(contents),
+        queries=len(view.queries),
+        passages=len(held),
+        pairs=sum(map(len, (view.grades if chosen.holds_grades else relevant).values())),
+        grade_map=mapped,
+        relevant_to_readers=tuple(grade for grade in RELEVANT_FROM_1 if (mapped or {}).get(grade, grade) >= least),
     )
 
 
-def view_of(
-    golden: GoldenSet,
-    judges: Sequence[str] | None,
-    texts: dict[str, str],
-    grade_map: Mapping[int, int] | None,
-) -> View:
-    """What of a set a form holds, with these texts of passages."""
-    labels = golden.qrels(judges=judges)
-    grades = {query: labels[query] for query in labels if labels[query]}
-    return View(golden.name, golden.queries, texts, grades, grade_map)
-
-
-def _grade_map(form: Form, given: str | Mapping[int, int] | None) -> dict[int, int] | None:
-    if form.grade_map is None:
-        if given is not None:
-            raise InputError(
-                f"the form {form.name} says which passages are relevant, whatever their grades: leave out grade_map "
-                f"(--grade-map)"
-            )
+def _grade_map(form: str, given: str | Mapping[int, int] | None) -> dict[int, int] | None:
+    default = FORMS[form].grade_map
+    if default is None and given is not None:
+        raise InputError(
+            f"the form {form} says which passages are relevant, whatever their grades: leave out grade_map "
+            f"(--grade-map)"
+        )
+    if default is None or given == AS_THEY_ARE:
         return None
-    if given is None:
-        return dict(form.grade_map)
-    if given == AS_THEY_ARE:
-        return None
-    return export_map(parse_grade_map(given) or {})
+    new = dict(default) if given is None else parse_grade_map(given) or {}
+    if sorted(new) != list(RELEVANT_FROM_1) or min(new.values()) < 0:
+        raise InputError(
+            "a grade map of an export has a new grade, 0 or above, for each of the grades 1 to 5, as in "
+            "1:0,2:0,3:0,4:1,5:2"
+        )
+    return {grade: new[grade] for grade in RELEVANT_FROM_1}
 
 
-def _relevant_to_readers(form: Form, mapped: Mapping[int, int] | None) -> tuple[int, ...]:
-    """The grades of a set that a reader of the form takes as relevant; of TREC's and BEIR's, what is 1 or above."""
-    if form.grade_map is None:
-        return tuple(grade for grade in RELEVANT_FROM_1 if grade >= RELEVANT)
-    return tuple(grade for grade in RELEVANT_FROM_1 if (grade if mapped is None else mapped[grade]) >= 1)
-
-
-def _texts(golden: GoldenSet, form: Form, corpus: Any) -> dict[str, str]:
-    if corpus is None:
-        return dict(golden.passages)
-    if not form.holds_corpus:
-        raise InputError(f"the form {form.name} holds no corpus: leave out corpus (--corpus)")
-    texts: dict[str, str] = {}
-    for id_, text in read_texts(corpus, "corpus"):
-        texts.setdefault(id_, text)
+def _texts(golden: GoldenSet, form: str, corpus: Any) -> dict[str, str]:
+    """The texts of a corpus, which is the one that the set was made with."""
+    if not FORMS[form].holds_corpus:
+        raise InputError(f"the form {form} holds no corpus: leave out corpus (--corpus)")
     stated = golden.manifest.corpus
-    if stated is not None and CorpusPrint.of_rows(texts.items(), ()).to_dict() != stated:
+    if stated is None:
+        raise InputError(f"{golden.folder}: the set was made without a corpus; make a version with it first")
+    texts = dict(read_texts(corpus, "corpus"))
+    if printed(texts)[0] != stated:
         raise InputError(
             f"corpus: it is not the one that {golden.title} was made with ({stated['passages']:,} passages then, "
             f"{len(texts):,} now): give that one, or make a new version with this one"
         )
-    if stated is None:
-        raise InputError(f"{golden.folder}: the set was made without a corpus; make a version with it first")
     return texts

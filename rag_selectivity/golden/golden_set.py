@@ -18,6 +18,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.exact import is_path, read_records
 from rag_selectivity.tables.writing import json_line
 
+_AGAIN = "make the set again"
 _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
 
 
@@ -94,17 +95,18 @@ class GoldenSet:
         manifest = Manifest.read(place / MANIFEST)
         _check_number(place, manifest)
         _check_files(place, manifest)
-        rows = [(line, row) for line, row in _rows(place / QUERIES, manifest)]
-        for line, row in rows:
+        queries: list[Row] = []
+        for line, row in _rows(place / QUERIES, manifest):
             if not isinstance(row.get("query_id"), str) or not isinstance(row.get("text", 0), (str, type(None))):
-                raise InputError(f"{place / QUERIES}:{line}: a query has query_id and text; make the set again")
+                raise InputError(f"{place / QUERIES}:{line}: a query has query_id and text; {_AGAIN}")
+            queries.append(row)
         passages: dict[str, str] = {}
         for line, row in _rows(place / PASSAGES, manifest):
             if not isinstance(row.get("passage_id"), str) or not isinstance(row.get("text"), str):
-                raise InputError(f"{place / PASSAGES}:{line}: a passage has passage_id and text; make the set again")
+                raise InputError(f"{place / PASSAGES}:{line}: a passage has passage_id and text; {_AGAIN}")
             passages[row["passage_id"]] = row["text"]
-        _check_counts(place, manifest, [row for _, row in rows])
-        return cls(place, manifest, tuple(row for _, row in rows), passages)
+        _check_counts(place, manifest, queries)
+        return cls(place, manifest, tuple(queries), passages)
 
     @property
     def name(self) -> str:
@@ -133,11 +135,9 @@ class GoldenSet:
         """Every label as a row of an export of a label store."""
         rows = []
         for line, row in _rows(self.folder / LABELS, self.manifest):
-            for name, value in row.items():
-                if isinstance(value, (list, dict)):
-                    raise InputError(
-                        f"{self.folder / LABELS}:{line}: {name} must be a text or a number; make the set again"
-                    )
+            nested = [name for name, value in row.items() if isinstance(value, (list, dict))]
+            if nested:
+                raise InputError(f"{self.folder / LABELS}:{line}: {nested[0]} must be a text or a number; {_AGAIN}")
             rows.append(row)
         return tuple(rows)
 
@@ -148,10 +148,9 @@ class GoldenSet:
 
 def _version_folder(path: Path, version: int | None) -> Path:
     if (path / MANIFEST).is_file():
-        if version is not None:
-            path = path.parent
-        else:
+        if version is None:
             return path
+        path = path.parent
     known = versions_of(path)
     if not known:
         raise InputError(f"{path}: there is no golden set in this folder; make one with `golden build`")
@@ -173,31 +172,27 @@ def _check_number(place: Path, manifest: Manifest) -> None:
 def _check_counts(place: Path, manifest: Manifest, queries: Sequence[Row]) -> None:
     stated = manifest.queries["count"], manifest.queries["weighted"], manifest.labels["rows"]
     weighted = any("weight" in row for row in queries)
-    if weighted:
-        for line, row in enumerate(queries, 1):
-            checked_weight(row.get("weight"), f"{place / QUERIES}:{line}")
+    for line, row in enumerate(queries if weighted else (), 1):
+        checked_weight(row.get("weight"), f"{place / QUERIES}:{line}")
     if stated != (len(queries), weighted, manifest.files[LABELS]["rows"]):
-        raise InputError(
-            f"{place / MANIFEST}: the manifest is damaged: its counts of queries, weights or labels are not those of "
-            f"the files; make the set again"
-        )
+        raise _damaged(place, "its counts of queries, weights or labels are not those of the files")
+
+
+def _damaged(place: Path, why: str) -> InputError:
+    return InputError(f"{place / MANIFEST}: the manifest is damaged: {why}; {_AGAIN}")
 
 
 def _check_files(place: Path, manifest: Manifest) -> None:
     for name in (QUERIES, PASSAGES, LABELS):
         if name not in manifest.files:
-            raise InputError(
-                f"{place / MANIFEST}: the manifest is damaged: files.{name} is missing; make the set again"
-            )
+            raise _damaged(place, f"files.{name} is missing")
     for name, stated in manifest.files.items():
         if name not in FILES:
-            raise InputError(f"{place / MANIFEST}: a golden set has no file {name!r}; make the set again")
+            raise InputError(f"{place / MANIFEST}: a golden set has no file {name!r}; {_AGAIN}")
         try:
             content = (place / name).read_bytes()
         except OSError as error:
-            raise InputError(
-                f"{place / name}: cannot be read ({error.strerror or error}); make the set again"
-            ) from None
+            raise InputError(f"{place / name}: cannot be read ({error.strerror or error}); {_AGAIN}") from None
         if content_hash(content) != stated["hash"]:
             raise InputError(
                 f"{place / name}: the file has changed since version {manifest.version} was made. Versions stay as "
@@ -205,16 +200,10 @@ def _check_files(place: Path, manifest: Manifest) -> None:
             )
         lines = content.count(b"\n")
         if name != RUBRIC and stated["rows"] != lines:
-            raise InputError(
-                f"{place / MANIFEST}: the manifest is damaged: files.{name}.rows is {stated['rows']}, and the file has "
-                f"{lines}; make the set again"
-            )
+            raise _damaged(place, f"files.{name}.rows is {stated['rows']}, and the file has {lines}")
     hashes = {name: str(stated["hash"]) for name, stated in manifest.files.items()}
     if fingerprint(hashes, manifest.corpus) != manifest.fingerprint:
-        raise InputError(
-            f"{place / MANIFEST}: the manifest is damaged: the fingerprint is not that of its files and its corpus; "
-            f"make the set again"
-        )
+        raise _damaged(place, "the fingerprint is not that of its files and its corpus")
 
 
 def _rows(file: Path, manifest: Manifest) -> Iterator[tuple[int, Row]]:

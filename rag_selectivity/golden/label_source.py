@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -55,9 +54,11 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
     with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
         if is_path(labels):
             import_labels(store, labels, annotator=annotator, grade_map=grade_map)
-            if is_export(Path(labels)) and Path(labels).suffix.lower() == ".jsonl":
+            if Path(labels).suffix.lower() == ".jsonl" and is_table(labels):
                 # A store would put the time of now in the place of when each label was given.
-                return [row for _, row in read_records(labels)]
+                exported = [row for _, row in read_records(labels)]
+                if set(exported[0]) >= _EXPORTED:
+                    return exported
         else:
             qrels = Qrels.of(labels).regraded(grade_map)
             qrels.check_scale(SCALES["utility"])
@@ -68,22 +69,10 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
         return [{**row, "created": None} for row in label_table(store)]
 
 
-def is_export(path: Path) -> bool:
-    """Whether a file is a table that `store export` wrote."""
-    return is_table(path) and set(next(read_records(path))[1]) >= _EXPORTED
-
-
-@contextmanager
-def store_of_export(path: Path) -> Iterator[Store]:
-    """A temporary label store with the labels of an export."""
-    with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
-        import_export(store, path)
-        yield store
-
-
 def qrels_of_export(path: Path, judges: Sequence[str] | None, *, humans: bool = True) -> Qrels:
     """One grade for each pair of an export, as a label store gives it."""
-    with store_of_export(path) as store:
+    with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
+        import_export(store, path)
         try:
             labels = store_labels(store.path, judges, humans)
         except InputError as error:

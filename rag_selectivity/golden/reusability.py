@@ -96,7 +96,7 @@ class Reusability:
 
     def largest_shift(self) -> tuple[str, str, float] | None:
         """(run, measure, shift) of the largest shift; one that is undefined (NaN) is larger than any."""
-        found = [(left.run, measure, left.shift(measure)) for left in self.runs for measure in self.measures]
+        found = ((left.run, measure, left.shift(measure)) for left in self.runs for measure in self.measures)
         return max(found, key=lambda each: (math.isnan(each[2]), abs(each[2])), default=None)
 
     def lowest_tau(self) -> tuple[str, str, float] | None:

@@ -170,7 +170,7 @@ def _write_scripted_people(folder: Path) -> None:
                 corpus=folder / "corpus.jsonl",
                 runs={run_name: folder / f"{run_name}.trec" for run_name in ("bm25", "dense", "reranked")},
                 annotators=["scripted"],
-            )
+            ).tasks
     answers = {
         number: Answer(number, *item.fingerprints, scripted_grade("scripted", by_pair[item.query, item.passage]))
         for number, item in enumerate(task.items)

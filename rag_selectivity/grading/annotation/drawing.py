@@ -11,6 +11,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.grading.designs import LEAST, DrawnPair, Pair, allocated, calibrate_draw, tail_weights
+from rag_selectivity.grading.store import TARGETED_DRAWS, Origin
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import ranked_rows
@@ -20,12 +21,34 @@ from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, find_column
 from rag_selectivity.wording import counted
 
-DRAWS = ("calibrate", "agree", "outside", "file")
-_FORMS = "calibrate:N, agree:N, outside:N or file:FILE (`golden draw` has more)"
+DRAWS = ("calibrate", "agree", "outside", "file", *TARGETED_DRAWS, "random", "tail")
+_FORMS = "calibrate:N, agree:N, outside:N, file:FILE, disagree:N, disagree-sampled:N, random:N or tail:LAST:N"
+_A_NUMBER = "the number of pairs must be a whole number ≥ 1"
 #: The grade of a judge, or `NO_GRADE`, and how many passages the pair stands for.
 _Graded = tuple[int, float]
 #: {grade: pairs with what they stand for}.
 Strata = Mapping[int, Sequence[tuple[Pair, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The pairs of a draw, and what is to be said and stored of them.
+
+    Attributes
+    ----------
+    pairs : sequence of DrawnPair
+        None if nothing is left to label.
+    notes : sequence of str
+    origins : sequence of (query, passage, Origin)
+        How the passages came to be candidates, where the draw chose that too.
+    how : mapping
+        What else the store is to know of the draw.
+    """
+
+    pairs: Sequence[DrawnPair]
+    notes: tuple[str, ...] = ()
+    origins: Sequence[tuple[str, str, Origin]] = ()
+    how: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +79,7 @@ class DrawSource:
 
 
 def draw_pairs(name: str, source: DrawSource) -> list[DrawnPair]:
-    """Draw pairs by the name of a draw, in random order.
+    """Draw pairs of a judge's labels, lists or a file by the name of a draw, in random order.
 
     `calibrate:N`
         For calibrated figures (`calibrate_draw`); needs runs.
@@ -73,21 +96,12 @@ def draw_pairs(name: str, source: DrawSource) -> list[DrawnPair]:
     Raises
     ------
     InputError
-        If the draw is unknown, lacks what it needs, or asks for more pairs than there are.
+        If the draw lacks what it needs, or asks for more pairs than there are.
     """
-    kind, colon, value = name.partition(":")
-    if kind not in DRAWS or not colon or not value:
-        raise InputError(
-            f"--draw must be {_FORMS}, got {name!r}{did_you_mean(kind, DRAWS) if kind not in DRAWS else ''}"
-        )
+    kind, _, value = name.partition(":")
     if kind == "file":
         return _of_file(Path(value), source.seed)
-    try:
-        n = int(value)
-    except ValueError:
-        n = 0
-    if n < 1:
-        raise InputError(f"--draw {name}: the number of pairs must be a whole number ≥ 1, got {value!r}")
+    (n,) = numbers_of(name)
     drawn = {"calibrate": _calibrate, "agree": _agree, "outside": _outside}[kind](n, source)
     if len(drawn) < n:
         raise InputError(
@@ -98,6 +112,25 @@ def draw_pairs(name: str, source: DrawSource) -> list[DrawnPair]:
             else f"--draw {name}: there is no pair to draw from; have pairs graded first, or name other files"
         )
     return drawn
+
+
+def kind_of_draw(name: str) -> str:
+    """The name of a draw without what follows the colon; an InputError if there is no such draw."""
+    kind, _, value = name.partition(":")
+    if kind not in DRAWS or not value:
+        mend = did_you_mean(kind, DRAWS) if kind not in DRAWS else ""
+        raise InputError(f"--draw must be {_FORMS}, got {name!r}{mend}")
+    return kind
+
+
+def numbers_of(name: str) -> list[int]:
+    """The numbers of a draw: that of the pairs, and before it the last rank of a tail."""
+    kind, _, value = name.partition(":")
+    parts = value.split(":")
+    if len(parts) != 1 + (kind == "tail") or not all(part.isdecimal() and int(part) >= 1 for part in parts):
+        form = "tail takes a last rank and a number, as in tail:200:5" if kind == "tail" else _A_NUMBER
+        raise InputError(f"--draw {name}: {form}, got {value!r}")
+    return [int(part) for part in parts]
 
 
 def _calibrate(n: int, source: DrawSource) -> list[DrawnPair]:

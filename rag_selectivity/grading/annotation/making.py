@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs, pairs_of, shares_of_annotators
+from rag_selectivity.grading.annotation.disagreeing import disagreements
+from rag_selectivity.grading.annotation.drawing import (
+    Choice,
+    DrawSource,
+    draw_pairs,
+    kind_of_draw,
+    pairs_of,
+    shares_of_annotators,
+)
+from rag_selectivity.grading.annotation.outside import outside_choice
 from rag_selectivity.grading.annotation.task import (
     DEFAULT_REPEATS,
     AnnotationTask,
@@ -20,12 +30,29 @@ from rag_selectivity.grading.annotation.task import (
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.store import Store
+from rag_selectivity.grading.store import TARGETED_DRAWS, Store
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import pool_names, ranked_rows
 from rag_selectivity.judged.run import Run
 
 DEFAULT_ANNOTATOR = "person"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What was drawn for people.
+
+    Attributes
+    ----------
+    tasks : sequence of AnnotationTask
+        One for each annotator; none if there is nothing left to label.
+    notes : sequence of str
+        What is to be said of the draw; of `random:N` and `tail:LAST:N`, what the labels so far say of all passages
+        outside.
+    """
+
+    tasks: tuple[AnnotationTask, ...]
+    notes: tuple[str, ...] = ()
 
 
 def make_tasks(
@@ -43,18 +70,30 @@ def make_tasks(
     judges: Sequence[str] | None = None,
     rubric: Rubric | str | Path = DEFAULT_RUBRIC,
     seed: int = 7,
-) -> list[AnnotationTask]:
+) -> Drawn:
     """Draw pairs for people to label, and make a task for each annotator; the store keeps the draw.
 
-    The same arguments give the same tasks, until people's labels of the draw are in the store: those pairs are not
-    drawn again.
+    The same arguments give the same tasks, until people's labels of the draw are in the store. Then the draw goes on:
+    pairs that people labelled are not drawn again.
 
     Parameters
     ----------
     store : Store
         With the judge's labels.
     draw : str
-        As `draw_pairs` takes it.
+        `calibrate:N`, `agree:N`, `outside:N` or `file:FILE`
+            As `draw_pairs` takes it.
+        `disagree:N`
+            Pairs on which two or more judges of the store differ, the most different first.
+        `disagree-sampled:N`
+            A random sample of these. The store keeps for each pair how many it stands for: of the pairs on which the
+            judges differ and that no person had labelled. No figure of this package uses that number: pairs on which
+            the judges agree have no chance to be drawn, so that it gives no figure over all pairs.
+        `random:N`
+            N random passages of the corpus for each query, outside of what was retrieved (origin `control`).
+        `tail:LAST:N`
+            N random passages for each query from the ranks below `list_depth` down to `LAST` (origin `tail`). Several
+            lists are fused: see `tail_draw`.
     queries, corpus : {id: text} or file
         The texts that were graded.
     runs : {name: run or file}, optional
@@ -84,23 +123,29 @@ def make_tasks(
     SelectivityWarning
         If the judge graded by another rubric.
     """
+    kind = kind_of_draw(draw)
     by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
-    source = draw_source(
-        store,
-        runs=runs,
-        pools=pools,
-        list_depth=list_depth,
-        judges=judges,
-        seed=seed,
-        targeted=False,
+    if isinstance(list_depth, bool) or not isinstance(list_depth, int) or list_depth < 1:
+        raise InputError(f"--list-depth must be a whole number ≥ 1, got {list_depth!r}")
+    by_name = {name: Run.of(run) for name, run in (runs or {}).items()}
+    further = [Run.of(pool) for pool in pools]
+    lists = [*by_name.items(), *zip(pool_names(pools), further, strict=True)]
+    if kind in TARGETED_DRAWS:
+        choice = disagreements(store, draw, judges, seed)
+    elif kind in ("random", "tail"):
+        choice = outside_choice(store, draw, lists, corpus, depth=list_depth, seed=seed)
+    else:
         # A file names its pairs, whatever their grades are.
-        by_grades=not draw.startswith("file:"),
-    )
-    drawn = draw_pairs(draw, source)
-    lists = [*source.runs.items(), *zip(pool_names(pools), source.pools, strict=True)]
+        labels = Qrels.from_dict({}) if kind == "file" else judge_labels(store, judges)
+        # Labels of pairs that were chosen by what was known of them are no sample: without them the rest would be none.
+        labelled = {(label.query, label.passage) for label in store.human_labels() if label.grade is not None}
+        known = labelled - store.targeted_pairs().keys()
+        choice = Choice(draw_pairs(draw, DrawSource(labels, by_name, further, list_depth, known, seed)))
+    if not choice.pairs:
+        return Drawn((), choice.notes)
     tasks = tasks_for(
         store,
-        drawn,
+        choice.pairs,
         _design(draw),
         queries=queries,
         corpus=corpus,
@@ -110,40 +155,15 @@ def make_tasks(
         repeats=repeats,
         rubric=by,
         seed=seed,
-        how={"depth": list_depth, "runs": sorted(source.runs)},
+        how={"depth": list_depth, "runs": sorted(by_name), **choice.how},
     )
-    warn_of_another_rubric(store, judges, by)
+    if kind not in ("random", "tail"):
+        _warn_of_another_rubric(store, judges, by)
+    # A task that is recorded is complete: what it rests on comes first.
+    store.put_origins(choice.origins)
     for task in tasks:
         task.record(store)
-    return tasks
-
-
-def draw_source(
-    store: Store,
-    *,
-    runs: Mapping[str, Any] | None = None,
-    pools: Sequence[Any] = (),
-    list_depth: int = 10,
-    judges: Sequence[str] | None = None,
-    seed: int = 7,
-    targeted: bool,
-    by_grades: bool = True,
-) -> DrawSource:
-    """What pairs are drawn from; the arguments as in `make_tasks`. Only a draw `by_grades` needs those of a judge.
-
-    `targeted` says whether the draw chooses pairs by what is known of their labels. Such a draw passes over all pairs
-    that people have labelled. A draw at random passes over those that were drawn at random: the others are no sample,
-    so that without them the rest would be none either.
-    """
-    labelled = {(label.query, label.passage) for label in store.human_labels() if label.grade is not None}
-    return DrawSource(
-        labels=judge_labels(store, judges) if by_grades else Qrels.from_dict({}),
-        runs={name: Run.of(run) for name, run in (runs or {}).items()},
-        pools=[Run.of(pool) for pool in pools],
-        depth=_checked_depth(list_depth),
-        known=labelled if targeted else labelled - store.targeted_pairs().keys(),
-        seed=seed,
-    )
+    return Drawn(tuple(tasks), choice.notes)
 
 
 def tasks_for(
@@ -197,19 +217,13 @@ def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) ->
     return ranks
 
 
-def _checked_depth(depth: int) -> int:
-    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-        raise InputError(f"--list-depth must be a whole number ≥ 1, got {depth!r}")
-    return depth
-
-
 def _design(draw: str) -> str:
     """The name of a draw without a folder: the store must not depend on where a file was."""
     kind, _, value = draw.partition(":")
-    return f"{kind}:{Path(value).name}"
+    return f"{kind}:{Path(value).name}" if kind == "file" else draw
 
 
-def warn_of_another_rubric(store: Store, judges: Sequence[str] | None, rubric: Rubric) -> None:
+def _warn_of_another_rubric(store: Store, judges: Sequence[str] | None, rubric: Rubric) -> None:
     used = {
         row["rubric_version"]: row["rubric"]
         for row in store.judges()

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.grading.annotation.drawing import Choice, numbers_of
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.drawing import CorpusOrder, Tail, how_of_tail, pair_number
 from rag_selectivity.grading.labels_format import read_whole
-from rag_selectivity.grading.store import Draw, Origin, Store
+from rag_selectivity.grading.store import Draw, Origin, Store, label_rows
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.reading import ranked_lists, ranked_rows
 from rag_selectivity.judged.run import Run
@@ -135,6 +136,21 @@ class OutsideEstimate:
             f"{self.size:,.0f} {self.place} [{self.low:.2f}, {self.high:.2f}], on average over "
             f"{counted(self.queries, 'query', 'queries')}{without}{left_out}"
         )
+
+
+def outside_choice(store: Store, draw: str, lists: Lists, corpus: Any, *, depth: int, seed: int) -> Choice:
+    """The pairs of `random:N` and `tail:LAST:N` that no person has labelled, and what labels so far say of all."""
+    *last, each = numbers_of(draw)
+    if last:
+        drawn = tail_draw(last[0], each, lists, store, depth=depth, seed=seed)
+    else:
+        drawn = random_draw(each, lists, store, corpus, depth=depth, seed=seed)
+    # A label of a text that has changed since says nothing of the text of now.
+    outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
+    people = {(q, p): grade for q, p, grade in label_rows(store, judges=()) if (q, p) not in outdated}
+    waiting = drawn.waiting(people, "tail" if last else "outside")
+    done = () if waiting else ("nothing is left to label: people have labelled every passage of this draw",)
+    return Choice(waiting, (drawn.estimate(people).sentence, *done), drawn.origins)
 
 
 def random_draw(each: int, lists: Lists, store: Store, corpus: Any, *, depth: int, seed: int) -> OutsideDraw:

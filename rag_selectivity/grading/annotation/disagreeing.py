@@ -8,12 +8,44 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.annotation.drawing import stratified
+from rag_selectivity.grading.annotation.drawing import Choice, numbers_of, stratified
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.store import Store, median_grade
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.wording import counted
+
+#: Stored beside the weights of `disagree-sampled`.
+MEANING_OF_WEIGHTS = "pairs on which these judges differ, and that no person had labelled when they were drawn"
+
+
+def disagreements(store: Store, draw: str, judges: Sequence[str] | None, seed: int) -> Choice:
+    """The pairs of `disagree:N` and `disagree-sampled:N`."""
+    (n,) = numbers_of(draw)
+    sampled = draw.startswith("disagree-sampled")
+    graded = grades_of_judges(store, judges)
+    known = frozenset((each.query, each.passage) for each in store.human_labels() if each.grade is not None)
+    pairs = disagreement_draw(n, graded, known, sampled=sampled, seed=seed)
+    differing = [pair for pair, grades in graded.items() if len(set(grades.values())) > 1]
+    left = sum(pair not in known for pair in differing)
+    note = (
+        f"judges differ on {len(differing):,} of the {counted(len(graded), 'pair')} that two or more graded; people "
+        f"have labelled {len(differing) - left:,} of these"
+    )
+    if not pairs:
+        return Choice((), (note, "nothing is left to label"))
+    how: dict[str, Any] = {"judges": sorted({judge for grades in graded.values() for judge in grades})}
+    if not sampled:
+        return Choice(pairs, (note,), how=how)
+    if len(pairs) < n:
+        raise InputError(f"--draw {draw}: there are only {counted(len(pairs), 'pair')} to draw from; ask for fewer")
+    stand_for = round(sum(pair.weight for pair in pairs))
+    few = (
+        f"{n:,} pairs are too few for every distance between two grades: they stand for {stand_for:,} of the "
+        f"{left:,} pairs that nobody has labelled"
+    )
+    notes = (note, few) if stand_for < left else (note,)
+    return Choice(pairs, notes, how={**how, "weight": MEANING_OF_WEIGHTS})
 
 
 def grades_of_judges(store: Store, judges: Sequence[str] | None = None) -> dict[Pair, dict[str, int]]:
