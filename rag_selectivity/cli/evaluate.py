@@ -78,7 +78,6 @@ def evaluate(
     ] = 5000,
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
-    method: o.MethodOption = "bca",
     clusters: o.ClustersOption = None,
     fail_if: o.FailIfOption = None,
     max_drop: o.MaxDropOption = None,
@@ -124,7 +123,7 @@ def evaluate(
         # A list ends where the prompt did: there is nothing further down that could have been read.
         rules = {**policy_choices(short_lists="returned"), **rules}
     size = corpus_size_of(corpus_size) if corpus_size is not None or corpus is not None else retrieved.corpus_size
-    bootstrap = rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters)) if resamples else None
+    bootstrap = rs.Bootstrap(resamples, seed, level, clusters_of(clusters)) if resamples else None
     report = rs.evaluate(
         retrieved.qrels,
         retrieved.runs,

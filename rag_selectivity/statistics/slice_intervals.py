@@ -16,6 +16,7 @@ import numpy as np
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics.bootstrap import DEPTHS_AT_ONCE, Bootstrap, Columns, blocks_of, estimand_of
 from rag_selectivity.statistics.draws import resample_counts
+from rag_selectivity.statistics.interval_methods import of_success_rate
 from rag_selectivity.tables.ids import IntArray
 
 #: Sums that are held at once, over all slices and columns, for each resample.
@@ -112,7 +113,7 @@ def _batches(
         for start in range(0, max(1, outcome.parts[0].shape[1]), DEPTHS_AT_ONCE):
             part = outcome.at(slice(start, start + DEPTHS_AT_ONCE))
             some = [own.of(part) for own in slices]
-            exact = [bootstrap.exact_ends(each, tail) if alone else None for each in some]
+            exact = [of_success_rate(each, tail) if alone else None for each in some]
             places: list[list[int]] = []
             if any(_open(each, ends) for each, ends in zip(some, exact, strict=True)):
                 places = [columns.add(block) for block in blocks_of(part)]
