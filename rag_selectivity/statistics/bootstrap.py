@@ -108,21 +108,17 @@ class Bootstrap:
         return result
 
     def ends_of(
-        self, outcome: Outcome, estimand: Estimand, resampled: FloatArray | None, exact: FloatArray | None
+        self, outcome: Outcome, estimand: Estimand, resampled: FloatArray, exact: FloatArray | None
     ) -> FloatArray:
         """Low and high of an outcome: float64[2, depths].
 
-        `resampled` is the statistic under each resample, float64[depths, resamples]. It may be None where `exact`, the
-        bounds that need none, has all.
+        `resampled` is the statistic under each resample, float64[depths, resamples];
+        `exact` holds bounds that need none.
         """
         tail = (1 - self.level) / 2
-        if resampled is not None:
-            ends = bca_ends(estimand, resampled, tail)
-            bounds = np.sort(outcome.aggregate.link(ends), axis=0)
-            if exact is not None:
-                bounds = np.where(np.isnan(exact), bounds, exact)
-        else:
-            bounds = np.full((2, outcome.parts[0].shape[1]), np.nan) if exact is None else exact
+        bounds = np.sort(outcome.aggregate.link(bca_ends(estimand, resampled, tail)), axis=0)
+        if exact is not None:
+            bounds = np.where(np.isnan(exact), bounds, exact)
         decided = None if exact is None else np.asarray(np.isfinite(exact).all(axis=0))
         return self.for_few_queries(outcome, estimand, bounds, decided)
 
