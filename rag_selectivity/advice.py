@@ -16,7 +16,7 @@ from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSuccess, Success, refusal_of, regime
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.results.sweep import Recommendation
-from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
+from rag_selectivity.statistics.betting import highest_mean, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.controlled import ControlledFigures
 from rag_selectivity.tables.ids import IntArray
@@ -397,12 +397,10 @@ def _upper_ends(
     """Upper ends of the paired intervals of the loss at every depth but the last."""
     tail = (1 - bootstrap.level) / 2
     units = bootstrap.units(queries)
-    if units is not None:
-        return highest_mean_of_clusters(gaps[:, :-1], units, 0.0 if nested else -1.0, 1.0, tail)
-    if nested:
+    if nested and units is None:
         lost: IntArray = np.nan_to_num(gaps[:, :-1]).sum(axis=0).astype(np.int64)
         return highest_rate(lost, outcome.defined[:, :-1].sum(axis=0), tail)
-    return highest_mean(gaps[:, :-1], -1.0, 1.0, tail)
+    return highest_mean(gaps[:, :-1], 0.0 if nested else -1.0, 1.0, tail, units)
 
 
 def reach_of(judged: JudgedRun) -> int:

@@ -233,17 +233,8 @@ def _with_intervals(
 
 def values_of(outcome: Outcome) -> tuple[FloatArray, IntArray]:
     """The measure's figure at each depth, NaN if no query has one, and the number of queries that have one."""
-    defined = outcome.defined
-    counts = defined.sum(axis=0)
-    weighed = outcome.counting()
-    with np.errstate(invalid="ignore"):
-        if weighed is not None:
-            total = weighed.sum(axis=0)
-            means = [(np.where(defined, part, 0.0) * weighed).T.copy().sum(axis=1) / total for part in outcome.parts]
-            return np.where(counts > 0, outcome.aggregate.value(*means), np.nan), counts
-        # NumPy sums pairwise along the last axis only, and pairwise sums have the smaller rounding error.
-        means = [np.where(defined, part, 0.0).T.copy().sum(axis=1) / counts for part in outcome.parts]
-        return np.where(counts > 0, outcome.aggregate.value(*means), np.nan), counts
+    counts = outcome.defined.sum(axis=0)
+    return np.where(counts > 0, outcome.value(), np.nan), counts
 
 
 def estimates_of_moments(moments: Moments, low: FloatArray, high: FloatArray) -> list[Estimate]:

@@ -78,7 +78,7 @@ def evaluate(
     scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
-    bootstrap: Bootstrap | str | None = Bootstrap(),
+    bootstrap: Bootstrap | None = Bootstrap(),
     pool: Any = None,
     pool_depth: int | None = None,
     controls: Any = None,
@@ -164,8 +164,8 @@ def evaluate(
         Σwx/Σw in place of a mean, in both means of a ratio too. `Estimate.effective` is the effective number of
         queries, (Σw)²/Σw². Queries of weight 0 are left out, and each other measured query needs a weight. Labels by
         people, labels of tails and random controls take no weights.
-    bootstrap : Bootstrap, {"bca", "percentile"} or None
-        The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %, bca. None leaves them out.
+    bootstrap : Bootstrap or None
+        The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %. None leaves them out.
 
     Returns
     -------
@@ -300,7 +300,7 @@ def evaluate_joined(
     *,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    bootstrap: Bootstrap | str | None = Bootstrap(),
+    bootstrap: Bootstrap | None = Bootstrap(),
     notes: Mapping[str, list[str]] | None = None,
     ground: Ground | None = None,
     slicings: Sequence[Slicing] = (),
@@ -313,7 +313,7 @@ def evaluate_joined(
 def report_on(
     judged: Mapping[str, JudgedRun],
     measured: Measured,
-    bootstrap: Bootstrap | str | None,
+    bootstrap: Bootstrap | None,
     notes: Mapping[str, list[str]] | None = None,
     ground: Ground | None = None,
     slicings: Sequence[Slicing] = (),
@@ -331,7 +331,7 @@ def report_on(
 def _report_on(
     judged: Mapping[str, JudgedRun],
     measured: Measured,
-    bootstrap: Bootstrap | str | None,
+    bootstrap: Bootstrap | None,
     notes: Mapping[str, list[str]],
     ground: Ground | None,
     slicings: Sequence[Slicing],

@@ -94,7 +94,7 @@ __all__ = [
 
 
 def aggregate(
-    figures: Iterable[QueryFigure], *, total: int | None = None, bootstrap: Bootstrap | str | None = Bootstrap()
+    figures: Iterable[QueryFigure], *, total: int | None = None, bootstrap: Bootstrap | None = Bootstrap()
 ) -> Estimate:
     """The estimate that the figures of many queries make: a mean, or the ratio of means that the measure is.
 
@@ -106,7 +106,7 @@ def aggregate(
         Of one measure at one depth.
     total : int, optional
         Queries that were meant to be measured, if the host left some of them out; default: all figures.
-    bootstrap : Bootstrap, {"bca", "percentile"} or None
+    bootstrap : Bootstrap or None
         None leaves the interval out.
 
     Returns
@@ -143,7 +143,7 @@ def bits_over_random(
     random_success: Iterable[float],
     *,
     total: int | None = None,
-    bootstrap: Bootstrap | str | None = Bootstrap(),
+    bootstrap: Bootstrap | None = Bootstrap(),
     repeating: int = 0,
 ) -> Estimate:
     """BoR from the figures that a host kept as plain numbers: log2(mean Success / mean RandomSuccess).
@@ -190,7 +190,7 @@ def bits_over_random_of_rows(
     rows: Iterable[Mapping[str, float | None]],
     *,
     total: int | None = None,
-    bootstrap: Bootstrap | str | None = Bootstrap(),
+    bootstrap: Bootstrap | None = Bootstrap(),
 ) -> dict[str, Estimate]:
     """BoR from the figures by name that a host kept of each row, for every pair of Success and RandomSuccess in them.
 
@@ -340,7 +340,7 @@ def _meant(total: int | None, given: int) -> int:
     return meant
 
 
-def _estimate_of(outcome: Outcome, total: int, bootstrap: Bootstrap | str | None) -> Estimate:
+def _estimate_of(outcome: Outcome, total: int, bootstrap: Bootstrap | None) -> Estimate:
     chosen = Bootstrap.of(bootstrap)
     if chosen is None:
         low = high = np.full(1, np.nan)

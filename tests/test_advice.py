@@ -11,7 +11,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.advice import FEWEST_QUERIES, advise
 from rag_selectivity.joined import join_runs
-from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
+from rag_selectivity.statistics.betting import highest_mean, highest_rate
 from tests.advice_worlds import HARMLESS, WORLDS, World, at_rank, tried
 from tests.reference import read_trec_run
 
@@ -170,10 +170,10 @@ def test_the_bound_of_clusters_holds_where_queries_fail_together() -> None:
     for _ in range(400):
         lost = (rng.random(60) < 0.1)[units]
         values = np.where(lost, rng.random(len(units)) < 0.8, 0.0)[:, None]
-        missed.append(highest_mean_of_clusters(values, units, 0.0, 1.0, 0.025)[0] < 0.08)
+        missed.append(highest_mean(values, 0.0, 1.0, 0.025, units)[0] < 0.08)
     assert np.mean(missed) <= 0.035
     alone = rng.random((200, 3))
-    as_clusters = highest_mean_of_clusters(alone, np.arange(200), -1.0, 1.0, 0.025)
+    as_clusters = highest_mean(alone, -1.0, 1.0, 0.025, np.arange(200))
     assert as_clusters == pytest.approx(highest_mean(alone, -1.0, 1.0, 0.025))
 
 

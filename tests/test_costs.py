@@ -10,6 +10,7 @@ import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 import rag_selectivity as rs
 from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths, pareto, read_costs
@@ -72,11 +73,11 @@ def test_the_mean_is_that_of_the_sweep() -> None:
 def test_the_interval_is_that_of_the_bootstrap_over_queries() -> None:
     qrels, runs, lengths = world()
     sums = np.array(by_hand(qrels, runs["short"], lengths, 2), np.float64)
-    draws = np.random.default_rng(7).integers(0, len(sums), size=(4000, len(sums)))
-    expected = np.quantile(sums[draws].mean(axis=1), [0.025, 0.975])
-    percentile = Bootstrap(resamples=4000, method="percentile")
-    found = costs_of(qrels, runs, tokens=lengths, bootstrap=percentile).at("short", 2)["tokens"]
-    assert [found.low, found.high] == pytest.approx(expected.tolist(), rel=0.01)
+    found = costs_of(qrels, runs, tokens=lengths, bootstrap=Bootstrap(resamples=4000)).at("short", 2)["tokens"]
+    expected = stats.bootstrap([sums], np.mean, method="BCa", n_resamples=4000, rng=7).confidence_interval
+    reach = stats.t.ppf(0.975, len(sums) - 1) / stats.norm.ppf(0.975)
+    ends = [found.value + reach * (end - found.value) for end in expected]
+    assert [found.low, found.high] == pytest.approx(ends, rel=0.03)
     without = costs_of(qrels, runs, tokens=lengths, bootstrap=None).at("short", 2)["tokens"]
     assert without.value == found.value
     assert math.isnan(without.low)

@@ -137,20 +137,7 @@ def test_adapters_know_a_measure_of_another_package(site, framework, code) -> No
     assert done.stdout.strip() == "Early@2", done.stderr
 
 
-# -- an interval method, a policy ----------------------------------------------------------------
-
-
-def test_an_interval_method_of_another_package_is_used_and_named(site) -> None:
-    options = (*LABELS, *BM25, "--measure", "RR", "--method", "basic", "--format", "json")
-    report = json.loads(command(site, "evaluate", *options))
-    assert report["settings"]["method"] == "basic"
-    assert report["runs"]["bm25"]["measures"]["RR"]["low"] is not None
-    assert "RR" in command(
-        site, "compare", *LABELS, *BM25, "--run", "b=bm25.trec", "--measure", "RR", "--method", "basic"
-    )
-    done = python(site, "-m", "rag_selectivity", "evaluate", *LABELS, *BM25, "--method", "basik")
-    assert done.returncode == 2
-    assert "bca, percentile, basic" in done.stderr
+# -- a policy ------------------------------------------------------------------------------------
 
 
 def test_a_policy_of_another_package_is_used_and_stored(site) -> None:

@@ -53,7 +53,7 @@ def evaluated(**options: Any) -> Any:
         (lambda: evaluated(ties=["as_given"]), "policy `ties` must be one of"),
         (lambda: evaluated(order=np.array([])), "policy `order` must be one of"),
         (lambda: evaluated(scale=np.array([])), "unknown scale"),
-        (lambda: evaluated(bootstrap=5), "bootstrap must be a Bootstrap, the name of a method, or None, got 5"),
+        (lambda: evaluated(bootstrap=5), "bootstrap must be a Bootstrap, as in"),
         (lambda: evaluated(measures=3.5), "measures must be a measure or a list of them, got 3.5"),
         (lambda: evaluated(depths=5), "depths must be a list of whole numbers ≥ 1, got 5"),
         (lambda: evaluated(depths=[2**70]), "larger than any list"),

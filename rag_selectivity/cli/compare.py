@@ -78,7 +78,6 @@ def compare(
     resamples: o.ResamplesOption = 5000,
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
-    method: o.PairedMethodOption = "bca",
     clusters: o.ClustersOption = None,
     gating: o.Gating = o.Gating(),
     details: o.DetailsOption = False,
@@ -93,7 +92,7 @@ def compare(
     from rag_selectivity.measures.plan import budgets_of
 
     gates = Gates.parse(**vars(gating))
-    bootstrap = rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters))
+    bootstrap = rs.Bootstrap(resamples, seed, level, clusters_of(clusters))
     named = named_files(run)
     lengths, at_budgets = tokens_of(tokens, tokenizer), bool(budgets_of(measure))
     # Beside measures at a budget of tokens, their cost is what the budget says.

@@ -63,7 +63,6 @@ def evaluate(
     ] = 5000,
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
-    method: o.MethodOption = "bca",
     clusters: o.ClustersOption = None,
     gating: o.Gating = o.Gating(),
     explain: Annotated[
@@ -99,7 +98,7 @@ def evaluate(
     size = corpus.given()
     if corpus.corpus_size is None and corpus.corpus is None:
         size["corpus_size"] = retrieved.corpus_size
-    bootstrap = rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters)) if resamples else None
+    bootstrap = rs.Bootstrap(resamples, seed, level, clusters_of(clusters)) if resamples else None
     report = rs.evaluate(
         retrieved.qrels,
         retrieved.runs,

@@ -58,7 +58,7 @@ def choices(names: Iterable[str]) -> str:
 
 
 def with_names(text: str) -> str:
-    """A meaning, with the names of a registry where it says `{formats}`, `{policies}` or `{interval methods}`.
+    """A meaning, with the names of a registry where it says `{formats}` or `{policies}`.
 
     The registries are imported for this alone, and the entry points of other packages loaded: a command that is run
     or completed does without.
@@ -69,8 +69,8 @@ def with_names(text: str) -> str:
 def without_names(text: str) -> str:
     """A meaning without the names of a registry.
 
-    >>> without_names("Interval method: {interval methods}.")
-    'Interval method.'
+    >>> without_names("Policy: {policies}.")
+    'Policy.'
     """
     return re.sub(r": \{[a-z ]+\}", "", text)
 
@@ -81,11 +81,7 @@ def _registry(of: str) -> Iterable[str]:
             from rag_selectivity.tables.exact import FORMATS
 
             return FORMATS
-        case "policies":
+        case _:
             from rag_selectivity.judged.policy import POLICIES
 
             return POLICIES
-        case _:
-            from rag_selectivity.statistics import INTERVAL_METHODS
-
-            return INTERVAL_METHODS

@@ -269,8 +269,6 @@ class RulesAndSelf(Rules):
 ResamplesOption = Annotated[int, option(INTERVALS, "COUNT", "Bootstrap resamples.")]
 SeedOption = Annotated[int, option(INTERVALS, "N", "Seed of everything drawn at random.")]
 LevelOption = Annotated[float, option(INTERVALS, "SHARE", "Confidence level of the intervals.")]
-MethodOption = Annotated[str, option(INTERVALS, "NAME", "Interval method: {interval methods}.")]
-PairedMethodOption = Annotated[str, option(INTERVALS, "NAME", "Interval method: bca or percentile.")]
 ClustersOption = Annotated[
     Path | None, input_file("Table of query_id and cluster, if queries belong together.", INTERVALS)
 ]

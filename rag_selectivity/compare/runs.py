@@ -95,14 +95,12 @@ def compare(
     power : float
         The power for `detectable`: the probability that a true difference of that size would have been shown.
     by, queries : optional
-        As in `evaluate`. `Comparison.slices` has the differences within each slice, `Comparison.interactions` a test
-        for each slicing, run and figure: does the difference change between slices? Both have their own Holm
-        correction. Slices under 20 queries have no verdict and are in no test of interaction; differences that people's
-        labels calibrate (`human`) have no such test.
+        As in `evaluate`. `Comparison.slices` has the differences within each slice, with a Holm correction of their
+        own. Slices under 20 queries have no verdict.
     weights : optional
-        As in `evaluate`. Differences, intervals, p-values, effects and tests of interaction are then weighted; wins,
-        ties and losses count queries. A swap of two runs' figures swaps what each weighs, so the test keeps its level
-        for runs that are interchangeable in each query, whatever the weights are. An unpaired comparison takes none.
+        As in `evaluate`. Differences, intervals, p-values and effects are then weighted; wins, ties and losses count
+        queries. A swap of two runs' figures swaps what each weighs, so the test keeps its level for runs that are
+        interchangeable in each query, whatever the weights are. An unpaired comparison takes none.
 
     Returns
     -------
@@ -233,19 +231,12 @@ def comparison_of(
     if not slicings:
         return Comparison(base, rows, report, settings, tuple(query_notes))
     query_notes += [note for slicing in slicings for note in slicing.notes]
-    slices, interactions = sliced_differences(
-        pairs, judged, measured, report, bootstrap, slicings, paired=paired, draws=draws
-    )
+    slices = sliced_differences(pairs, judged, measured, report, bootstrap, slicings, paired=paired, draws=draws)
     in_slices = [row for by_value in slices.values() for part in by_value.values() for row in part.rows]
     tested = {(row.by, row.run, row.tested_as) for row in in_slices if row.test and not row.few}
     settings["family_of_slices"] = len(tested)
-    settings["family_of_interactions"] = sum(bool(test.test) for test in interactions)
     query_notes += remarks_on(report.runs[base].slices, ground, slicings)
-    if ground is not None:
-        query_notes.append("no test of interaction: it is of figures as judged, and these are calibrated")
-    elif not paired:
-        query_notes.append("no test of interaction: it needs the same queries under both runs")
-    return Comparison(base, rows, report, settings, tuple(query_notes), slices, interactions)
+    return Comparison(base, rows, report, settings, tuple(query_notes), slices)
 
 
 def _over_shared_queries(

@@ -14,7 +14,7 @@ from rag_selectivity.judged.judged_run import Hits, JudgedRun
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.utility import PROC, RANWG, diagnosis
-from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters
+from rag_selectivity.statistics.betting import highest_mean
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.ids import IntArray
 
@@ -175,13 +175,6 @@ def tested_gains(
     ends = [(float(low[0]), float(high[0])) for low, high in bootstrap.intervals(sides, queries)]
     gap, tail = sides[0].parts[0] - sides[1].parts[0], (1 - bootstrap.level) / 2
     units = bootstrap.units(queries)
-    if _highest(-gap, units, tail) < 0:
+    if highest_mean(-gap, -1.0, 1.0, tail, units)[0] < 0:
         return ends, SELECTION
-    return ends, RETRIEVER if _highest(gap, units, tail) < 0 else ""
-
-
-def _highest(values: FloatArray, units: IntArray | None, tail: float) -> float:
-    """The upper bound of the mean of values between −1 and 1."""
-    if units is None:
-        return float(highest_mean(values, -1.0, 1.0, tail)[0])
-    return float(highest_mean_of_clusters(values, units, -1.0, 1.0, tail)[0])
+    return ends, RETRIEVER if highest_mean(gap, -1.0, 1.0, tail, units)[0] < 0 else ""

@@ -73,7 +73,7 @@ class Figure:
     @property
     def has_exact_interval(self) -> bool:
         """Whether every query succeeds or fails and all else is the same for all: then no resample is needed."""
-        if self.parts is None or self.settings.get("method") == "percentile" or "clusters" in self.settings:
+        if self.parts is None or "clusters" in self.settings:
             return False
         first, *others = (part[~np.isnan(self.parts[0])] for part in self.parts)
         is_rate = len(first) > 0 and bool(np.isin(first, (0.0, 1.0)).all())

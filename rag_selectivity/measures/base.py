@@ -209,7 +209,9 @@ class Outcome:
         counted = counted if own is None else own
         with np.errstate(invalid="ignore", divide="ignore"):
             total = counted.sum(axis=0)
-            means = [(np.where(self.defined, part, 0.0) * counted).sum(axis=0) / total for part in self.parts]
+            # NumPy sums pairwise along the last axis only, and pairwise sums have the smaller rounding error.
+            parts = [(np.where(self.defined, part, 0.0) * counted).T.copy() for part in self.parts]
+            means = [part.sum(axis=1) / total for part in parts]
             return self.aggregate.value(*means)
 
     @property

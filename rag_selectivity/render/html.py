@@ -77,7 +77,7 @@ def to_html(
         What the first screen shows. Default: that of the report, or `rag_selectivity.decision.decide(report)`. A report
         that holds only sums (of a monitor) has none, and neither has one with weights of queries.
     comparison : Comparison, optional
-        Of `compare` with `by`: the page shows the differences within its slices, and the tests of interaction.
+        Of `compare` with `by`: the page shows the differences within its slices.
     quality : {K: {query: score}} or {K: [score, …]}, optional
         Scores of the answers; adds a plot of answer quality.
     qrels, runs : optional

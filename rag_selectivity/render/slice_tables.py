@@ -1,4 +1,4 @@
-"""The tables of slices: the figures of each slice of a run, the differences in each, and the tests of interaction."""
+"""The tables of slices: the figures of each slice of a run, and the differences in each."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Note, Table
-from rag_selectivity.results.comparison import NOT_TESTED, Comparison, Interaction, RunDifference
+from rag_selectivity.results.comparison import Comparison, RunDifference
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.slices import FEWEST, Slice, Slices
-from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number, signed
+from rag_selectivity.wording import MARKS, counted, level_text, number, signed
 
 #: The depth of the tables if figures have more than one; all others are in JSON, CSV and the DataFrame.
 USUAL_DEPTH = 10
@@ -97,7 +97,7 @@ def _cell(measure: Measure, estimate: Estimate | None, queries: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceTable:
-    """The differences of a run from the baseline in the slices of a column, and what the test of interaction says."""
+    """The differences of a run from the baseline in the slices of a column."""
 
     column: str
     run: str
@@ -107,7 +107,7 @@ class DifferenceTable:
 
 
 def slice_difference_blocks(comparison: Comparison, run: str) -> Iterable[Block]:
-    """For each column a table of the differences of a run in each slice, and what the tests of interaction say."""
+    """For each column a table of the differences of a run in each slice."""
     for found in slice_differences(comparison, run):
         yield Heading(Id(run), " compared with ", Id(comparison.baseline), f" by {found.column}")
         yield Table(found.header, found.rows, breaks=False)
@@ -123,13 +123,11 @@ def slice_differences(comparison: Comparison, run: str) -> Iterator[DifferenceTa
         shown = shown_measures(
             list(dict.fromkeys(row.measure for row in rows if row.test and isinstance(row.measure, Measure)))
         )
-        tests = [test for test in comparison.interactions if (test.column, test.run) == (column, run)]
         notes = []
         if any(row.few for row in rows if row.measure in shown):
-            notes.append(f"{FEW_MARK} under {FEWEST} queries: no verdict, and in no test of interaction")
+            notes.append(f"{FEW_MARK} under {FEWEST} queries: no verdict")
         notes += _missing(rows, shown)
         notes.append(f"p Holm: over {counted(comparison.settings['family_of_slices'], 'test')} in all slices")
-        notes += interaction_lines([test for test in tests if test.measure in shown])
         yield DifferenceTable(column, run, *difference_grid(comparison, rows, shown), notes)
 
 
@@ -168,19 +166,3 @@ def _missing(rows: Sequence[RunDifference], shown: Sequence[Measure]) -> list[st
 
 def _as_judged(row: RunDifference) -> str:
     return "" if row.as_judged is None else f" (as judged {signed(row.as_judged)})"
-
-
-def interaction_lines(tests: Sequence[Interaction]) -> list[str]:
-    """What the tests of interaction of one column say, in sentences."""
-    lines = []
-    for verdict in dict.fromkeys(test.verdict for test in tests):
-        some = [test for test in tests if test.verdict == verdict]
-        if verdict == NOT_TESTED:
-            reasons: dict[str, list[str]] = {}
-            for test in some:
-                reasons.setdefault(test.reason or "", []).append(str(test.measure))
-            lines += [f"no test of interaction of {enumeration(names)}: {why}" for why, names in reasons.items()]
-            continue
-        figures = ", ".join(f"{test.measure} (p {test.p:.4f}, p Holm {test.p_adjusted:.4f})" for test in some)
-        lines.append(f"between slices, {verdict}: {figures}")
-    return lines

@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.claims import ClaimMeasure
-from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite, plain_fields
+from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.slices import FEWEST
@@ -24,8 +24,6 @@ PLACEBO = "undecided: no more than placebos"
 TOO_FEW = f"none: under {FEWEST} queries"
 #: The test of a difference over completions of the labels by people's.
 COMPLETED = "completions"
-#: The verdicts of a test of interaction.
-WINNER_CHANGES, CHANGES, NO_CHANGE = "the winner changes", "the difference changes", "no change shown"
 #: What a flat row has no column for.
 _NESTED = ("moved", "possible", "caveats", "as_judged_interval")
 #: In the order of the notes below a table.
@@ -223,50 +221,6 @@ class SliceDifferences:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Interaction:
-    """Whether the difference between a run and the baseline changes between the slices of a column.
-
-    Attributes
-    ----------
-    p, p_adjusted : float
-        The p-value of no change, and after Holm's correction over all tests of interaction; NaN without a test.
-    slices : int
-        The number of slices with 20 queries or more, which are tested.
-    test : {"exact", "randomised", ""}
-    winner_changes : bool
-        Whether the run is shown to be better in one slice, and worse in another.
-    reason : str or None
-        Why there is no test.
-    """
-
-    run: str
-    baseline: str
-    column: str
-    measure: Measure
-    p: float
-    p_adjusted: float
-    slices: int
-    test: str
-    winner_changes: bool
-    level: float
-    reason: str | None = None
-
-    @property
-    def verdict(self) -> str:
-        """`the winner changes`, `the difference changes`, `no change shown` or `not tested`."""
-        if not self.test:
-            return NOT_TESTED
-        if self.p_adjusted > 1 - self.level:
-            return NO_CHANGE
-        return WINNER_CHANGES if self.winner_changes else CHANGES
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        left_out = ("column", "level", *(() if self.reason else ("reason",)))
-        return {**plain_fields(self, *left_out), "measure": str(self.measure), "verdict": self.verdict}
-
-
 @dataclass(frozen=True, repr=False)
 class Comparison(Result):
     """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a RunDifference; `report` holds the runs' figures."""
@@ -280,7 +234,6 @@ class Comparison(Result):
     notes: tuple[str, ...] = ()
     #: The differences within slices of the queries, by column and value.
     slices: Mapping[str, Mapping[str, SliceDifferences]] = field(default_factory=dict)
-    interactions: tuple[Interaction, ...] = ()
 
     def __getitem__(self, key: tuple[str, str]) -> RunDifference:
         run, measure = key
@@ -313,7 +266,6 @@ class Comparison(Result):
             "slices": {
                 column: {
                     "values": {value: part.to_dict() for value, part in by_value.items()},
-                    "interactions": [test.to_dict() for test in self.interactions if test.column == column],
                 }
                 for column, by_value in self.slices.items()
             }

@@ -211,8 +211,7 @@ def agreement(
     Raises
     ------
     InputError
-        If there are no pairs, if a query has no cluster, or if the bootstrap has a `method`: the intervals here have
-        their own method.
+        If there are no pairs, or a query has no cluster.
 
     >>> agreement([1, 2, 3, 3], [1, 2, 3, 2], ["p", "p", "q", "q"]).exact.value
     0.75
@@ -222,10 +221,6 @@ def agreement(
         raise InputError(f"agreement needs a grade of each side for each pair, got {first.shape} and {second.shape}")
     if not len(first):
         raise InputError("no pair was graded by both sides: give grades of the same pairs")
-    if bootstrap.method != "bca":
-        raise InputError(
-            f"agreement has its own method of intervals: leave the bootstrap's method out, got {bootstrap.method!r}"
-        )
     seen = (int(min(first.min(), second.min())), int(max(first.max(), second.max())))
     ends = seen if grades is None else (min(grades[0], seen[0]), max(grades[1], seen[1]))
     if ends[1] - ends[0] >= 50:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -24,36 +23,6 @@ _HALVINGS = 60
 _TUNED_AT = 100.0
 #: How far from 0 the running mean is believed, as a share of the range: a smaller reach makes the interval narrower.
 _BELIEVED = 0.25
-
-
-class Evidence(Protocol):
-    """What was seen of a mean difference."""
-
-    @property
-    def n(self) -> int:
-        """Differences that were seen."""
-        ...
-
-    @property
-    def mean(self) -> float:
-        """Their mean; NaN without any."""
-        ...
-
-    def add(self, differences: FloatArray) -> None:
-        """See further differences, in their order."""
-        ...
-
-    def p(self) -> float:
-        """The two-sided p-value of a mean of 0."""
-        ...
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """The confidence sequence at this time."""
-        ...
-
-    def excess(self, mean: float, variance: float, n: float) -> float:
-        """The logarithm of the process that gains above 0 after n differences with such a mean and variance."""
-        ...
 
 
 @dataclass(slots=True)
@@ -222,6 +191,10 @@ def _rho() -> float:
     """The parameter with which the mixture is narrowest at a spread of `_TUNED_AT` and a level of 95 %."""
     tail = math.log(1 / 0.025)
     return _TUNED_AT / (1 + _BELIEVED) ** 2 / (2 * tail + math.log(1 + 2 * tail))
+
+
+#: What was seen of a mean difference.
+Evidence = BetEvidence | MeanEvidence
 
 
 def log_gamma_mixture(surplus: float, spread: float, rho: float) -> float:

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters
+from rag_selectivity.statistics.betting import highest_mean
 from rag_selectivity.statistics.paired import paired_difference
 from rag_selectivity.statistics.unpaired import unpaired_difference
 from rag_selectivity.tables.ids import IntArray
@@ -84,11 +84,5 @@ def _bounds(
     values: FloatArray = first.parts[0] - second.parts[0]
     ends = [outcome.ends_at(0) or (-math.inf, math.inf) for outcome in (first, second)]
     widest = max(high for _, high in ends) - min(low for low, _ in ends)
-    behind, ahead = (_highest(losses, widest, units, tail) for losses in (-values, values))
+    behind, ahead = (highest_mean(losses, -widest, widest, tail, units)[0] for losses in (-values, values))
     return float(np.maximum(-gap.low[0], behind)), float(np.maximum(gap.high[0], ahead))
-
-
-def _highest(losses: FloatArray, widest: float, units: IntArray | None, tail: float) -> float:
-    if units is None:
-        return float(highest_mean(losses, -widest, widest, tail)[0])
-    return float(highest_mean_of_clusters(losses, units, -widest, widest, tail)[0])

@@ -27,7 +27,9 @@ def highest_rate(events: IntArray, trials: IntArray, tail: float) -> FloatArray:
     return result
 
 
-def highest_mean(values: FloatArray, lowest: float, highest: float, tail: float) -> FloatArray:
+def highest_mean(
+    values: FloatArray, lowest: float, highest: float, tail: float, units: IntArray | None = None
+) -> FloatArray:
     """A bound that the true mean exceeds in at most a share `tail` of samples, for any distribution.
 
     The bound comes from betting that values are below a mean of μ: each value x multiplies the money by
@@ -38,9 +40,13 @@ def highest_mean(values: FloatArray, lowest: float, highest: float, tail: float)
     Parameters
     ----------
     values : float64[queries, columns]
-        Independent values between `lowest` and `highest`; NaN is left out.
+        Values between `lowest` and `highest`; NaN is left out.
     lowest, highest : float
     tail : float
+    units : int64[queries], optional
+        The number of each query's cluster, if queries of the same cluster depend on each other: the bets are then on
+        whole clusters, with stakes proportional to their sizes. The bound assumes that no cluster outside the sample is
+        larger than the largest one in it.
 
     Returns
     -------
@@ -54,31 +60,15 @@ def highest_mean(values: FloatArray, lowest: float, highest: float, tail: float)
     [0.0189]
     """
     share = (values - lowest) / (highest - lowest)
-    return lowest + _highest_share(share, np.ones_like(share), tail) * (highest - lowest)
-
-
-def highest_mean_of_clusters(
-    values: FloatArray, units: IntArray, lowest: float, highest: float, tail: float
-) -> FloatArray:
-    """As `highest_mean`, if queries of the same cluster depend on each other: the bets are on whole clusters.
-
-    The stake of a cluster is proportional to its size. The bound assumes that no cluster outside the sample is larger
-    than the largest one in it.
-
-    Parameters
-    ----------
-    values : float64[queries, columns]
-    units : int64[queries]
-        The number of each query's cluster.
-    """
-    known = ~np.isnan(values)
-    sizes = np.zeros((int(units.max(initial=-1)) + 1, values.shape[1]))
-    sums = np.zeros_like(sizes)
-    np.add.at(sizes, units, known.astype(np.float64))
-    np.add.at(sums, units, np.where(known, (values - lowest) / (highest - lowest), 0.0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = sums / sizes
-        weights = sizes / sizes.max(axis=0)
+    weights = np.ones_like(share)
+    if units is not None:
+        known = ~np.isnan(values)
+        sizes = np.zeros((int(units.max(initial=-1)) + 1, values.shape[1]))
+        sums = np.zeros_like(sizes)
+        np.add.at(sizes, units, known.astype(np.float64))
+        np.add.at(sums, units, np.where(known, share, 0.0))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share, weights = sums / sizes, sizes / sizes.max(axis=0)
     return lowest + _highest_share(share, weights, tail) * (highest - lowest)
 
 

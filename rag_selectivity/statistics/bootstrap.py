@@ -17,11 +17,7 @@ from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded
 from rag_selectivity.statistics.draws import resample_counts
 from rag_selectivity.statistics.exact import ends_if_all_agree, weighted_rate
-from rag_selectivity.statistics.interval_methods import (
-    INTERVAL_METHODS,
-    Estimand,
-    means_of,
-)
+from rag_selectivity.statistics.interval_methods import Estimand, bca_ends, means_of, of_success_rate
 from rag_selectivity.tables.cells import is_missing
 from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.ids import IntArray
@@ -37,6 +33,12 @@ class Bootstrap:
     Every measure, depth and system is resampled with the same draws of queries, so that their
     differences are paired. The resample counts times the value matrix give all means at once.
 
+    Quantiles are corrected for bias and skewness (BCa, Efron 1987), with the quantile of Student's t for few queries
+    (Hesterberg 2015), and with equal resampled figures counted as halves on either side. A plain success rate, and BoR
+    where chance is the same for all queries, has its interval from the binomial distribution itself (mid-P). An
+    interval in which all queries agree is widened to what so many queries can tell: for a success rate that is Clopper
+    and Pearson's exact bound.
+
     Attributes
     ----------
     resamples : int
@@ -44,14 +46,6 @@ class Bootstrap:
         For `numpy.random.default_rng`; equal seeds give equal figures.
     level : float
         Share of the resamples inside the interval.
-    method : {"bca", "percentile"} or a registered name
-        `percentile` takes the quantiles as they are, as published for BoR; it is too narrow for few
-        queries and next to 0 and 1. `bca` corrects them for bias and skewness (Efron 1987), with the
-        quantile of Student's t for few queries (Hesterberg 2015), and with equal resampled figures counted
-        as halves on either side. A plain success rate, and BoR where chance is the same for all
-        queries, it takes from the binomial distribution itself (mid-P).
-        Both widen an interval in which all queries agree to what so many queries can tell:
-        for a success rate that is Clopper and Pearson's exact bound.
     clusters : {query: group}, optional
         Queries that belong together (of one user, one document, paraphrases of one question) are
         drawn together. Without this their likeness makes intervals too narrow.
@@ -65,7 +59,6 @@ class Bootstrap:
     resamples: int = 5000
     seed: int = 7
     level: float = 0.95
-    method: str = "bca"
     clusters: Mapping[str, object] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,28 +68,21 @@ class Bootstrap:
             raise InputError(f"bootstrap `seed` must be a whole number ≥ 0, got {self.seed!r}")
         if not isinstance(self.level, Real) or not 0 < self.level < 1:
             raise InputError(f"bootstrap `level` must be in the open interval (0, 1), got {self.level!r}")
-        if not isinstance(self.method, str) or self.method not in INTERVAL_METHODS:
-            known = ", ".join(INTERVAL_METHODS)
-            raise InputError(f"bootstrap `method` must be one of {known}, got {self.method!r}")
 
     @property
     def settings(self) -> dict[str, Any]:
         """What a report says of how its intervals were made."""
-        settings = {"method": self.method, "resamples": self.resamples, "seed": self.seed, "level": self.level}
+        settings = {"method": "bca", "resamples": self.resamples, "seed": self.seed, "level": self.level}
         return {**settings, "clusters": len(set(self.clusters.values()))} if self.clusters is not None else settings
 
     @classmethod
-    def of(cls, value: Bootstrap | str | None) -> Bootstrap | None:
-        """A Bootstrap as it is, or one of a method by its name."""
-        if isinstance(value, str):
-            return cls(method=value)
-        if value is not None and not isinstance(value, Bootstrap):
-            raise InputError(f"bootstrap must be a Bootstrap, the name of a method, or None, got {value!r}")
-        return value
+    def of(cls, value: Bootstrap | None) -> Bootstrap | None:
+        """A Bootstrap as it is, or None."""
+        return None if value is None else cls.required(value)
 
     @classmethod
     def required(cls, value: Bootstrap) -> Bootstrap:
-        """A Bootstrap as it is, where neither the name of a method nor None will do."""
+        """A Bootstrap as it is, where None will not do."""
         if not isinstance(value, Bootstrap):
             raise InputError(f"bootstrap must be a Bootstrap, as in Bootstrap(resamples=1000), got {value!r}")
         return value
@@ -113,7 +99,7 @@ class Bootstrap:
         units = self.units(queries)
         found: list[list[FloatArray]] = [[] for _ in outcomes]
         for number, outcome, estimand, resampled in self._resampled(outcomes, units):
-            exact = self.exact_ends(outcome, tail) if units is None else None
+            exact = of_success_rate(outcome, tail) if units is None else None
             found[number].append(self.ends_of(outcome, estimand, resampled, exact))
         result = []
         for pieces in found:
@@ -121,26 +107,18 @@ class Bootstrap:
             result.append((low, high))
         return result
 
-    def exact_ends(self, outcome: Outcome, tail: float) -> FloatArray | None:
-        """The bounds that need no resamples: float64[2, depths], NaN elsewhere; None for nowhere."""
-        return INTERVAL_METHODS[self.method]().exact_ends(outcome, tail)
-
     def ends_of(
-        self, outcome: Outcome, estimand: Estimand, resampled: FloatArray | None, exact: FloatArray | None
+        self, outcome: Outcome, estimand: Estimand, resampled: FloatArray, exact: FloatArray | None
     ) -> FloatArray:
         """Low and high of an outcome: float64[2, depths].
 
-        `resampled` is the statistic under each resample, float64[depths, resamples]. It may be None where `exact`, the
-        bounds that need none, has all.
+        `resampled` is the statistic under each resample, float64[depths, resamples];
+        `exact` holds bounds that need none.
         """
         tail = (1 - self.level) / 2
-        if resampled is not None:
-            ends = INTERVAL_METHODS[self.method]().ends(estimand, resampled, tail)
-            bounds = np.sort(outcome.aggregate.link(ends), axis=0)
-            if exact is not None:
-                bounds = np.where(np.isnan(exact), bounds, exact)
-        else:
-            bounds = np.full((2, outcome.parts[0].shape[1]), np.nan) if exact is None else exact
+        bounds = np.sort(outcome.aggregate.link(bca_ends(estimand, resampled, tail)), axis=0)
+        if exact is not None:
+            bounds = np.where(np.isnan(exact), bounds, exact)
         decided = None if exact is None else np.asarray(np.isfinite(exact).all(axis=0))
         return self.for_few_queries(outcome, estimand, bounds, decided)
 

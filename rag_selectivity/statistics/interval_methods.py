@@ -1,19 +1,16 @@
-"""How an interval is made of resampled figures: one class a method, in a registry that other packages add to."""
+"""How an interval is made of resampled figures."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics.exact import mid_p_rate, weighted_rate
-from rag_selectivity.statistics.quantiles import quantiles
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.registry import Registry
 
 #: Resampled figures closer than this, relative to the largest, are one figure: whole counts over whole
 #: counts fall on few values, and which side of a tie the last digit lands on differs with the platform.
@@ -68,128 +65,46 @@ class Estimand:
             return self.statistic(*((part.sum(axis=0) - share * part) / left for part in self.parts))
 
 
-class IntervalMethod(ABC):
-    """A way to make an interval of resampled figures; a subclass says which.
+def bca_ends(estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
+    """Low and high of the statistic: float64[2, depths], bias-corrected and accelerated (Efron 1987).
 
-    Attributes
+    With the quantile of Student's t for few queries. With weights, the effective number of queries takes the place of
+    their number.
+
+    Parameters
     ----------
-    name : str
-        What users give to choose it, as in `Bootstrap(method=name)` and `--method name`.
-
-    Notes
-    -----
-    Whatever the method, an interval in which all queries agree is widened to what so many queries can tell.
+    estimand : Estimand
+        The queries as they are; `estimand.value` is the statistic of all of them.
+    resampled : float64[depths, resamples]
+        The statistic of each resample, NaN where it does not exist.
+    tail : float
+        The share of the resamples below the interval, and above it: .025 at the level .95.
     """
+    from scipy.special import ndtr, ndtri, stdtrit
 
-    name: ClassVar[str]
+    ordered = np.sort(resampled, axis=1)  # NaN last
+    present = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
+    value = estimand.value
+    below, upto = _tie(ordered, value, present)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = (below + upto) / (2 * present)
+        bias = ndtri(np.clip(share, 0.5 / present, 1 - 0.5 / present))
 
-    @abstractmethod
-    def ends(self, estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
-        """Low and high of the statistic: float64[2, depths].
+        away = np.where(estimand.mask > 0, value - estimand.without_each(), 0.0)
+        away = np.where(np.isfinite(away), away, 0.0)
+        squares = away * away
+        skewness = (squares * away).sum(axis=0) / (6 * squares.sum(axis=0) ** 1.5)
+        acceleration = np.nan_to_num(skewness, nan=0.0)
 
-        Parameters
-        ----------
-        estimand : Estimand
-            The queries as they are; `estimand.value` is the statistic of all of them.
-        resampled : float64[depths, resamples]
-            The statistic of each resample, NaN where it does not exist.
-        tail : float
-            The share of the resamples below the interval, and above it: .025 at the level .95.
-        """
-
-    def exact_ends(self, outcome: Outcome, tail: float) -> FloatArray | None:
-        """Low and high of a measure where they need no resamples: float64[2, depths], NaN elsewhere; None for nowhere.
-
-        Asked only where each query is drawn by itself.
-        """
-        return None
-
-
-#: Every interval method by its name.
-INTERVAL_METHODS: Registry[type[IntervalMethod]] = Registry(
-    "interval method", "rag_selectivity.interval_methods", IntervalMethod
-)
-M = TypeVar("M", bound=type[IntervalMethod])
-
-
-def register_interval_method(method: M) -> M:
-    """Add an interval method; a decorator for subclasses of IntervalMethod.
-
-    An installed package adds its methods by entry points of the group `rag_selectivity.interval_methods`.
-
-    Raises
-    ------
-    InputError
-        If another method has the name.
-    """
-    INTERVAL_METHODS.add(method.name, method)
-    return method
-
-
-@register_interval_method
-class BCa(IntervalMethod):
-    """Bias-corrected and accelerated (Efron 1987), with the quantile of Student's t for few queries.
-
-    A plain success rate, and BoR where chance is the same for all queries, has its interval from the binomial
-    distribution. With weights, the effective number of queries takes the place of their number.
-    """
-
-    name = "bca"
-
-    def ends(self, estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
-        """Quantiles at levels that are corrected for bias and skewness."""
-        from scipy.special import ndtr, ndtri, stdtrit
-
-        ordered = np.sort(resampled, axis=1)  # NaN last
-        present = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
-        value = estimand.value
-        below, upto = _tie(ordered, value, present)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = (below + upto) / (2 * present)
-            bias = ndtri(np.clip(share, 0.5 / present, 1 - 0.5 / present))
-
-            away = np.where(estimand.mask > 0, value - estimand.without_each(), 0.0)
-            away = np.where(np.isfinite(away), away, 0.0)
-            squares = away * away
-            skewness = (squares * away).sum(axis=0) / (6 * squares.sum(axis=0) ** 1.5)
-            acceleration = np.nan_to_num(skewness, nan=0.0)
-
-            units = np.maximum(estimand.effective, 2)
-            reach = -stdtrit(units - 1.0, tail) * np.sqrt(units / (units - 1))
-            bounds = []
-            for z in (-reach, reach):
-                shifted = bias + z
-                divisor = 1 - acceleration * shifted
-                level = ndtr(np.where(divisor > 0, bias + shifted / divisor, np.copysign(np.inf, z)))
-                bounds.append(_mid_quantile(ordered, level, present))
-        return np.stack(bounds)
-
-    def exact_ends(self, outcome: Outcome, tail: float) -> FloatArray | None:
-        """From the binomial distribution (mid-P)."""
-        return of_success_rate(outcome, tail)
-
-
-@register_interval_method
-class Percentile(IntervalMethod):
-    """The quantiles of the resampled figures as they are."""
-
-    name = "percentile"
-
-    def ends(self, estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
-        """The quantiles at `tail` and 1 − `tail`."""
-        return quantiles_of(resampled, [tail, 1 - tail])
-
-
-def quantiles_of(resampled: FloatArray, levels: list[float]) -> FloatArray:
-    """Quantiles along each row, leaving out resamples where the statistic does not exist: float64[levels, depths]."""
-    if not np.isnan(resampled).any():
-        return quantiles(resampled, levels)
-    result = np.full((len(levels), len(resampled)), np.nan)
-    for row, values in enumerate(resampled):
-        present = values[~np.isnan(values)]
-        if len(present):
-            result[:, row] = quantiles(present, levels)
-    return result
+        units = np.maximum(estimand.effective, 2)
+        reach = -stdtrit(units - 1.0, tail) * np.sqrt(units / (units - 1))
+        bounds = []
+        for z in (-reach, reach):
+            shifted = bias + z
+            divisor = 1 - acceleration * shifted
+            level = ndtr(np.where(divisor > 0, bias + shifted / divisor, np.copysign(np.inf, z)))
+            bounds.append(_mid_quantile(ordered, level, present))
+    return np.stack(bounds)
 
 
 def _tie(ordered: FloatArray, value: FloatArray, present: IntArray) -> tuple[IntArray, IntArray]:

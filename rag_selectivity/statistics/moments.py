@@ -12,11 +12,12 @@ from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, effect
 from rag_selectivity.measures.refusal import Refusal, joint_refusal, reasons
 from rag_selectivity.statistics.bounded import FEW
 from rag_selectivity.statistics.exact import ends_if_all_agree, ends_of_few, mid_p_rate
-from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.tables.ids import IntArray
 
 #: The step for a numerical slope, as a share of the standard error: large against rounding, small against curvature.
 _STEP = 1e-3
+#: Products that are held at once.
+_CELLS = 1 << 18
 
 
 @dataclass(slots=True)
@@ -24,12 +25,12 @@ class Moments:
     """Sums over the defined queries at each depth: of an outcome's parts, and of their products.
 
     The size does not depend on the number of queries. `add` adds a batch of queries, `merge` the sums of another
-    process. Sums are exact, so that order and partition do not change a digit.
+    process. What rounding loses of a sum is kept beside it, so that order and partition change no digit that is shown.
 
     Attributes
     ----------
-    sums : ExactSums[parts, depths]
-    products : ExactSums[parts, parts, depths]
+    sums : float64[2, parts, depths]
+    products : float64[2, parts, parts, depths]
     lowest, highest : float64[parts, depths]
     count : int64[depths]
         The number of queries with a figure.
@@ -48,8 +49,8 @@ class Moments:
     aggregate: Aggregate
     undefined: str
     bounds: tuple[float, float] | None
-    sums: ExactSums
-    products: ExactSums
+    sums: FloatArray
+    products: FloatArray
     lowest: FloatArray
     highest: FloatArray
     count: IntArray
@@ -101,12 +102,11 @@ class Moments:
         InputError
             If the other moments have another measure or other depths.
         """
-        if self.sums.limbs.shape != other.sums.limbs.shape:
+        if self.sums.shape != other.sums.shape:
             raise InputError("moments of different measures or depths cannot be merged: use the same for both")
         if other.premise and not self.premise:
             self.undefined = other.undefined
-        self.sums.add(other.sums)
-        self.products.add(other.products)
+        self.sums, self.products = _plus(self.sums, other.sums), _plus(self.products, other.products)
         self.lowest = np.minimum(self.lowest, other.lowest)
         self.highest = np.maximum(self.highest, other.highest)
         self.count = self.count + other.count
@@ -146,7 +146,7 @@ class Moments:
         if self.baseline is None:
             return None
         part = self.baseline
-        sums, squares = self.sums.rounded()[part], self.products.rounded()[part, part]
+        sums, squares = self.sums[0][part], self.products[0][part, part]
         return effective_number(sums, squares, self.lowest[part], self.highest[part])
 
     def interval(self, level: float | None = 0.95) -> tuple[FloatArray, FloatArray]:
@@ -162,14 +162,14 @@ class Moments:
         bounds = self._delta(means, tail)
         alike = self.lowest == self.highest
         plain = self.binary & alike[1:].all(axis=0) & (self.bounds is not None) & (units > 0)
-        first = self.sums.rounded()[0]
+        first = self.sums[0][0]
         if plain.any():
             for row, rate in enumerate(mid_p_rate(first, units, np.array([[1 - tail], [tail]]))):
                 bounds[row] = np.where(plain, self._of(np.stack([rate, *means[1:]])), bounds[row])
         ends = ends_if_all_agree(list(means), alike[0], self.bounds, units, tail, self.aggregate)
         bounds = np.stack([np.fmin(bounds[0], ends[0]), np.fmax(bounds[1], ends[1])])
         if self.aggregate.form == "mean" and self.bounds is not None:
-            few = ends_of_few(first, self.products.rounded()[0, 0], units, self.bounds, tail, FEW)
+            few = ends_of_few(first, self.products[0][0, 0], units, self.bounds, tail, FEW)
             few = np.where(plain, np.nan, few)
             bounds = np.stack([np.fmin(bounds[0], few[0]), np.fmax(bounds[1], few[1])])
         known = (self.defined > 1) & ~self.without_spread()
@@ -187,7 +187,7 @@ class Moments:
 
     def _means(self) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.has_figures, self.sums.rounded(), np.nan) / self.count
+            return np.where(self.has_figures, self.sums[0], np.nan) / self.count
 
     def _of(self, means: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -196,7 +196,7 @@ class Moments:
     def _variance(self, means: FloatArray) -> FloatArray:
         """The variance of the figure for one query, from the parts' covariances and the figure's slopes."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            covariance = self.products.rounded() / self.count - means[:, None] * means[None, :]
+            covariance = self.products[0] / self.count - means[:, None] * means[None, :]
         slopes = np.zeros_like(means)
         for part in range(len(means)):
             step = np.zeros_like(means)
@@ -208,16 +208,31 @@ class Moments:
         return result
 
 
-def _sums_and_products(parts: FloatArray) -> tuple[ExactSums, ExactSums]:
-    """The sums of float64[queries, parts, depths], and of the products of each two parts."""
+def _sums_and_products(parts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The sums of float64[queries, parts, depths], and of the products of each two parts, with what rounding lost."""
     width, depths = parts.shape[1:]
-    # Depths below the ends of all lists often repeat the depth before, and a product comes twice.
-    new = np.ones(depths, bool)
-    new[1:] = (parts[:, :, 1:] != parts[:, :, :-1]).any(axis=(0, 1))
-    distinct = parts[:, :, new]
-    one, other = np.triu_indices(width)
-    columns = np.concatenate([distinct, distinct[:, one] * distinct[:, other]], axis=1)
-    limbs = ExactSums.of(columns).limbs[:, :, np.cumsum(new) - 1]
-    place = np.empty((width, width), np.int64)
-    place[one, other] = place[other, one] = np.arange(width, width + len(one))
-    return ExactSums(limbs[:, :width]), ExactSums(limbs[:, place])
+    sums, products = np.zeros((2, width, depths)), np.zeros((2, width, width, depths))
+    at_once = max(1, _CELLS // max(1, width * width * depths))
+    for start in range(0, len(parts), at_once):
+        some = parts[start : start + at_once]
+        sums, products = _plus(sums, _summed(some)), _plus(products, _summed(some[:, :, None] * some[:, None]))
+    return sums, products
+
+
+def _summed(rows: FloatArray) -> FloatArray:
+    """The sum of one row or more, and what rounding lost of it: float64[2, ...]."""
+    total = np.stack([rows, np.zeros_like(rows)])
+    while total.shape[1] > 1:
+        if total.shape[1] % 2:
+            total = np.concatenate([total, np.zeros_like(total[:, :1])], axis=1)
+        total = _plus(total[:, ::2], total[:, 1::2])
+    return total[:, 0]
+
+
+def _plus(one: FloatArray, other: FloatArray) -> FloatArray:
+    """The sum of two sums with what rounding lost of them: float64[2, ...] (Knuth 1969, The Art, 4.2.2)."""
+    total = one[0] + other[0]
+    added = total - one[0]
+    lost = (one[0] - (total - added)) + (other[0] - added) + one[1] + other[1]
+    rounded = total + lost
+    return np.stack([rounded, lost - (rounded - total)])

@@ -15,7 +15,6 @@ from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo,
 from rag_selectivity.measures.by_cutoff import by_cutoff
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.statistics.bootstrap import Bootstrap, estimand_of
-from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.tables.ids import IntArray
 
@@ -102,7 +101,7 @@ def placebo_figures(
     """The figures of placebos, over all queries or over the chosen ones."""
     found = {}
     for measure, placebo, known in placebos:
-        value = _value(_settled(_over(placebo.outcome, chosen), known))
+        value = _settled(_over(placebo.outcome, chosen), known).value()
         ends = [np.full(len(known), np.nan)] * 2
         if level is not None:
             beyond = _settled(_over(placebo.beyond, chosen), known)
@@ -157,16 +156,6 @@ def _settled(outcome: Outcome, known: NDArray[np.bool_]) -> Outcome:
     settled = outcome.settled()
     parts = settled.parts if known.all() else tuple(np.where(known, part, np.nan) for part in settled.parts)
     return replace(settled, parts=parts, baseline=None)
-
-
-def _value(outcome: Outcome) -> FloatArray:
-    """`Moments.value` of a settled outcome, without the sums that only intervals need."""
-    if outcome.counting() is not None:
-        return outcome.value()
-    defined = outcome.defined
-    sums = ExactSums.of(np.stack([np.where(defined, part, 0.0) for part in outcome.parts], axis=1)).rounded()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return outcome.aggregate.value(*(sums / defined.sum(axis=0)))
 
 
 def _weighted(outcome: Outcome, level: float) -> tuple[FloatArray, FloatArray]:

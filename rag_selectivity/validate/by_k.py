@@ -13,7 +13,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.results.sweep import AnswersAtK, AnswersByK, Recommendation
-from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
+from rag_selectivity.statistics.betting import highest_mean, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.scores import AnswerScores
 from rag_selectivity.wording import counted, level_text, number
@@ -149,14 +149,10 @@ class _ByK:
         gaps = (self.scores[:, -1:] - self.scores) / (self.high - self.low)
         tail = (1 - self.bootstrap.level) / 2
         smaller = gaps[:, :-1]
-        high = np.append(self._highest(smaller, tail), 0.0)
-        fall = np.append(-self._highest(smaller, tail / max(1, 2 * smaller.shape[1])), 0.0)
+        high = np.append(highest_mean(smaller, -1.0, 1.0, tail, self.units), 0.0)
+        tail /= max(1, 2 * smaller.shape[1])
+        fall = np.append(-highest_mean(smaller, -1.0, 1.0, tail, self.units), 0.0)
         return _Bounds(gaps.mean(axis=0), high, fall)
-
-    def _highest(self, values: FloatArray, tail: float) -> FloatArray:
-        if self.units is None:
-            return highest_mean(values, -1.0, 1.0, tail)
-        return highest_mean_of_clusters(values, self.units, -1.0, 1.0, tail)
 
     # -- advice ----------------------------------------------------------------------------------
 
@@ -249,7 +245,7 @@ class _ByK:
         if not outcome.defined[:, -1].any():
             return np.ones(gaps.shape[1])
         if units is not None:
-            return highest_mean_of_clusters(gaps, units, 0.0, 1.0, tail)
+            return highest_mean(gaps, 0.0, 1.0, tail, units)
         rose: Any = np.nan_to_num(gaps).sum(axis=0).astype(np.int64)
         return highest_rate(rose, outcome.defined[:, :-1].sum(axis=0), tail)
 
