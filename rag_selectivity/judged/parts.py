@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
@@ -33,8 +33,7 @@ def parts_of_scan(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
 
     known: set[str] = set()
     try:
-        batches = _marked(scan.frame).collect_batches(chunk_size=_ROWS, maintain_order=True, engine="streaming")
-        for part in _whole_lists(batches, scan):
+        for part in _whole_lists(scan):
             if len(set(part.queries)) < len(part) or not known.isdisjoint(part.queries):
                 raise ScatteredQueries(lambda: _grouped(scan))
             known.update(part.queries)
@@ -49,11 +48,10 @@ def _grouped(scan: Scan) -> Iterator[Run]:
     """The same run of rows that are scattered: the rows of some of the queries are held, and taken list by list."""
     import polars as pl
 
-    frame = scan.frame
-    turns = -(-frame.select(pl.len()).collect(engine="streaming").item() // _GROUPED_ROWS)
+    turns = -(-sum(batch.height for batch in scan.batches()) // _GROUPED_ROWS)
     for turn in range(turns):
-        some = frame if turns == 1 else frame.filter(pl.col("query").hash() % turns == turn)
-        held = some.with_columns(pl.col("query").cast(pl.Categorical)).collect(engine="streaming")
+        some = (batch.filter(pl.col("query").hash() % turns == turn) for batch in scan.batches())
+        held = pl.concat(scan.batches() if turns == 1 else some).with_columns(pl.col("query").cast(pl.Categorical))
         codes = held["query"].to_physical().to_numpy()
         order = np.argsort(codes, kind="stable")
         new = np.append(True, np.diff(codes[order]) != 0)[: len(order)]
@@ -66,27 +64,25 @@ def _grouped(scan: Scan) -> Iterator[Run]:
             yield _run(rows, scan)
 
 
-def _marked(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The rows, and whether the query of each is not that of the row before."""
-    import polars as pl
-
-    return frame.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift()))
-
-
-def _whole_lists(batches: Iterable[pl.DataFrame], scan: Scan) -> Iterator[Run]:
+def _whole_lists(scan: Scan) -> Iterator[Run]:
     """The runs of batches of rows; the last list of a batch may go on in the next one."""
     import polars as pl
 
     begun: list[pl.DataFrame] = []
-    for batch in batches:
-        starts = np.flatnonzero(batch["new"].to_numpy())
+    last = None
+    for batch in scan.batches():
+        if not batch.height:
+            continue
+        rows = batch.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift(fill_value=last)))
+        last = batch["query"][-1]
+        starts = np.flatnonzero(rows["new"].to_numpy())
         if len(starts):
             end = int(starts[-1])
             if begun or end:
-                yield _run(pl.concat([*begun, batch[:end]]), scan)
+                yield _run(pl.concat([*begun, rows[:end]]), scan)
             begun = []
-            batch = batch[end:]
-        begun.append(batch)
+            rows = rows[end:]
+        begun.append(rows)
     if begun:
         yield _run(pl.concat(begun), scan)
 

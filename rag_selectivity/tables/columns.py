@@ -357,7 +357,7 @@ def _run_dict_cells(lists: Mapping[Any, Any]) -> _Cells:
 
 def _of_scan(found: Scan, kind: Kind) -> Columns:
     """The columns of a scan."""
-    (frame,) = found.collect()
+    frame = found.collect()
     ids = [frame[role].to_list() for role in ("query", "passage")]
     if not len(frame) or any("\0" in "".join(column) for column in ids):
         raise Odd

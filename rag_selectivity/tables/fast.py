@@ -1,7 +1,7 @@
-"""Large files and frames of labels and runs as lazy Polars scans.
+"""Large files and frames of labels and runs, some rows at a time, as Polars parses them.
 
-A scan is made of regular sources alone. Anything else is left to the exact reader (None, or `Odd` when the scan is
-collected), which either reads it or says what is wrong and where.
+A scan is made of regular sources alone. Anything else is left to the exact reader (None, or `Odd` when its rows are
+asked for), which either reads it or says what is wrong and where.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.cells import LARGEST_GRADE
 from rag_selectivity.tables.exact import (
-    STANDARD_INPUT,
     as_frame,
     column_names,
     first_bytes,
@@ -34,7 +32,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 Kind = Literal["labels", "run"]
-_BLOCK = 1 << 18
+#: Bytes of a text and rows of a table that are parsed at a time.
+_BLOCK, _ROWS = 1 << 22, 1 << 18
 _LINE_END, _BLANK = 10, 32
 #: The fields of a line without a header, by the kind of the file and their number; MS MARCO's runs have three.
 FIELDS: Mapping[tuple[str, int], Sequence[str]] = {
@@ -58,37 +57,37 @@ class Scan:
 
     Attributes
     ----------
-    frame : polars.LazyFrame
-        Columns query and passage (String), and those of grade (Int64), score, rank and tokens (Float64) that there are.
+    batches : callable
+        Gives frames of some rows each, from the first one each time: columns query and passage (String), and those of
+        grade (Int64), score, rank and tokens (Float64) that there are. Raises `Odd` or an error of Polars where a cell
+        is missing, empty or no finite number, or the file is no such file as it seemed to be.
     source : str
         Its name in messages.
     lines : int or None
         The line of the first row in the file; None for what is no file. The others follow line by line.
+    names : tuple of str
+        All names of the table's columns.
     """
 
-    frame: pl.LazyFrame
+    batches: Callable[[], Iterator[pl.DataFrame]]
     source: str
     lines: int | None = None
-    #: All names of the table's columns.
     names: tuple[str, ...] = ()
-    #: What was unpacked for the scan, which goes with it.
-    unpacked: Any = None
 
-    def collect(self, *queries: pl.LazyFrame) -> list[pl.DataFrame]:
-        """What queries of the frame give, or the frame itself.
+    def collect(self) -> pl.DataFrame:
+        """All rows.
 
         Raises
         ------
         Odd
-            If a cell is missing, empty or no finite number, or the file is no such file as it seemed to be.
+            If the exact reader has to read them.
         """
         import polars as pl
 
         try:
-            frames: list[pl.DataFrame] = pl.collect_all(list(queries) or [self.frame], engine="streaming")
-        except (pl.exceptions.PolarsError, OSError):
+            return pl.concat(self.batches())
+        except (pl.exceptions.PolarsError, OSError, ValueError):
             raise Odd from None
-        return frames
 
 
 def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
@@ -99,7 +98,8 @@ def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
         return None
     try:
         if not isinstance(source, (str, Path)):
-            return _scan_of_frame(source, kind) if isinstance(source, pl.LazyFrame) or is_frame(source) else None
+            frame = source.collect() if isinstance(source, pl.LazyFrame) else source
+            return _scan_of_frame(frame, kind) if is_frame(frame) else None
         path, name = Path(source), kind_of(Path(source), format)
         if name == "parquet":
             return _scan_of_parquet(path, kind)
@@ -132,60 +132,57 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
         columns = _columns_of(names, kind, str(path)) if names else {}
         if not columns or len(set(names)) < len(names):
             return None
-    file = _regular(path, separator, 0 if name == "jsonl" else len(names), marks, is_trec=name == "trec")
-    where = Path(file.name) if file is not None else path
     if name == "jsonl":
         types = {columns[role]: _type(role, row[columns[role]]) for role in columns}
-        frame = pl.scan_ndjson(where, schema=types)
     else:
         types = dict.fromkeys(names, pl.String) | {columns[role]: _type(role, "") for role in columns}
-        header = name != "trec"
-        frame = pl.scan_csv(where, separator=separator, has_header=header, quote_char=None, schema=types, glob=False)
-    # Empty cells of a text are null.
-    checked = _checked(frame, columns, lambda id_: id_.str.starts_with("#") if name == "trec" else id_.is_null())
-    return Scan(checked, str(path), 1 + (name in ("csv", "tsv")), () if name == "trec" else tuple(names), file)
+    header = name in ("csv", "tsv")
+
+    def odd(id_: pl.Expr) -> pl.Expr:
+        # Empty cells of a text are null.
+        return id_.str.starts_with("#") if name == "trec" else id_.is_null()
+
+    def batches() -> Iterator[pl.DataFrame]:
+        last = _LINE_END
+        for number, block in enumerate(_blocks(path)):
+            last = _check_block(block, separator, 0 if name == "jsonl" else len(names), marks, last, name == "trec")
+            if name == "jsonl":
+                frame = pl.read_ndjson(block, schema=types)
+            else:
+                frame = pl.read_csv(
+                    block, separator=separator, has_header=header and not number, quote_char=None, schema=types
+                )
+            yield _checked(frame.lazy(), columns, odd).collect()
+
+    return Scan(batches, str(path), 1 + header, () if name == "trec" else tuple(names))
 
 
-def _regular(path: Path, separator: str, width: int, marks: Sequence[bytes], *, is_trec: bool) -> IO[bytes] | None:
-    """The unpacked file if it is packed; its lines have `width` fields each, or all of the marks.
+def _check_block(block: bytes, separator: str, width: int, marks: Sequence[bytes], last: int, is_trec: bool) -> int:
+    """See that whole lines have `width` fields each, or all of the marks; their last byte, for the next ones.
 
     Raises
     ------
     Odd
         If they have not, if a line or field is empty in TREC, or a character is odd.
     """
-    with path.open("rb") if path != STANDARD_INPUT else opened(path) as plain:
-        packed = path == STANDARD_INPUT or plain.read(4)[:2] in (b"\x1f\x8b", b"\x28\xb5")
-    file = NamedTemporaryFile(suffix=".txt") if packed else None  # noqa: SIM115
     odd = [b"\0", *({",": [b'"'], "": [b"\\"]}.get(separator, []))]
     if is_trec:
         odd += [white for white in (b" ", b"\t", b"\v", b"\f", b"\r") if white != separator.encode()]
-    lines = separators = 0
-    found = [0] * len(marks)
-    last = _LINE_END
-    for block in _blocks(path):
-        if file is not None:
-            file.write(block)
-        if any(mark in block for mark in odd):
-            raise Odd
-        letters = np.frombuffer(block, np.uint8)
-        lines += int(np.count_nonzero(letters == _LINE_END))
-        if separator:
-            separators += int(np.count_nonzero(letters == ord(separator)))
-        if is_trec:
-            white = letters <= _BLANK
-            if (white[1:] & white[:-1]).any() or (white[0] and last <= _BLANK):
-                raise Odd
-        elif b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
-            raise Odd
-        found = [count + block.count(mark) for count, mark in zip(found, marks, strict=True)]
-        last = int(letters[-1])
-    lines += last != _LINE_END
-    if lines == 0 or separators != lines * max(width - 1, 0) or any(count != lines for count in found):
+    if any(mark in block for mark in odd):
         raise Odd
-    if file is not None:
-        file.flush()
-    return file
+    letters = np.frombuffer(block, np.uint8)
+    if is_trec:
+        white = letters <= _BLANK
+        if (white[1:] & white[:-1]).any() or (white[0] and last <= _BLANK):
+            raise Odd
+    elif b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
+        raise Odd
+    lines = int(np.count_nonzero(letters == _LINE_END)) + (letters[-1] != _LINE_END)
+    if separator and np.count_nonzero(letters == ord(separator)) != lines * (width - 1):
+        raise Odd
+    if any(block.count(mark) != lines for mark in marks):
+        raise Odd
+    return int(letters[-1])
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
@@ -208,8 +205,6 @@ def _scan_of_frame(source: Any, kind: Kind) -> Scan | None:
     import polars as pl
 
     where = "qrels frame" if kind == "labels" else "run frame"
-    if isinstance(source, pl.LazyFrame):
-        return _scan_of_columns(source, kind, where)
     frame = as_frame(source, where)
     chosen = _columns_of(column_names(frame), kind, where)
     if not isinstance(frame, pl.DataFrame):
@@ -237,7 +232,21 @@ def _scan_of_columns(frame: pl.LazyFrame, kind: Kind, where: str, lines: int | N
         texts = schema[name] in (pl.String, pl.Categorical, pl.Enum)
         if not (texts or schema[name].is_integer() or (schema[name].is_float() and role not in ("query", "passage"))):
             return None
-    return Scan(_checked(frame, columns, lambda id_: id_.str.len_bytes() == 0), where, lines, tuple(schema.names()))
+
+    def batches() -> Iterator[pl.DataFrame]:
+        for some in _slices(frame):
+            yield _checked(some, columns, lambda id_: id_.str.len_bytes() == 0).collect()
+
+    return Scan(batches, where, lines, tuple(schema.names()))
+
+
+def _slices(frame: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
+    """Some rows of a frame at a time."""
+    import polars as pl
+
+    rows = frame.select(pl.len()).collect(engine="streaming").item()
+    for start in range(0, max(rows, 1), _ROWS):
+        yield frame.slice(start, _ROWS)
 
 
 def _checked(frame: pl.LazyFrame, columns: Mapping[str, str], odd: Callable[[pl.Expr], pl.Expr]) -> pl.LazyFrame:
@@ -248,7 +257,7 @@ def _checked(frame: pl.LazyFrame, columns: Mapping[str, str], odd: Callable[[pl.
     numbers = {role: pl.col(name).cast(pl.Float64) for role, name in columns.items() if role in _NUMBERS}
     wrong = odd(ids[0]) | odd(ids[1]) | ids[0].is_null() | ids[1].is_null()
     if not numbers:
-        if frame.select(wrong.any()).collect(engine="streaming").item():
+        if frame.select(wrong.any()).collect().item():
             raise Odd
         return frame.select(ids)
     if "grade" in numbers:
