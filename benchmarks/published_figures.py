@@ -16,8 +16,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
 import rag_selectivity as rs
 from rag_selectivity.measures.chance import delta_bor
 
@@ -165,23 +163,9 @@ def claim_figure(_: Path, measure: str, answer: Mapping[str, Any], passages: Seq
     return float(report[f"{measure}@{len(passages)}"].value)
 
 
-@cache
-def _ends(log: Path) -> dict[str, float]:
-    """The interval that the authors of the log take, quantiles of resampled BoR as they are, from more resamples."""
-    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    forms = [(row["pool_size"], row["num_relevant"], row["top_k"]) for row in rows]
-    chance = {form: draw(log, *form, "random_success") for form in set(forms)}
-    table = np.array([[row["found"], chance[form]] for row, form in zip(rows, forms, strict=True)], np.float64)
-    rng = np.random.default_rng(7)
-    sums = [rng.multinomial(len(table), np.full(len(table), 1 / len(table)), 100) @ table for _ in range(200)]
-    low, high = np.quantile(np.log2(np.divide(*np.concatenate(sums).T)), [0.025, 0.975])
-    return {"low": float(low), "high": float(high)}
-
-
 def audited(data: Path, key: str) -> float:
-    """A figure of the audit of the log, with the interval that its authors take."""
-    found = _ends(data / LOG) if key in ("low", "high") else rs.audit(data / LOG)
-    return float(found[key])
+    """A figure of the audit of the log."""
+    return float(rs.audit(data / LOG)[key])
 
 
 def of_log(data: Path, key: str) -> float:

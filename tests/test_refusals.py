@@ -150,7 +150,6 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "more questions than there are": (lambda: golden.queries(["a"], size=2), "more than the 1"),
     "a mistyped column": (lambda: golden.queries(["a"], by="lenght"), "did you mean", "length"),
     # Settings
-    "a method of intervals": (lambda: rs.Bootstrap(method="t"), "method", "bca", "'t'"),
     "a seed below 0": (lambda: rs.Bootstrap(seed=-1), "seed", "-1"),
     "a monitor of no passage": (lambda: rs.Monitor(GRADES, scale="utility", corpus_size=0), "corpus_size", "≥ 1"),
     "an alarm that needs N": (lambda: rs.Monitor(GRADES, scale="utility", alerts=["BoR < 3"]), "corpus size N"),
