@@ -332,13 +332,14 @@ def _run_dict_cells(lists: Mapping[Any, Any]) -> _Cells:
         wrong = f"run: query {query!r}: expected a list of ids or {{passage: score}}"
         if isinstance(ranked, str):
             raise InputError(f"{wrong}, got {ranked!r}")
-        rows = list(ranked.items() if isinstance(ranked, Mapping) else iterated(ranked, wrong))
-        scored = bool(rows) and isinstance(rows[0], (tuple, list))
+        plain = isinstance(ranked, dict)
+        rows = list(ranked if plain else ranked.items() if isinstance(ranked, Mapping) else iterated(ranked, wrong))
+        scored = bool(rows) and (plain or isinstance(rows[0], (tuple, list)))
         if rows and cells["query"] and scored != bool(cells["score"]):
             raise InputError(f"run: query {query!r} has {'' if scored else 'no '}scores, unlike those before it")
         cells["query"] += [query] * len(rows)
-        if scored and isinstance(ranked, dict):
-            cells["passage"] += ranked
+        if plain:
+            cells["passage"] += rows
             cells["score"] += ranked.values()
             continue
         if scored:
@@ -391,7 +392,7 @@ def _of_cells(cells: _Cells, kind: Kind) -> Columns:
 
 def _finished(found: Columns) -> Columns:
     """With the queries in order, and a remark on ranks that contradict the scores."""
-    found = replace(found, queries=tuple(dict.fromkeys(chain(found.queries, found.query))))
+    found = replace(found, queries=found.queries or tuple(dict.fromkeys(found.query)))
     if found.score is None or found.rank is None:
         return found
     same = np.fromiter((one == other for one, other in pairwise(found.query)), bool, max(len(found.query) - 1, 0))
@@ -464,10 +465,12 @@ def _grades(cells: _Cells) -> IntArray:
 def _numbers(cells: _Cells, role: str) -> FloatArray | None:
     """A column of numbers that are not NaN; None for ranks of a table beside scores that are something else."""
     column = cells.columns[role]
-    has_underscores = "_" in "".join(cell for cell in column if isinstance(cell, str))
+    types = set(map(type, column))
+    has_underscores = str in types and "_" in "".join(cell for cell in column if isinstance(cell, str))
     try:
         # In a third of the time.
-        numbers = np.fromiter(map(number_of if has_underscores else float, column), np.float64)
+        quick = column if types == {float} else map(number_of if has_underscores else float, column)
+        numbers = np.fromiter(quick, np.float64)
     except (TypeError, ValueError, OverflowError):
         numbers = np.array([_number(cell) for cell in column], np.float64)
     if role == "tokens":
