@@ -110,10 +110,10 @@ class Bearing:
 BEARING = {
     "core": Bearing(
         "bootstrap caveats comparison completion control_power controls designs edges import mcnemar measure_examples "
-        "names paired placebo trec unpaired",
+        "names paired placebo joins trec_lines unpaired",
         "not plan_says and not docs",
     ),
-    "files": Bearing("files", "not command and not ctrl_c"),
+    "files": Bearing("readers scans joins"),
     "cli": Bearing("cli planning", "not parquet"),
     "report": Bearing("html html_edges annotation_page", "not command"),
     "demo": Bearing(""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -62,3 +63,12 @@ def test_every_extra_is_used_by_itself(listed) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     alone = {each["call_spec"]["extra"] for each in listed if each["name"] == "lowest"}
     assert alone == {"core", *extras} - {"all", "dev", "site", "hosts"}
+
+
+def test_the_files_that_bear_on_an_extra_are_there() -> None:
+    text = (ROOT / "noxfile.py").read_text(encoding="utf-8")
+    listed = text[text.index("BEARING = {") : text.index("@nox.session(python=LOWEST_PYTHON)")]
+    for call in ast.walk(ast.parse(listed)):
+        if isinstance(call, ast.Call) and isinstance(call.args[0], ast.Constant):
+            for file in str(call.args[0].value).split():
+                assert (ROOT / "tests" / f"test_{file}.py").is_file(), file
