@@ -112,11 +112,7 @@ def join_runs(
     counts = passage_counts_of(passages_of)
     named = named_runs(runs)
     pools = Pools(pool, named, pool_depth, policy, form)
-    lengths = (
-        per_passage(tokens, "number of tokens", float, name="tokens", form=form)
-        if budgets and tokens is not None
-        else None
-    )
+    lengths = None if tokens is None else per_passage(tokens, "number of tokens", float, name="tokens", form=form)
     alike = None if groups is None else _groups(groups, form)
     if budgets or alike is not None:
         named = {name: Run.of(run, policy).in_form(form) for name, run in named.items()}
@@ -144,12 +140,7 @@ def join_runs(
                 judged[name], unfit = with_fitting(judged[name], run, lengths, budgets, name)
             if alike is not None:
                 judged[name] = with_groups(judged[name], run, alike, candidates.lists, name)
-        caught[name] = [
-            *(str(warning) for warning in [*lost, *(each.message for each in heard)]),
-            *unfit,
-            *of_controls,
-            *remarks,
-        ]
+        caught[name] = [*map(str, [*lost, *(each.message for each in heard)]), *unfit, *of_controls, *remarks]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return Joined(judged, caught, ground)
