@@ -72,26 +72,22 @@ def join_runs(
 
     `budgets` are those of the measures. With them, and with `groups`, runs and pools are held in memory.
     """
-    form = IdForm.of(ids)
-    if budgets and human is not None:
-        raise InputError(
-            f"labels by people (human) calibrate figures at depths K, and @{budgets[0]} is a budget of tokens: leave "
-            f"one of the two out"
-        )
+    form, out = IdForm.of(ids), "leave one of the two out"
     if tokens is not None and not budgets:
         raise InputError(
             "tokens (--tokens) are given, and no measure is at a budget of them: name one, as in RA-nWG@2000tok"
         )
-    if groups is not None and human is not None:
-        raise InputError(
-            "labels by people (human) complete labels of passages, and groups need the labels of groups: leave one of "
-            "the two out"
-        )
-    if human is not None and passages_of is not None:
-        raise InputError(
-            "labels by people (human) cannot calibrate figures of documents with passages_of: label passages, as "
-            "Qrels.inherit does, or leave one of the two out"
-        )
+    if human is not None:
+        people = "labels by people (human)"
+        if budgets:
+            needs = f"calibrate figures at depths K, and @{budgets[0]} is a budget of tokens"
+            raise InputError(f"{people} {needs}: {out}")
+        if groups is not None:
+            needs = "complete labels of passages, and groups need the labels of groups"
+            raise InputError(f"{people} {needs}: {out}")
+        if passages_of is not None:
+            needs = "cannot calibrate figures of documents with passages_of"
+            raise InputError(f"{people} {needs}: label passages, as Qrels.inherit does, or {out}")
     labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy, measures)
     labels = labels.in_form(form)
     of_controls: tuple[str, ...] = ()

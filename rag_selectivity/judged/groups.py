@@ -101,8 +101,7 @@ def _warn_of_no_match(groups: Groups, run: Run, judged: JudgedRun, name: str) ->
 
 def _copies(run: Run, judged: JudgedRun) -> Hits:
     """The slots of the evaluated lists whose group stands above them too."""
-    place = {query: i for i, query in enumerate(judged.queries)}
-    position = np.array([place.get(query, -1) for query in run.queries], np.int64)
+    position = judged.positions(run.queries)
     chosen = copies_in(run, np.flatnonzero(position >= 0).tolist())
     of_list = np.searchsorted(run.offsets, chosen, "right") - 1
     rank = chosen - run.offsets[of_list] + 1

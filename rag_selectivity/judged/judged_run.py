@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.controls import Controls, control_rows
+from rag_selectivity.judged.controls import Controls, control_rows, without_controls
 from rag_selectivity.judged.facts import JoinFacts
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
@@ -203,14 +203,9 @@ class JudgedRun:
         if not len(size) == len(shown) == len(relevant) == len(hits):
             raise InputError("counts: N, K, R and hit differ in length; give one of each for every query")
         names = tuple(queries) if queries is not None else tuple(str(i + 1) for i in range(len(size)))
-        for column, name, limit, bound in (
-            (shown, "K", size, "N"),
-            (relevant, "R", size, "N"),
-            (hits, "hit", np.minimum(shown, relevant), "min(K, R)"),
-        ):
-            over = np.flatnonzero(column > limit)
-            if len(over):
-                i = int(over[0])
+        of_hit = (hits, "hit", np.minimum(shown, relevant), "min(K, R)")
+        for column, name, limit, bound in ((shown, "K", size, "N"), (relevant, "R", size, "N"), of_hit):
+            for i in np.flatnonzero(column > limit)[:1].tolist():
                 raise InputError(
                     f"counts of query {names[i]!r}: {name} = {column[i]} is more than {bound} = {limit[i]}"
                 )
@@ -230,6 +225,11 @@ class JudgedRun:
 
     def __len__(self) -> int:
         return len(self.queries)
+
+    def positions(self, queries: Iterable[str]) -> IntArray:
+        """The positions of some queries, −1 for those that are not here."""
+        place = {query: i for i, query in enumerate(self.queries)}
+        return np.array([place.get(query, -1) for query in queries], np.int64)
 
     @property
     def in_run(self) -> NDArray[np.bool_]:
@@ -267,12 +267,10 @@ class JudgedRun:
         """A hash of each query's judgments, including the controls: uint64[queries]; None if only counts are known."""
         if self.qrels is None:
             return None
-        drawn = control_rows(self.qrels)
-        if drawn is None:
-            hashes = self.qrels.label_hashes()
-        else:
+        drawn, hashes = control_rows(self.qrels), without_controls(self.qrels).label_hashes()
+        if drawn is not None:
             of_controls = self.qrels.only(drawn).label_hashes()
-            hashes = mix(self.qrels.only(~drawn).label_hashes(), mix(of_controls, np.ones_like(of_controls)))
+            hashes = mix(hashes, mix(of_controls, np.ones_like(of_controls)))
         return hashes[self.qrels.positions(self.queries)]
 
     def repeats_at(self, depths: IntArray) -> NDArray[np.bool_] | None:
@@ -401,10 +399,7 @@ class JudgedRun:
         return self.once("distinct", tuple(depths.tolist()), lambda: self.count_distinct(depths))
 
     def count_distinct(
-        self,
-        depths: IntArray,
-        chosen: NDArray[np.bool_] | None = None,
-        weights: NDArray[np.float64] | None = None,
+        self, depths: IntArray, chosen: NDArray[np.bool_] | None = None, weights: NDArray[np.float64] | None = None
     ) -> NDArray[Any]:
         """As `count_at`, of the distinct hits, or of those that are chosen: bool[distinct hits]."""
         if len(depths) == 1:

@@ -47,8 +47,7 @@ class ListTokens:
     def of_run(cls, run: Run, judged: JudgedRun) -> ListTokens:
         """The lists with the run's own lengths of their passages, if it has these."""
         ordered = run.ordered(judged.policy)
-        place = {query: i for i, query in enumerate(judged.queries)}
-        position = np.array([place.get(query, -1) for query in ordered.queries], np.int64)
+        position = judged.positions(ordered.queries)
         inside = position >= 0
         rows = np.flatnonzero(np.repeat(inside, ordered.lengths))
         tokens = None if ordered.tokens is None else ordered.tokens[rows]

@@ -127,13 +127,9 @@ def _judge_parts(
         duplicates,
         unknown,
         facts,
-        (_together(judgments for judgments, _ in listed), _together(ranks for _, ranks in listed)),
+        (np.concatenate([_NONE, *(one for one, _ in listed)]), np.concatenate([_NONE, *(rank for _, rank in listed)])),
         first_repeat if first_repeat.any() else None,
     )
-
-
-def _together(columns: Iterable[IntArray]) -> IntArray:
-    return np.concatenate([_NONE, *columns])
 
 
 def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, name: str, form: IdForm) -> None:
@@ -191,12 +187,7 @@ class _JudgedPart:
 
 
 def _judge_part(
-    qrels: Qrels,
-    part: Run,
-    position: IntArray,
-    policy: Policy,
-    name: str,
-    controls: NDArray[np.bool_] | None,
+    qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str, controls: NDArray[np.bool_] | None
 ) -> _JudgedPart:
     rows, judgments, repeating = _found(qrels, part, position)
     # Where a passage is repeated, every row of equal scores has its say in which copy is the first.

@@ -192,8 +192,7 @@ def tail_labels(judged: JudgedRun) -> IntArray | None:
         return None
     rows = np.flatnonzero(origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL))
     counts = np.zeros_like(judged.labels)
-    place = {query: i for i, query in enumerate(judged.queries)}
-    row = np.array([place.get(judged.qrels.queries[i], -1) for i in judged.qrels.query[rows].tolist()], np.int64)
+    row = judged.positions(judged.qrels.queries)[judged.qrels.query[rows]]
     level = np.searchsorted(judged.grades, judged.qrels.grade[rows])
     np.add.at(counts, (row[row >= 0], level[row >= 0]), 1)
     return counts

@@ -25,11 +25,7 @@ _LARGE_FRAME = 100_000
 
 
 def read_qrels(
-    path: str | Path,
-    *,
-    format: str | None = None,
-    judges: Sequence[str] | None = None,
-    humans: bool = True,
+    path: str | Path, *, format: str | None = None, judges: Sequence[str] | None = None, humans: bool = True
 ) -> Qrels:
     """Judgments from a file, from a BEIR folder (`qrels/test.tsv`, or the only file there), or from a label store.
 

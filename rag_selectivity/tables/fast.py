@@ -85,10 +85,9 @@ class Scan:
         import polars as pl
 
         try:
-            frames: list[pl.DataFrame] = pl.collect_all(list(queries) or [self.frame], engine="streaming")
+            return list(pl.collect_all(list(queries) or [self.frame], engine="streaming"))
         except (pl.exceptions.PolarsError, OSError):
             raise Odd from None
-        return frames
 
 
 def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:

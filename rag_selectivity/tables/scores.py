@@ -152,15 +152,12 @@ def _rows_of(scores: Any, runs: Sequence[str], queries: Sequence[str]) -> Iterab
     if (listed or hasattr(scores, "__array__")) and not is_frame(scores):
         values = list(iterated(scores, "scores: expected numbers, rows or a table"))
         if values and not any(isinstance(each, (Mapping, str)) for each in values):
+            of_one = f"numbers without names are for one run, and there are {len(runs)}: give {{run: {{query: score}}}}"
             if len(runs) != 1:
-                raise InputError(
-                    f"scores: numbers without names are for one run, and there are {len(runs)}: give "
-                    f"{{run: {{query: score}}}}"
-                )
+                raise InputError(f"scores: {of_one}")
             if len(values) != len(queries):
-                raise InputError(
-                    f"scores: {len(values)} numbers for {len(queries)} queries; give one for each, or name them"
-                )
+                for_each = f"{len(values)} numbers for {len(queries)} queries; give one for each, or name them"
+                raise InputError(f"scores: {for_each}")
             return _rows_of_mapping(dict(zip(queries, values, strict=True)))
         scores = values
     return rows_of(scores, "scores")
@@ -193,17 +190,14 @@ def _cell(row: Mapping[str, Any], names: Sequence[str], accepted: Sequence[str])
 
 
 def _score_column(names: list[str], column: str | None, where: str) -> str:
-    if column is None:
-        found = optional_column(names, SCORE_NAMES)
-        if found is None:
-            raise InputError(
-                f"{where}: no column {SCORE_NAMES[0]!r} (it has {', '.join(names)}): name the column of the scores, "
-                f"column=… (--score-column NAME)"
-            )
-        return found
-    if not isinstance(column, str) or column not in names:
-        raise InputError(f"{where}: no column {column!r}{did_you_mean(column, names)} (it has {', '.join(names)})")
-    return column
+    found = optional_column(names, SCORE_NAMES) if column is None else column
+    has = f"(it has {', '.join(names)})"
+    if found is None:
+        mend = "name the column of the scores, column=… (--score-column NAME)"
+        raise InputError(f"{where}: no column {SCORE_NAMES[0]!r} {has}: {mend}")
+    if not isinstance(found, str) or found not in names:
+        raise InputError(f"{where}: no column {column!r}{did_you_mean(found, names)} {has}")
+    return found
 
 
 def _score(value: Any, query: str, where: str, ends: tuple[float, float]) -> float | None:

@@ -118,21 +118,17 @@ def _rows(source: Any, what: str) -> Iterator[tuple[str, str, Any]]:
     elif not is_frame(source):
         given = source.items() if isinstance(source, Mapping) else source
         rows = iterated(given, f"{what}: give {{id: text}}, a frame, a file, or a list of (id, text)")
-        source = _records(rows, what)
+        source = (_record(row, what) for row in rows)
     for where, row, column in rows_with_id(source, what, names, kind):
         yield where, AS_THEY_ARE.of_cell(row[column], where, kind), row[""] if tuple(row) == _PAIR else row
 
 
-def _records(rows: Iterable[Any], what: str) -> Iterator[Mapping[str, Any]]:
-    for row in rows:
-        if isinstance(row, Mapping):
-            yield row
-            continue
-        try:
-            id_, text = row
-        except (TypeError, ValueError):
-            raise InputError(f"{what}: expected (id, text) or a dict, got {shown(row)}") from None
-        yield dict(zip(_PAIR, (str(id_), text), strict=True))
+def _record(row: Any, what: str) -> Mapping[str, Any]:
+    try:
+        id_, text = (None, None) if isinstance(row, Mapping) else row
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: expected (id, text) or a dict, got {shown(row)}") from None
+    return row if isinstance(row, Mapping) else dict(zip(_PAIR, (str(id_), text), strict=True))
 
 
 def is_headless(path: Path, names: Sequence[str]) -> bool:
