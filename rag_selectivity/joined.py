@@ -72,26 +72,22 @@ def join_runs(
 
     `budgets` are those of the measures. With them, and with `groups`, runs and pools are held in memory.
     """
-    form = IdForm.of(ids)
-    if budgets and human is not None:
-        raise InputError(
-            f"labels by people (human) calibrate figures at depths K, and @{budgets[0]} is a budget of tokens: leave "
-            f"one of the two out"
-        )
+    form, out = IdForm.of(ids), "leave one of the two out"
     if tokens is not None and not budgets:
         raise InputError(
             "tokens (--tokens) are given, and no measure is at a budget of them: name one, as in RA-nWG@2000tok"
         )
-    if groups is not None and human is not None:
-        raise InputError(
-            "labels by people (human) complete labels of passages, and groups need the labels of groups: leave one of "
-            "the two out"
-        )
-    if human is not None and passages_of is not None:
-        raise InputError(
-            "labels by people (human) cannot calibrate figures of documents with passages_of: label passages, as "
-            "Qrels.inherit does, or leave one of the two out"
-        )
+    if human is not None:
+        people = "labels by people (human)"
+        if budgets:
+            needs = f"calibrate figures at depths K, and @{budgets[0]} is a budget of tokens"
+            raise InputError(f"{people} {needs}: {out}")
+        if groups is not None:
+            needs = "complete labels of passages, and groups need the labels of groups"
+            raise InputError(f"{people} {needs}: {out}")
+        if passages_of is not None:
+            needs = "cannot calibrate figures of documents with passages_of"
+            raise InputError(f"{people} {needs}: label passages, as Qrels.inherit does, or {out}")
     labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy, measures)
     labels = labels.in_form(form)
     of_controls: tuple[str, ...] = ()
@@ -112,11 +108,7 @@ def join_runs(
     counts = passage_counts_of(passages_of)
     named = named_runs(runs)
     pools = Pools(pool, named, pool_depth, policy, form)
-    lengths = (
-        per_passage(tokens, "number of tokens", float, name="tokens", form=form)
-        if budgets and tokens is not None
-        else None
-    )
+    lengths = None if tokens is None else per_passage(tokens, "number of tokens", float, name="tokens", form=form)
     alike = None if groups is None else _groups(groups, form)
     if budgets or alike is not None:
         named = {name: Run.of(run, policy).in_form(form) for name, run in named.items()}
@@ -144,12 +136,7 @@ def join_runs(
                 judged[name], unfit = with_fitting(judged[name], run, lengths, budgets, name)
             if alike is not None:
                 judged[name] = with_groups(judged[name], run, alike, candidates.lists, name)
-        caught[name] = [
-            *(str(warning) for warning in [*lost, *(each.message for each in heard)]),
-            *unfit,
-            *of_controls,
-            *remarks,
-        ]
+        caught[name] = [*map(str, [*lost, *(each.message for each in heard)]), *unfit, *of_controls, *remarks]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return Joined(judged, caught, ground)

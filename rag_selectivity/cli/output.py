@@ -109,9 +109,9 @@ def _cell(value: Any) -> str:
 
 def json_rows(data: Any) -> str:
     """Plain data as JSON, each value on a line of its own."""
-    from rag_selectivity.tables.writing import json_with_escapes
+    from rag_selectivity.tables.writing import json_line
 
-    return json_with_escapes(data, indent=2)
+    return json_line(data, 2)
 
 
 def csv_text(rows: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> str:

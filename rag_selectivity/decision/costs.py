@@ -12,7 +12,7 @@ from rag_selectivity.decision.measured_costs import COLUMNS, TOKENS, QueryCosts,
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimates import estimates_with
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.list_tokens import EvaluatedLists, ListTokens, tokens_of
+from rag_selectivity.judged.list_tokens import ListTokens, tokens_of
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures.base import MEAN, FloatArray, Outcome
 from rag_selectivity.results.decision import CostPoint
@@ -216,7 +216,7 @@ def _estimated(
     runs: Mapping[str, Run], judged: Mapping[str, JudgedRun], corpus: Any, form: IdForm
 ) -> tuple[dict[str, ListTokens], list[str]]:
     """The tokens of runs by the texts of their passages, and notes on what is estimated and what cannot be."""
-    listed = {name: EvaluatedLists.of(run, judged[name]) for name, run in runs.items()}
+    listed = {name: ListTokens.of_run(run, judged[name]) for name, run in runs.items()}
     ids, codes = numbered(passage for lists in listed.values() for passage in lists.passages)
     tokens = tokens_of(ids, estimated_tokens(corpus, form, set(ids)))
     estimated: dict[str, ListTokens] = {}
@@ -231,7 +231,7 @@ def _estimated(
                 f"({examples(sorted(ids[code] for code in absent.tolist()))})"
             )
         else:
-            estimated[name] = lists.with_tokens(tokens[of_lists])
+            estimated[name] = replace(lists, tokens=tokens[of_lists])
     if estimated:
         notes.append(
             f"the tokens of {enumeration(list(estimated))} are estimated from the texts of the corpus, at "

@@ -131,8 +131,7 @@ def _figures_at(judged: JudgedRun, measure: Measure, depth: int) -> FloatArray:
 
 def joined_hits(parts: Sequence[Hits]) -> Hits:
     """The distinct passages of several lists, each at its best rank."""
-    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in Hits.__slots__]
-    together = Hits(*columns)
+    together = Hits.together(parts)
     order = np.lexsort((together.rank, together.judgment, together.query))
     together = together.chosen(order)
     first = np.ones(len(order), bool)

@@ -6,14 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from rag_selectivity.indexes.contents import (
-    Contents,
-    StoredPassage,
-    contents_of,
-    filter_not_counted,
-    is_a,
-    reader,
-)
+from rag_selectivity.indexes.contents import Contents, StoredPassage, contents_of, filter_not_counted, is_a, reader
 from rag_selectivity.indexes.stores import lance, of_chroma, qdrant_collection
 
 #: What `search_kwargs` may hold, besides `filter`, that restricts what a store returns.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
+from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted
@@ -47,7 +47,7 @@ class Controls:
     notes: tuple[str, ...] = ()
     highest: tuple[str, str] | None = None
 
-    def of_queries(self, chosen: BoolArray) -> Controls:
+    def over(self, chosen: BoolArray) -> Controls:
         """The controls of some queries; the queries are renumbered."""
         rows = chosen[self.query]
         return Controls(
@@ -137,8 +137,7 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
     known_already = qrels.judgments(row, controls.passages) >= 0
     twice, new = np.flatnonzero(known_already), np.flatnonzero(~known_already)
     notes: tuple[str, ...] = ()
-    if len(twice):
-        i = int(twice[0])
+    for i in twice[:1].tolist():
         notes = (
             f"{counted(len(twice), 'control is', 'controls are')} in the qrels too, and left out of the controls, such "
             f"as passage {controls.passages[i]!r} of query {qrels.queries[row[i]]!r}: draw controls from the passages "
@@ -149,16 +148,7 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
             f"{where}: all {len(row)} controls are in the qrels too, such as passage {controls.passages[0]!r} of query "
             f"{qrels.queries[row[0]]!r}: draw them from the passages that are not in the qrels"
         )
-    old = len(qrels.query)
-    known = qrels.origins if qrels.origins is not None else _unknown(old)
-    drawn = replace(_unknown(len(new)), chosen=np.full(len(new), int(Chosen.CONTROL), np.uint8))
-    origins = replace(
-        known,
-        chosen=np.concatenate([known.chosen, drawn.chosen]),
-        by_person=np.concatenate([known.by_person, drawn.by_person]),
-        judge_grade=np.concatenate([known.judge_grade, drawn.judge_grade]),
-        tail_size=np.concatenate([known.tail_size, drawn.tail_size]),
-    )
+    known = LabelOrigins.unknown(qrels.size) if qrels.origins is None else qrels.origins
     joined = Qrels(
         qrels.queries,
         np.concatenate([qrels.query, row[new]]),
@@ -169,19 +159,10 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
         expected=None if qrels.expected is None else np.append(qrels.expected, np.zeros(len(new), bool)),
         scale=qrels.scale,
         levels=(*qrels.levels, *controls.levels),
-        origins=origins,
+        origins=known.beside(LabelOrigins.unknown(len(new), Chosen.CONTROL)),
     )
     joined.form, joined.repeated, joined.negative = qrels.form, qrels.repeated, qrels.negative
     return joined, notes
-
-
-def _unknown(count: int) -> LabelOrigins:
-    return LabelOrigins(
-        np.zeros(count, np.uint8),
-        np.zeros(count, bool),
-        np.full(count, NO_GRADE, np.int64),
-        np.zeros(count, np.int64),
-    )
 
 
 def controls_of(
@@ -215,20 +196,16 @@ def controls_of(
     in_tail, size = origins.tails(qrels.query, len(qrels))
     labels = np.zeros((len(qrels), len(levels)), np.int64)
     np.add.at(labels, (qrels.query[in_tail], np.searchsorted(levels, qrels.grade[in_tail])), 1)
-    notes = (*notes, *_of_people(qrels, chosen[origins.by_person[chosen] & (qrels.grade[chosen] >= threshold)]))
+    by_people = chosen[origins.by_person[chosen] & (qrels.grade[chosen] >= threshold)]
+    for first in by_people[:1].tolist():
+        notes = (
+            *notes,
+            f"{counted(len(by_people), 'control')} {'was' if len(by_people) == 1 else 'were'} judged relevant by "
+            f"people, such as passage {qrels.passages[first]!r} of query {qrels.queries[qrels.query[first]]!r}; it "
+            f"stays a control, with the judge's grade if there is one",
+        )
     highest = None
     if len(listed):
         first = int(listed[np.argmin(at)])
         highest = qrels.queries[qrels.query[first]], qrels.passages[first]
     return Controls(qrels.query[chosen], by_judge[chosen], rank[chosen], size, labels, notes, highest)
-
-
-def _of_people(qrels: Qrels, rows: IntArray) -> list[str]:
-    if not len(rows):
-        return []
-    first = int(rows[0])
-    return [
-        f"{counted(len(rows), 'control')} {'was' if len(rows) == 1 else 'were'} judged relevant by people, such as "
-        f"passage {qrels.passages[first]!r} of query {qrels.queries[qrels.query[first]]!r}; it stays a control, with "
-        f"the judge's grade if there is one"
-    ]

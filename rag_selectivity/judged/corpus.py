@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -112,16 +113,13 @@ def corpus_sizes(corpus_size: Any, qrels: Qrels, judged: IntArray, part_of_whole
     if given is None:
         return None
     if isinstance(given, dict):
-        absent = first_ids(query for query in qrels.queries if query not in given)
+        absent = [query for query in qrels.queries if query not in given]
         if absent:
-            count = sum(query not in given for query in qrels.queries)
             # A part's number of queries would tell the user nothing.
-            how_many = "queries of the qrels" if part_of_whole else f"{count} of the {len(qrels)} queries"
-            raise InputError(f"corpus_size has no entry for {how_many} ({examples(absent)}): add them")
-        sizes = [given[query] for query in qrels.queries]
-    else:
-        sizes = [given] * len(qrels)
-    result = np.array(sizes, np.int64)
+            how_many = "queries of the qrels" if part_of_whole else f"{len(absent)} of the {len(qrels)} queries"
+            raise InputError(f"corpus_size has no entry for {how_many} ({examples(first_ids(absent))}): add them")
+    sizes = map(given.__getitem__, qrels.queries) if isinstance(given, dict) else repeat(given, len(qrels))
+    result = np.fromiter(sizes, np.int64)
     over = np.flatnonzero(judged > result)
     if len(over):
         i = int(over[0])

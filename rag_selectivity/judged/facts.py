@@ -119,12 +119,6 @@ class JoinFacts:
     def _exact(self) -> bool:
         return bool(self.ids) and IdForm.of(self.ids).exact
 
-    @property
-    def _few_labelled_for_any(self) -> bool:
-        """Whether few of the retrieved passages have a label for any of the queries that were compared."""
-        retrieved, labelled = self.passages.sides
-        return len({*retrieved}.intersection(labelled)) < _FEW_LABELLED * max(1, len(retrieved))
-
     def check(self, name: str, *, ids_known: bool = False) -> None:
         """Refuse a run that has no query of the qrels or no judged passage, or that lacks queries if this is forbidden.
 
@@ -175,31 +169,31 @@ class JoinFacts:
 
     def warnings(self, name: str, *, ids_known: bool = False) -> list[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant; `ids_known` as in `check`."""
-        doubts = [*self._doubts_of_queries(name), *self._doubts_of_passages(name, ids_known)]
-        doubts += [
-            SelectivityWarning(text.format(name=name, count=self.remarks[remark]), remark.replace("_", "-"))
-            for remark, text in DOUBTS.items()
-            if remark in self.remarks
-        ]
+        doubts = {}
+        for remark, text in DOUBTS.items():
+            if remark in self.remarks:
+                doubts[remark.replace("_", "-")] = text.format(name=name, count=self.remarks[remark])
         # A run of grades has few different values, and many neighbours with the same one.
         if self.remarks.get("lists_as_labels") and self.scored == self.graded and 2 * self.tied >= self.neighbours > 0:
-            doubts.append(SelectivityWarning(_SWAPPED.format(name=name), "labels-and-run-swapped"))
+            doubts["labels-and-run-swapped"] = _SWAPPED.format(name=name)
         elif self.tied == self.neighbours > 0:
-            doubts.append(SelectivityWarning(_ALL_TIED.format(name=name), "all-scores-tied"))
+            doubts["all-scores-tied"] = _ALL_TIED.format(name=name)
         if self.grades is not None and looks_like_scores(self.grades[1]):
-            text = _SCORES_FOR_GRADES.format(highest=self.grades[1])
-            doubts.append(SelectivityWarning(text, "scores-for-grades"))
+            doubts["scores-for-grades"] = _SCORES_FOR_GRADES.format(highest=self.grades[1])
         if self.overlong is not None:
-            query, passages, size = self.overlong
-            text = f"{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); is N right?"
-            doubts.append(SelectivityWarning(text, "list-longer-than-corpus"))
-        return [*doubts, *self._doubts_of_counts(name)]
+            text = "{}: query {!r} has {} passages, more than its corpus (N = {}); is N right?"
+            doubts["list-longer-than-corpus"] = text.format(name, *self.overlong)
+        return [
+            *self._doubts_of_ids(name, ids_known),
+            *(SelectivityWarning(text, code) for code, text in doubts.items()),
+            *self._doubts_of_counts(name),
+        ]
 
-    def _doubts_of_queries(self, name: str) -> Iterable[SelectivityWarning]:
+    def _doubts_of_ids(self, name: str, ids_known: bool) -> Iterable[SelectivityWarning]:
         better = self.unshared.better
         if better is not None and better.more >= _LEAST_GAIN * self.listed:
-            met = f"{self.listed} match as they are, and at least {better.more} more match"
-            yield self._form_differs("query", name, better, met)
+            both = f"{self.listed} match as they are, and at least {better.more} more match"
+            yield self._form_differs("query", name, better, both)
         elif self.listed < 0.1 * min(self.queries, self.listed + self.unknown):
             yield SelectivityWarning(
                 f"only {self.listed} query ids are both in {name} and in the qrels: {name} also has "
@@ -207,8 +201,6 @@ class JoinFacts:
                 f"the same queries, with the same ids?",
                 "ids-partly-match",
             )
-
-    def _doubts_of_passages(self, name: str, ids_known: bool) -> Iterable[SelectivityWarning]:
         if self.retrieved and not self.hits and self.judged_passages is not None:
             yield SelectivityWarning(
                 f"no passage that {name} retrieved is judged for its query; the qrels name passages such as "
@@ -216,19 +208,17 @@ class JoinFacts:
                 "ids-do-not-match",
             )
             return
-        better, met = self.passages.better, self.passages.met
+        better, met, (retrieved, labelled) = self.passages.better, self.passages.met, self.passages.sides
+        few = len({*retrieved}.intersection(labelled)) < _FEW_LABELLED * max(1, len(retrieved))
         if better is not None and better.more >= _LEAST_GAIN * met:
             compared = f"in the {len(self.passages.pairs)} queries that were compared, {met} judged passages match"
             both = f"{compared} as the ids are, and {met + better.more} match"
             yield self._form_differs("passage", name, better, both)
-        elif (
-            not self._exact and not ids_known and too_few_found(self.kept, self.promised) and self._few_labelled_for_any
-        ):
-            retrieved, labelled = map(examples, self.passages.sides)
+        elif few and not self._exact and not ids_known and too_few_found(self.kept, self.promised):
             yield SelectivityWarning(
                 f"few of the passages that {name} retrieved are judged: the top {TOP} of its lists have {self.kept} "
-                f"judged passages, and could have {self.promised}; {name} has {retrieved}, the "
-                f"qrels have {labelled}. Check whether both have the same ids and the same units "
+                f"judged passages, and could have {self.promised}; {name} has {examples(retrieved)}, the "
+                f"qrels have {examples(labelled)}. Check whether both have the same ids and the same units "
                 f"(chunks or documents); if they do, give {self._option(EXACT)}",
                 "ids-partly-match",
             )
@@ -246,42 +236,30 @@ class JoinFacts:
         if self.beyond_count is not None:
             query, document, slots, passages = self.beyond_count
             doubts.append(
-                SelectivityWarning(
-                    f"{name}: query {query!r} lists document {document!r} {slots} times, but passages_of has "
-                    f"{passages} passages of it: give the numbers of passages in the index that was searched",
-                    "passages-of-another-index",
-                )
+                f"{name}: query {query!r} lists document {document!r} {slots} times, but passages_of has {passages} "
+                f"passages of it: give the numbers of passages in the index that was searched"
             )
         if self.uncounted is not None:
             query, document = self.uncounted
             doubts.append(
-                SelectivityWarning(
-                    f"{name}: query {query!r} lists document {document!r}, which is not in passages_of, so N, the sum "
-                    f"of passages_of, is too small: give the numbers of all documents in the index, or corpus_size",
-                    "passages-of-another-index",
-                )
+                f"{name}: query {query!r} lists document {document!r}, which is not in passages_of, so N, the sum of "
+                f"passages_of, is too small: give the numbers of all documents in the index, or corpus_size"
             )
-        return doubts
+        return [SelectivityWarning(text, "passages-of-another-index") for text in doubts]
 
     def notes(self, name: str) -> list[str]:
         """Notes that are no reason to doubt the input."""
-        nothing = f"{name} retrieved nothing: its lists are empty [nothing-retrieved]"
-        seen = (
-            f"{text.format(name=name, count=self.remarks[remark])} [{code}]"
-            for remark, (text, code) in NOTES.items()
-            if remark in self.remarks
-        )
-        empty = [nothing] if self.listed and not self.retrieved else []
-        return [*empty, *self._notes_of_counts(), *note_of_lost_labels(self.not_in_index), *seen]
-
-    def _notes_of_counts(self) -> list[str]:
-        """What N is if the passages of documents were counted."""
-        if self.counted is None:
-            return []
-        passages, size = self.counted
-        if size == passages:
-            return [f"N = {size:,} is the number of passages of all documents in passages_of"]
-        return [f"{size - passages:,} of the N = {size:,} passages belong to documents that are not in passages_of"]
+        notes = []
+        if self.listed and not self.retrieved:
+            notes.append(f"{name} retrieved nothing: its lists are empty [nothing-retrieved]")
+        if self.counted is not None:
+            passages, size = self.counted
+            others = f"{size - passages:,} of the N = {size:,} passages belong to documents that are not in passages_of"
+            every = f"N = {size:,} is the number of passages of all documents in passages_of"
+            notes.append(every if size == passages else others)
+        seen = {f"{text} [{code}]": self.remarks[each] for each, (text, code) in NOTES.items() if each in self.remarks}
+        notes += note_of_lost_labels(self.not_in_index)
+        return notes + [text.format(name=name, count=count) for text, count in seen.items()]
 
     def as_input(self) -> dict[str, Any]:
         """What a report says about the input; empty without judgments and without a run.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -29,22 +30,11 @@ class Groups:
 
     def __init__(self, group_of: Mapping[str, str]) -> None:
         # The mark keeps the name of a group apart from the ids of passages that have none.
-        self._group_of = {passage: f"={group}" for passage, group in group_of.items()}
-
-    def __len__(self) -> int:
-        return len(self._group_of)
-
-    def name_any(self, passages: Iterable[str]) -> bool:
-        """Whether one of the passages has a group."""
-        return any(passage in self._group_of for passage in passages)
-
-    def examples(self) -> str:
-        """Some of the passages that have one, for a message."""
-        return examples(self._group_of)
+        self.of = {passage: f"={group}" for passage, group in group_of.items()}
 
     def of_qrels(self, qrels: Qrels) -> Qrels:
         """The judgments of groups: each has the highest grade that one of its passages has."""
-        names, group = numbered(self._group_of.get(each, each) for each in qrels.passages)
+        names, group = numbered(self.of.get(each, each) for each in qrels.passages)
         order = np.lexsort((-qrels.grade, group, qrels.query))
         pairs = np.stack([qrels.query[order], group[order]])
         first = order[np.append(True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0))] if len(order) else order
@@ -61,7 +51,7 @@ class Groups:
     def of_run(self, run: Run, policy: Policy) -> Run:
         """The lists with groups in place of passages, in rank order."""
         ordered = run.ordered(policy)
-        return Run(ordered.queries, ordered.offsets, [self._group_of.get(each, each) for each in ordered.passages])
+        return Run(ordered.queries, ordered.offsets, [self.of.get(each, each) for each in ordered.passages])
 
 
 def with_groups(judged: JudgedRun, run: Run, groups: Groups, pool: Run | None, name: str) -> JudgedRun:
@@ -75,11 +65,7 @@ def with_groups(judged: JudgedRun, run: Run, groups: Groups, pool: Run | None, n
         If the policy leaves passages out of the lists, if lists name documents, or if the labels are those of tails.
     """
     policy = judged.policy
-    if policy.unjudged == "condense" or policy.duplicates == "drop":
-        choice = 'unjudged="condense"' if policy.unjudged == "condense" else 'duplicates="drop"'
-        raise InputError(
-            f"groups need the lists as they are shown, and the policy {choice} leaves passages out: give another policy"
-        )
+    policy.refuse_leaving_out("groups need", "")
     if judged.documents is not None or judged.qrels is None:
         raise InputError("groups are of passages, and with passages_of the labels are of documents: leave one out")
     _warn_of_no_match(groups, run, judged, name)
@@ -101,23 +87,21 @@ def with_groups(judged: JudgedRun, run: Run, groups: Groups, pool: Run | None, n
 
 def _warn_of_no_match(groups: Groups, run: Run, judged: JudgedRun, name: str) -> None:
     labelled = () if judged.qrels is None else judged.qrels.passages
-    if groups.name_any(run.passages) or groups.name_any(labelled):
+    if any(passage in groups.of for passage in chain(run.passages, labelled)):
         return
-    if not len(groups):
-        text = f"{name}: the groups have no passages, so that all passages count as distinct"
-    else:
+    text = f"{name}: the groups have no passages, so that all passages count as distinct"
+    if groups.of:
         text = (
-            f"{name}: none of the {counted(len(groups), 'passage')} of the groups ({groups.examples()}) is retrieved "
-            f"or labelled ({examples(run.passages)}), so that all passages count as distinct: do both have the same "
-            f"ids?"
+            f"{name}: none of the {counted(len(groups.of), 'passage')} of the groups ({examples(groups.of)}) is "
+            f"retrieved or labelled ({examples(run.passages)}), so that all passages count as distinct: do both have "
+            f"the same ids?"
         )
     warnings.warn(SelectivityWarning(text, "ids-do-not-match"), stacklevel=4)
 
 
 def _copies(run: Run, judged: JudgedRun) -> Hits:
     """The slots of the evaluated lists whose group stands above them too."""
-    place = {query: i for i, query in enumerate(judged.queries)}
-    position = np.array([place.get(query, -1) for query in run.queries], np.int64)
+    position = judged.positions(run.queries)
     chosen = copies_in(run, np.flatnonzero(position >= 0).tolist())
     of_list = np.searchsorted(run.offsets, chosen, "right") - 1
     rank = chosen - run.offsets[of_list] + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.controls import control_rows, controls_of, with_controls
 from rag_selectivity.judged.corpus import CorpusIds, corpus_has, corpus_sizes, size_with_counts, within_corpus
 from rag_selectivity.judged.facts import JoinFacts, first_ids
-from rag_selectivity.judged.judged_run import Coverage, Documents, JudgedRun
+from rag_selectivity.judged.judged_run import Coverage, Documents, Hits, JudgedRun
 from rag_selectivity.judged.lists import JudgedLists, judge_lists
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
@@ -21,7 +22,6 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import SCALES, Scale, scale_named
-from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.small import passage_counts_of
 
@@ -118,9 +118,8 @@ def join(
     documents = None if counts is None else _documents(qrels, counts, scale, policy)
 
     joined = judge_lists(qrels, run, policy, name, form, counts, drawn)
-    candidates = None
-    if pool is not None:
-        candidates = judge_lists(qrels, pool, policy, f"the pool of {name}", form, None, drawn)
+    pool_name = f"the pool of {name}"
+    candidates = None if pool is None else judge_lists(qrels, pool, policy, pool_name, form, None, drawn)
     sources = {
         source: judge_lists(qrels, lists, policy, f"the pool {source} of {name}", form, None, drawn).hits
         for source, lists in (pool_sources or {}).items()
@@ -136,9 +135,9 @@ def join(
     if documents is not None:
         judged_passages = np.bincount(qrels.query, documents.passages, minlength=len(qrels)).astype(np.int64)
     sizes = corpus_sizes(corpus_size, qrels, judged_passages, part_of_whole)
-    overlong = _overlong(qrels, returned, sizes)
-    if overlong is not None:
-        facts = replace(facts, overlong=overlong)
+    if sizes is not None and (returned > sizes).any():
+        i = min(np.flatnonzero(returned > sizes).tolist(), key=qrels.queries.__getitem__)
+        facts = replace(facts, overlong=(qrels.queries[i], int(returned[i]), int(sizes[i])))
     if documents is not None and documents.complete:
         lost = (documents.passages == 0) & (documents.grade >= scale.relevant_from)
         facts = replace(facts, not_in_index=int(lost.sum()))
@@ -173,8 +172,8 @@ def join(
             joined.duplicates,
             qrels.repeated,
             qrels.negative,
-            expected=0 if labels_of.expected is None else int(labels_of.expected.sum()),
-            graded=labels_of.size if labels_of.expected is None else int((~labels_of.expected).sum()),
+            expected=(expected := 0 if labels_of.expected is None else int(labels_of.expected.sum())),
+            graded=labels_of.size - expected,
         ),
         facts=facts,
         qrels=qrels,
@@ -219,30 +218,18 @@ def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy
 
 
 def _facts(qrels: Qrels, joined: JudgedLists, policy: Policy, form: IdForm) -> JoinFacts:
-    passages = None
-    if qrels.size:
-        labelled = np.flatnonzero(qrels.counts()).tolist()
-        first = min(map(qrels.queries.__getitem__, labelled))
-        passages = first, first_ids(qrels[first])
+    first = min(compress(qrels.queries, qrels.counts()), default="")
     return JoinFacts(
         **joined.facts,
         queries=len(qrels),
         listed=int((joined.returned >= 0).sum()),
         hits=len(joined.hits.query),
         query_ids=first_ids(qrels.queries),
-        judged_passages=passages,
+        judged_passages=(first, first_ids(qrels[first])) if qrels.size else None,
         grades=(grades[0], grades[-1]) if (grades := qrels.grades_present()) else None,
         missing_is_error=policy.missing_query == "error",
         ids=str(form),
     )
-
-
-def _overlong(qrels: Qrels, returned: IntArray, sizes: IntArray | None) -> tuple[str, int, int] | None:
-    """The first query in the order of ids whose list is longer than its corpus."""
-    if sizes is None or not (returned > sizes).any():
-        return None
-    i = min(np.flatnonzero(returned > sizes).tolist(), key=qrels.queries.__getitem__)
-    return qrels.queries[i], int(returned[i]), int(sizes[i])
 
 
 def _pool(candidates: JudgedLists | None, run: JudgedLists) -> dict[str, Any]:
@@ -250,8 +237,6 @@ def _pool(candidates: JudgedLists | None, run: JudgedLists) -> dict[str, Any]:
     if candidates is None:
         return {}
     own = candidates.returned < 0
-    hits, returned = candidates.hits, np.where(own, np.maximum(run.returned, 0), candidates.returned)
-    if own.any():
-        added = run.hits.chosen(own[run.hits.query])
-        hits = hits.beside(added)
+    hits = Hits.together([candidates.hits, run.hits.chosen(own[run.hits.query])])
+    returned = np.where(own, np.maximum(run.returned, 0), candidates.returned)
     return {"pool": hits, "pool_returned": returned, "own_pool": own}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from itertools import compress
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.controls import Controls, control_rows
+from rag_selectivity.judged.controls import Controls, control_rows, without_controls
 from rag_selectivity.judged.facts import JoinFacts
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
@@ -58,38 +59,50 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Hits:
+class _Rows:
+    """Columns of rows, each of a query, which is a position in `JudgedRun.queries`."""
+
+    query: IntArray
+
+    def chosen(self, rows: NDArray[Any]) -> Self:
+        """Some of the rows, by mask or by position."""
+        at = np.flatnonzero(rows) if rows.dtype == bool else rows
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        return replace(self, **{name: of[at] for name, of in columns.items() if isinstance(of, np.ndarray)})
+
+    def over(self, chosen: NDArray[np.bool_]) -> Self:
+        """The rows of some queries; the queries are renumbered."""
+        part = self.chosen(chosen[self.query])
+        return replace(part, query=(np.cumsum(chosen) - 1)[part.query])
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(_Rows):
     """The judged passages of every list, by query and then rank.
 
     `query` is a position in `JudgedRun.queries`; `rank` starts at 1; `repeated` marks the second and
     further copies of a passage in its list; `judgment` is the same for copies of the same passage.
     """
 
-    query: IntArray
     rank: IntArray
     grade: IntArray
     repeated: NDArray[np.bool_]
     judgment: IntArray
 
-    def chosen(self, rows: NDArray[Any]) -> Hits:
-        """Some of the hits, by mask or by position."""
-        if rows.dtype == bool:
-            rows = np.flatnonzero(rows)
-        return Hits(*(getattr(self, column)[rows] for column in Hits.__slots__))
+    @classmethod
+    def together(cls, parts: Iterable[Hits]) -> Hits:
+        """All hits of some parts, by query; those of one query stay in the order of the parts."""
+        every = [_NO_HITS, *parts]
+        hits = cls(*(np.concatenate([getattr(part, each.name) for part in every]) for each in fields(cls)))
+        return hits if (hits.query[1:] >= hits.query[:-1]).all() else hits.chosen(np.argsort(hits.query, kind="stable"))
 
-    def beside(self, others: Hits) -> Hits:
-        """These hits and others, by query."""
-        both = Hits(*(np.concatenate([getattr(self, name), getattr(others, name)]) for name in Hits.__slots__))
-        return both.chosen(np.argsort(both.query, kind="stable"))
 
-    def of_queries(self, chosen: NDArray[np.bool_]) -> Hits:
-        """The hits of some queries; the queries are renumbered."""
-        part = self.chosen(chosen[self.query])
-        return replace(part, query=(np.cumsum(chosen) - 1)[part.query])
+_NONE = np.empty(0, np.int64)
+_NO_HITS = Hits(_NONE, _NONE, _NONE, np.empty(0, bool), _NONE)
 
 
 @dataclass(frozen=True, slots=True)
-class Documents:
+class Documents(_Rows):
     """The judged documents of every query, if lists name documents and each slot is one of their passages (chunks).
 
     `query` is a position in `JudgedRun.queries`; `judgment` is that of `Hits`; `passages` is the number of the
@@ -97,22 +110,11 @@ class Documents:
     identifies the numbers of all documents of the corpus.
     """
 
-    query: IntArray
     judgment: IntArray
     grade: IntArray
     passages: IntArray
     fingerprint: int
     complete: bool = False
-
-    def chosen(self, rows: NDArray[Any]) -> Documents:
-        """Some of the documents, by mask or by position."""
-        columns = {name: getattr(self, name)[rows] for name in ("query", "judgment", "grade", "passages")}
-        return replace(self, **columns)
-
-    def of_queries(self, chosen: NDArray[np.bool_]) -> Documents:
-        """The documents of some queries; the queries are renumbered."""
-        part = self.chosen(chosen[self.query])
-        return replace(part, query=(np.cumsum(chosen) - 1)[part.query])
 
 
 @dataclass(frozen=True)
@@ -201,14 +203,9 @@ class JudgedRun:
         if not len(size) == len(shown) == len(relevant) == len(hits):
             raise InputError("counts: N, K, R and hit differ in length; give one of each for every query")
         names = tuple(queries) if queries is not None else tuple(str(i + 1) for i in range(len(size)))
-        for column, name, limit, bound in (
-            (shown, "K", size, "N"),
-            (relevant, "R", size, "N"),
-            (hits, "hit", np.minimum(shown, relevant), "min(K, R)"),
-        ):
-            over = np.flatnonzero(column > limit)
-            if len(over):
-                i = int(over[0])
+        of_hit = (hits, "hit", np.minimum(shown, relevant), "min(K, R)")
+        for column, name, limit, bound in ((shown, "K", size, "N"), (relevant, "R", size, "N"), of_hit):
+            for i in np.flatnonzero(column > limit)[:1].tolist():
                 raise InputError(
                     f"counts of query {names[i]!r}: {name} = {column[i]} is more than {bound} = {limit[i]}"
                 )
@@ -228,6 +225,11 @@ class JudgedRun:
 
     def __len__(self) -> int:
         return len(self.queries)
+
+    def positions(self, queries: Iterable[str]) -> IntArray:
+        """The positions of some queries, −1 for those that are not here."""
+        place = {query: i for i, query in enumerate(self.queries)}
+        return np.array([place.get(query, -1) for query in queries], np.int64)
 
     @property
     def in_run(self) -> NDArray[np.bool_]:
@@ -265,12 +267,10 @@ class JudgedRun:
         """A hash of each query's judgments, including the controls: uint64[queries]; None if only counts are known."""
         if self.qrels is None:
             return None
-        drawn = control_rows(self.qrels)
-        if drawn is None:
-            hashes = self.qrels.label_hashes()
-        else:
+        drawn, hashes = control_rows(self.qrels), without_controls(self.qrels).label_hashes()
+        if drawn is not None:
             of_controls = self.qrels.only(drawn).label_hashes()
-            hashes = mix(self.qrels.only(~drawn).label_hashes(), mix(of_controls, np.ones_like(of_controls)))
+            hashes = mix(hashes, mix(of_controls, np.ones_like(of_controls)))
         return hashes[self.qrels.positions(self.queries)]
 
     def repeats_at(self, depths: IntArray) -> NDArray[np.bool_] | None:
@@ -288,26 +288,9 @@ class JudgedRun:
 
     def over(self, chosen: NDArray[np.bool_]) -> JudgedRun:
         """The join restricted to some of its queries: bool[queries]."""
-        return replace(
-            self,
-            queries=tuple(query for query, keep in zip(self.queries, chosen, strict=True) if keep),
-            hits=self.hits.of_queries(chosen),
-            returned=self.returned[chosen],
-            labels=self.labels[chosen],
-            corpus_size=None if self.corpus_size is None else self.corpus_size[chosen],
-            pool=None if self.pool is None else self.pool.of_queries(chosen),
-            pool_returned=None if self.pool_returned is None else self.pool_returned[chosen],
-            own_pool=None if self.own_pool is None else self.own_pool[chosen],
-            pool_sources={name: hits.of_queries(chosen) for name, hits in self.pool_sources.items()},
-            controls=None if self.controls is None else self.controls.of_queries(chosen),
-            missing=None if self.missing is None else self.missing[chosen],
-            documents=None if self.documents is None else self.documents.of_queries(chosen),
-            fitting={budget: counts[chosen] for budget, counts in self.fitting.items()},
-            grouped=None if self.grouped is None else self.grouped.over(chosen),
-            copies=None if self.copies is None else self.copies.of_queries(chosen),
-            first_repeat=None if self.first_repeat is None else self.first_repeat[chosen],
-            weights=None if self.weights is None else self.weights.over(chosen),
-        )
+        of_queries = (each.name for each in fields(self) if each.name != "grades")
+        columns = {name: _over(getattr(self, name), chosen) for name in of_queries}
+        return replace(self, **columns | {"queries": tuple(compress(self.queries, chosen))})
 
     def refuse_weights(self, what: str, otherwise: str = "") -> None:
         """Refuse weighted queries where a figure would ignore the weights; `otherwise` says what else can be done.
@@ -354,7 +337,7 @@ class JudgedRun:
             copies=None if self.copies is None else _cut(self.copies, cutoffs),
             hits=_cut(self.hits, cutoffs),
             returned=np.minimum(self.returned, cutoffs),
-            pool=self.candidates.beside(self.hits_outside_pool()),
+            pool=Hits.together([self.candidates, self.hits_outside_pool()]),
             pool_returned=self.candidates_returned,
         )
 
@@ -416,10 +399,7 @@ class JudgedRun:
         return self.once("distinct", tuple(depths.tolist()), lambda: self.count_distinct(depths))
 
     def count_distinct(
-        self,
-        depths: IntArray,
-        chosen: NDArray[np.bool_] | None = None,
-        weights: NDArray[np.float64] | None = None,
+        self, depths: IntArray, chosen: NDArray[np.bool_] | None = None, weights: NDArray[np.float64] | None = None
     ) -> NDArray[Any]:
         """As `count_at`, of the distinct hits, or of those that are chosen: bool[distinct hits]."""
         if len(depths) == 1:
@@ -518,23 +498,25 @@ class JudgedRun:
         deepest = int(depths.max())
         if self.corpus_size is not None and len(self.corpus_size):
             check_depth_fits(deepest, (int(self.corpus_size.min()), int(self.corpus_size.max())))
-        unjudged = self.unjudged_within(deepest)
-        if unjudged is not None:
-            raise InputError(unjudged)
-
-    def unjudged_within(self, depth: int) -> str | None:
-        """With `unjudged="error"`, the message about a query with an unjudged passage in the top K; otherwise None."""
         if self.policy.unjudged != "error":
-            return None
-        judged = np.bincount(self.hits.query[self.hits.rank <= depth], minlength=len(self.queries))
-        short = np.flatnonzero(judged < np.minimum(self.returned, depth))
-        if not len(short):
-            return None
-        i = min(short.tolist(), key=self.queries.__getitem__)
-        return (
-            f"query {self.queries[i]!r}: only {judged[i]} of the first {min(self.returned[i], depth)} "
-            f'passages are judged, and the policy is unjudged="error"'
-        )
+            return
+        judged = np.bincount(self.hits.query[self.hits.rank <= deepest], minlength=len(self.queries))
+        short = np.flatnonzero(judged < np.minimum(self.returned, deepest))
+        if len(short):
+            i = min(short.tolist(), key=self.queries.__getitem__)
+            raise InputError(
+                f"query {self.queries[i]!r}: only {judged[i]} of the first {min(self.returned[i], deepest)} "
+                f'passages are judged, and the policy is unjudged="error"'
+            )
+
+
+def _over(value: Any, chosen: NDArray[np.bool_]) -> Any:
+    """What some of the queries have in a field of a `JudgedRun`."""
+    if isinstance(value, Mapping):
+        return {name: _over(each, chosen) for name, each in value.items()}
+    if isinstance(value, (_Rows, Controls, JudgedRun, QueryWeights)):
+        return value.over(chosen)
+    return value[chosen] if isinstance(value, np.ndarray) else value
 
 
 def _cut(hits: Hits, cutoffs: IntArray) -> Hits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +31,28 @@ class ListTokens:
         The query of each list, as a position in `JudgedRun.queries`.
     lengths : int64[lists]
         The number of passages of each list.
-    tokens : float64[passages]
+    passages : list of str
         The lists one after another.
+    tokens : float64[passages] or None
+        The lengths of the passages; None if they are not known.
     """
 
     total: int
     position: IntArray
     lengths: IntArray
-    tokens: NDArray[np.float64]
+    passages: list[str]
+    tokens: Any
+
+    @classmethod
+    def of_run(cls, run: Run, judged: JudgedRun) -> ListTokens:
+        """The lists with the run's own lengths of their passages, if it has these."""
+        ordered = run.ordered(judged.policy)
+        position = judged.positions(ordered.queries)
+        inside = position >= 0
+        rows = np.flatnonzero(np.repeat(inside, ordered.lengths))
+        tokens = None if ordered.tokens is None else ordered.tokens[rows]
+        passages = list(map(ordered.passages.__getitem__, rows.tolist()))
+        return cls(len(judged), position[inside], ordered.lengths[inside], passages, tokens)
 
     @classmethod
     def of(cls, run: Run, judged: JudgedRun, lengths: Mapping[str, float] | None, name: str) -> ListTokens | None:
@@ -48,14 +63,14 @@ class ListTokens:
         InputError
             If an evaluated list holds passages without a length.
         """
-        lists = EvaluatedLists.of(run, judged)
+        lists = cls.of_run(run, judged)
         if lengths is None:
-            return None if lists.tokens is None else lists.with_tokens(lists.tokens)
+            return None if lists.tokens is None else lists
         tokens = tokens_of(lists.passages, lengths)
         absent = dict.fromkeys(lists.passages[row] for row in np.flatnonzero(np.isnan(tokens)).tolist())
         if absent:
             raise InputError(f"{name}: {len(absent)} passages have no length in tokens ({examples(absent)})")
-        return lists.with_tokens(tokens)
+        return replace(lists, tokens=tokens)
 
     def fitting(self, budget: TokenBudget) -> IntArray:
         """How many passages of each list, from the first on, have at most so many tokens together.
@@ -93,42 +108,6 @@ class ListTokens:
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatedLists:
-    """The lists of the evaluated queries, best first.
-
-    Attributes
-    ----------
-    total, position, lengths
-        As in `ListTokens`.
-    passages : list of str
-        The lists one after another.
-    tokens : float64[passages] or None
-        The run's own lengths of them, if it has these.
-    """
-
-    total: int
-    position: IntArray
-    lengths: IntArray
-    passages: list[str]
-    tokens: NDArray[np.float64] | None
-
-    @classmethod
-    def of(cls, run: Run, judged: JudgedRun) -> EvaluatedLists:
-        ordered = run.ordered(judged.policy)
-        place = {query: i for i, query in enumerate(judged.queries)}
-        position = np.array([place.get(query, -1) for query in ordered.queries], np.int64)
-        inside = position >= 0
-        rows = np.flatnonzero(np.repeat(inside, ordered.lengths))
-        tokens = None if ordered.tokens is None else ordered.tokens[rows]
-        passages = list(map(ordered.passages.__getitem__, rows.tolist()))
-        return cls(len(judged), position[inside], ordered.lengths[inside], passages, tokens)
-
-    def with_tokens(self, tokens: NDArray[np.float64]) -> ListTokens:
-        """The lists with these lengths of their passages."""
-        return ListTokens(self.total, self.position, self.lengths, tokens)
-
-
 def with_fitting(
     judged: JudgedRun, run: Run, lengths: Mapping[str, float] | None, budgets: Iterable[TokenBudget], name: str
 ) -> tuple[JudgedRun, list[str]]:
@@ -141,13 +120,7 @@ def with_fitting(
     InputError
         If lengths are not known, or if the policy leaves passages out of the lists, which would be free then.
     """
-    policy = judged.policy
-    if policy.unjudged == "condense" or policy.duplicates == "drop":
-        choice = 'unjudged="condense"' if policy.unjudged == "condense" else 'duplicates="drop"'
-        raise InputError(
-            f"a budget of tokens needs the lists as they are shown, and the policy {choice} leaves passages out: give "
-            f"another policy, or a depth K"
-        )
+    judged.policy.refuse_leaving_out("a budget of tokens needs", ", or a depth K")
     listed = ListTokens.of(run, judged, lengths, name)
     if listed is None:
         raise InputError(

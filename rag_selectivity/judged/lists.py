@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -83,8 +83,7 @@ def _judge_parts(
     sampler = IdSampler(qrels)
     counted: Counter[str] = Counter()
     remarks: list[Mapping[str, int]] = []
-    beyond: list[tuple[str, str, int, int]] = []
-    uncounted: list[tuple[str, str]] = []
+    miscounted: list[tuple[str, str, int, int]] = []
     unknown: list[str] = []
     for given in parts:
         part = given.in_form(form)
@@ -108,14 +107,13 @@ def _judge_parts(
         counted.update(_facts_of_scores(part, inside, policy))
         remarks.append(without(part.remarks, "rank_against_score") if policy.order == "rank" else part.remarks)
         if counts is not None:
-            beyond += _beyond_count(part, inside, counts)
-            uncounted += _uncounted(part, inside, counts)
+            miscounted += _miscounted(compress(part.lists(), inside), counts)
         unknown += [part.queries[i] for i in np.flatnonzero(~inside).tolist()]
     missing = [qrels.queries[i] for i in np.flatnonzero(returned < 0).tolist()]
     facts = {
         **counted,
-        "beyond_count": min(beyond, default=None),
-        "uncounted": min(uncounted, default=None),
+        "beyond_count": min((each for each in miscounted if each[3]), default=None),
+        "uncounted": min((each[:2] for each in miscounted if not each[3]), default=None),
         "missing_ids": first_ids(missing),
         "unknown": len(unknown),
         "unknown_ids": first_ids(unknown),
@@ -125,28 +123,13 @@ def _judge_parts(
     }
     return JudgedLists(
         returned,
-        _in_order(hits),
+        Hits.together(hits),
         duplicates,
         unknown,
         facts,
-        (_together(judgments for judgments, _ in listed), _together(ranks for _, ranks in listed)),
+        (np.concatenate([_NONE, *(one for one, _ in listed)]), np.concatenate([_NONE, *(rank for _, rank in listed)])),
         first_repeat if first_repeat.any() else None,
     )
-
-
-def _together(columns: Iterable[IntArray]) -> IntArray:
-    return np.concatenate([_NONE, *columns])
-
-
-def _in_order(parts: list[Hits]) -> Hits:
-    """The hits of all parts, by query and rank."""
-    if not parts:
-        return Hits(_NONE, _NONE, _NONE, np.empty(0, bool), _NONE)
-    hits = parts[0]
-    if len(parts) > 1:
-        hits = Hits(*(np.concatenate([getattr(part, column) for part in parts]) for column in Hits.__slots__))
-    # Each list stands in the order of its ranks.
-    return hits if (hits.query[1:] >= hits.query[:-1]).all() else hits.chosen(np.argsort(hits.query, kind="stable"))
 
 
 def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, name: str, form: IdForm) -> None:
@@ -204,12 +187,7 @@ class _JudgedPart:
 
 
 def _judge_part(
-    qrels: Qrels,
-    part: Run,
-    position: IntArray,
-    policy: Policy,
-    name: str,
-    controls: NDArray[np.bool_] | None,
+    qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str, controls: NDArray[np.bool_] | None
 ) -> _JudgedPart:
     rows, judgments, repeating = _found(qrels, part, position)
     # Where a passage is repeated, every row of equal scores has its say in which copy is the first.
@@ -300,16 +278,9 @@ def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
     return first
 
 
-def _beyond_count(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> Iterator[tuple[str, str, int, int]]:
-    """The documents that have more slots in a list than they have passages."""
-    for (query, documents), known in zip(part.lists(), inside.tolist(), strict=True):
-        for document, slots in Counter(documents if known else ()).items():
-            if 0 < counts.of_document(document) < slots:
-                yield query, document, slots, counts.of_document(document)
-
-
-def _uncounted(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> Iterator[tuple[str, str]]:
-    """The documents in lists that have no number."""
-    for (query, documents), known in zip(part.lists(), inside.tolist(), strict=True):
-        if known:
-            yield from ((query, document) for document in documents if not counts.of_document(document))
+def _miscounted(lists: Iterable[tuple[str, list[str]]], counts: PassageCounts) -> Iterator[tuple[str, str, int, int]]:
+    """The query, the document, its slots and its passages where a document has more slots in a list than passages."""
+    for query, documents in lists:
+        for document, slots in Counter(documents).items():
+            if (passages := counts.of_document(document)) < slots:
+                yield query, document, slots, passages

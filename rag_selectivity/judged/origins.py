@@ -69,6 +69,17 @@ class LabelOrigins:
     outdated: int = 0
     cost_of_a_grade: float | None = None
 
+    @classmethod
+    def unknown(cls, count: int, chosen: int = 0) -> LabelOrigins:
+        """The origins of judgments of which only the flags are known."""
+        nobody, none = np.full(count, NO_GRADE, np.int64), np.zeros(count, np.int64)
+        return cls(np.full(count, int(chosen), np.uint8), np.zeros(count, bool), nobody, none)
+
+    def beside(self, others: LabelOrigins) -> LabelOrigins:
+        """The origins of these judgments, and then those of others."""
+        both: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(others, name)]) for name in _COLUMNS}
+        return replace(self, **both)
+
     def take(self, rows: NDArray[Any]) -> LabelOrigins:
         """The origins of some rows, by mask or by position."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})

@@ -91,12 +91,19 @@ class Policy:
         """Whether all that follows the fifth field of a TREC run belongs to the tag, as trec_eval reads it."""
         return self.scores == "float32"
 
+    def refuse_leaving_out(self, needs: str, otherwise: str) -> None:
+        """An InputError if passages are left out of the lists, for what `needs` them as they are shown."""
+        if self.unjudged == "condense" or self.duplicates == "drop":
+            choice = 'unjudged="condense"' if self.unjudged == "condense" else 'duplicates="drop"'
+            raise InputError(
+                f"{needs} the lists as they are shown, and the policy {choice} leaves passages out: give another "
+                f"policy{otherwise}"
+            )
+
     def __post_init__(self) -> None:
         for name, choices in _choices().items():
             value = getattr(self, name)
-            if value is None and None in choices:
-                continue
-            if not isinstance(value, str) or value not in choices:
+            if not isinstance(value, (str, type(None))) or value not in choices:
                 raise InputError(f"policy `{name}` must be one of {', '.join(filter(None, choices))}, got {value!r}")
         if not isinstance(self.exclude_self, bool):
             raise InputError(f"policy `exclude_self` must be True or False, got {self.exclude_self!r}")
@@ -107,9 +114,8 @@ class Policy:
 
 def _choices() -> dict[str, tuple[str | None, ...]]:
     """The choices of each rule; None where it need not be given."""
-    hints = {name: hint for name, hint in get_type_hints(Policy).items() if hint not in (str, bool)}
-    optional = {name: get_args(get_args(hint)[0]) for name, hint in hints.items() if type(None) in get_args(hint)}
-    return {name: (*optional[name], None) if name in optional else get_args(hint) for name, hint in hints.items()}
+    hints = {name: get_args(hint) for name, hint in get_type_hints(Policy).items() if hint not in (str, bool)}
+    return {name: (*get_args(of[0]), None) if type(None) in of else of for name, of in hints.items()}
 
 
 #: Policies by their names, as `policy="trec_eval"` and `--policy` have them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,7 +57,11 @@ class Pools:
         if len(sources) > 1:
             # Several pools are fused with all of their lists in memory.
             lists = {name: self._read(value) for name, value in sources.items()}
-            return RunPool(self._fused(list(sources.values())), lists)
+            key = tuple(map(id, sources.values()))
+            if key not in self._unions:
+                # Without scores the order stays as it is under every policy.
+                self._unions[key] = Run.fused(lists.values(), policy=self._policy).without_scores()
+            return RunPool(self._unions[key], lists)
         (value,) = sources.values()
         if held or self._depth is not None:
             return RunPool(self._read(value), None)
@@ -69,14 +73,6 @@ class Pools:
             self._lists[id(value)] = lists if self._depth is None else lists.top(self._depth, self._policy)
         return self._lists[id(value)]
 
-    def _fused(self, values: Sequence[Any]) -> Run:
-        key = tuple(map(id, values))
-        if key not in self._unions:
-            fused = Run.fused([self._read(value) for value in values], policy=self._policy)
-            # Without scores the order stays as it is under every policy.
-            self._unions[key] = fused.without_scores()
-        return self._unions[key]
-
 
 def _by_run(pool: Any, runs: Collection[str]) -> dict[str, Sources]:
     """{run: its pools}."""
@@ -84,22 +80,19 @@ def _by_run(pool: Any, runs: Collection[str]) -> dict[str, Sources]:
         return {}
     if isinstance(pool, (list, tuple, Mapping)) and not pool:
         raise InputError("pool is empty: give a run, several, or {run: pool}, or leave it out")
-    if isinstance(pool, Mapping):
-        if all(str(name) in runs for name in pool):
-            return {str(name): _sources(_given(value, str(name))) for name, value in pool.items()}
-        for name, value in pool.items():
-            if _are_runs(value) and str(name) not in runs:
-                raise InputError(
-                    f"pool: there is no run {str(name)!r}{did_you_mean(str(name), runs)} (the runs are "
-                    f"{', '.join(map(str, runs))}); name the run that each list of pools belongs to"
-                )
-    return dict.fromkeys(runs, _sources(pool))
-
-
-def _given(pool: Any, run: str) -> Any:
-    if isinstance(pool, (list, tuple)) and not pool:
-        raise InputError(f"pool: the list of run {run!r} is empty: give its pool, or leave the run out")
-    return pool
+    by_name = {str(name): value for name, value in pool.items()} if isinstance(pool, Mapping) else {}
+    of_runs = bool(by_name) and all(name in runs for name in by_name)
+    for name, value in by_name.items():
+        if of_runs and isinstance(value, (list, tuple)) and not value:
+            raise InputError(f"pool: the list of run {name!r} is empty: give its pool, or leave the run out")
+        if name not in runs and not of_runs and _are_runs(value):
+            raise InputError(
+                f"pool: there is no run {name!r}{did_you_mean(name, runs)} (the runs are {', '.join(map(str, runs))}); "
+                f"name the run that each list of pools belongs to"
+            )
+    return (
+        {name: _sources(value) for name, value in by_name.items()} if of_runs else dict.fromkeys(runs, _sources(pool))
+    )
 
 
 def _sources(pool: Any) -> Sources:
@@ -111,14 +104,12 @@ def _sources(pool: Any) -> Sources:
         values, names = list(pool.values()), [str(name) for name in pool]
     else:
         return {"pool": pool}
-    for place, value in enumerate(values):
-        if any(
-            value is other or (is_path(value) and is_path(other) and Path(value) == Path(other))
-            for other in values[:place]
-        ):
-            raise InputError(
-                f"the pool {value if is_path(value) else names[place]} is given twice; give each pool once"
-            )
+    known: set[Any] = set()
+    for name, value in zip(names, values, strict=True):
+        same = Path(value) if is_path(value) else id(value)
+        if same in known:
+            raise InputError(f"the pool {value if is_path(value) else name} is given twice; give each pool once")
+        known.add(same)
     return dict(zip(names, values, strict=True))
 
 
@@ -136,8 +127,5 @@ def _is_named_run(value: Any) -> bool:
 
 def _are_runs(value: Any) -> bool:
     """Whether the value of a mapping is a list of runs, and not of the passages of a query."""
-    return (
-        isinstance(value, (list, tuple))
-        and bool(value)
-        and all(isinstance(item, (Path, Run, Mapping)) or is_frame(item) for item in value)
-    )
+    is_list = isinstance(value, (list, tuple)) and bool(value)
+    return is_list and all(isinstance(item, (Path, Run, Mapping)) or is_frame(item) for item in value)

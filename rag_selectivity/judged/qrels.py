@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.origins import NO_GRADE, LabelOrigins
-from rag_selectivity.tables.cells import label_grade, locate, query_text
+from rag_selectivity.tables.cells import label_grade, query_text
 from rag_selectivity.tables.columns import Columns, labels
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import Scale, implied_scale, parse_grade_map, settled_scale
@@ -117,11 +117,7 @@ class Qrels:
             np.empty(0, np.int64) if columns.grade is None else columns.grade,
             source=columns.source if columns.source not in ("qrels", "qrels frame") else None,
             lines=columns.lines,
-            remarks=columns.remarks,
-            expected=columns.expected,
-            scale=columns.scale,
-            levels=columns.levels,
-            origins=columns.origins,
+            **_shared(columns),
         )
 
     def columns(self) -> Columns:
@@ -131,13 +127,9 @@ class Qrels:
             self.passages,
             self.grade,
             queries=self.queries,
-            expected=self.expected,
             source=self.source or "qrels",
             lines=self._lines,
-            remarks=self.remarks,
-            scale=self.scale,
-            levels=self.levels,
-            origins=self.origins,
+            **_shared(self),
         )
 
     @classmethod
@@ -259,7 +251,7 @@ class Qrels:
         if passage is not None:
             names_of_rows = map(tuple(names).__getitem__, query.tolist())
             passages = id_texts(list(map(passage, names_of_rows, passages)))
-        return self._derived(tuple(names), query, rows, passages)
+        return self._derived(tuple(names), query, rows, passages, counted=False)
 
     def inherit(self, documents: Any) -> Qrels:
         """The judgments of chunks: every chunk of a judged document has the grade of its document.
@@ -287,9 +279,7 @@ class Qrels:
         of_rows = [chunks_of[name] for name in self.passages]
         rows = np.repeat(np.arange(len(of_rows)), np.array([len(chunks) for chunks in of_rows], np.int64))
         chunks = id_texts(list(chain.from_iterable(of_rows)))
-        result = self._derived(self.queries, self.query[rows], rows, chunks)
-        result.repeated, result.negative = self.repeated, self.negative
-        return result
+        return self._derived(self.queries, self.query[rows], rows, chunks)
 
     def in_form(self, form: IdForm) -> Qrels:
         """The same judgments with all ids in a form.
@@ -309,16 +299,12 @@ class Qrels:
         rows = np.arange(len(self.query))
         result = self._derived(tuple(position), renumbered[self.query], rows, [*map(form, self.passages)])
         result.form = form
-        result.repeated += self.repeated
-        result.negative = self.negative
         return result
 
     def only(self, rows: NDArray[np.bool_]) -> Qrels:
         """Some of the judgments, bool[judgments]; all queries stay."""
         kept = np.flatnonzero(rows)
-        result = self._derived(self.queries, self.query[kept], kept, self.passages_at(kept))
-        result.repeated, result.negative = self.repeated, self.negative
-        return result
+        return self._derived(self.queries, self.query[kept], kept, self.passages_at(kept))
 
     def without_self(self) -> Qrels:
         """The judgments without those of the passage that has the id of its query; all queries stay."""
@@ -333,10 +319,10 @@ class Qrels:
         >>> Qrels.from_dict({"q10": ["b"], "q2": ["c", "a"]}).in_order(by_passage=True).to_dict()
         {'q2': {'a': 1, 'c': 1}, 'q10': {'b': 1}}
         """
-        order = self._natural_order()
-        if order is None and not by_passage:
+        keys = list(map(natural_key, self.queries))
+        if all(map(le, keys, keys[1:])) and not by_passage:
             return self
-        order = list(range(len(self))) if order is None else order
+        order = sorted(range(len(keys)), key=keys.__getitem__)
         place = np.argsort(np.array(order, np.int64))
         query = place[self.query]
         if by_passage:
@@ -345,16 +331,7 @@ class Qrels:
             rows = np.array(sorted(range(self.size), key=key), np.int64)
         else:
             rows = np.argsort(query, kind="stable")
-        result = self._derived([self.queries[i] for i in order], query[rows], rows, self.passages_at(rows))
-        result.repeated, result.negative = self.repeated, self.negative
-        return result
-
-    def _natural_order(self) -> list[int] | None:
-        """The queries in their natural order; None if they are in it."""
-        keys = list(map(natural_key, self.queries))
-        if all(map(le, keys, keys[1:])):
-            return None
-        return sorted(range(len(keys)), key=keys.__getitem__)
+        return self._derived([self.queries[i] for i in order], query[rows], rows, self.passages_at(rows))
 
     def _derived(
         self,
@@ -363,6 +340,7 @@ class Qrels:
         rows: IntArray,
         passages: list[str],
         grade: IntArray | None = None,
+        counted: bool = True,
     ) -> Qrels:
         """Judgments made of some of these rows, with other queries, passages or grades; the rest is the same."""
         result = Qrels(
@@ -372,13 +350,16 @@ class Qrels:
             self.grade[rows] if grade is None else grade,
             source=self.source,
             lines=None if self._lines is None else self._lines[rows],
-            remarks=self.remarks,
-            expected=None if self.expected is None else self.expected[rows],
-            scale=self.scale,
-            levels=self.levels,
-            origins=None if self.origins is None else self.origins.take(rows),
+            **_shared(self)
+            | {
+                "expected": None if self.expected is None else self.expected[rows],
+                "origins": None if self.origins is None else self.origins.take(rows),
+            },
         )
         result.form = self.form
+        if counted:
+            result.repeated += self.repeated
+            result.negative += self.negative
         return result
 
     # -- reading it ------------------------------------------------------------------------------
@@ -474,7 +455,7 @@ class Qrels:
         mapping = parse_grade_map(grade_map)
         if mapping is None:
             return self
-        mapped = np.ones(len(self.grade), bool) if self.expected is None else ~self.expected
+        mapped = np.ones(self.size, bool) if self.expected is None else ~self.expected
         grades, first = np.unique(self.grade[mapped], return_index=True)
         for row, grade in zip(np.flatnonzero(mapped)[first], grades, strict=True):
             if int(grade) not in mapping:
@@ -503,14 +484,10 @@ class Qrels:
         """
         if self._settled is not None and given in (self._settled, self._settled.name):
             return self
-        graded = self.grade if self.expected is None else self.grade[~self.expected]
-        scale = settled_scale(given, self.scale, distinct_grades(graded), self.source or "qrels")
-        grades = self.grade
-        if self.expected is not None:
-            grades = np.where(self.expected, scale.relevant_from, grades)
-        settled = self
-        if (grades != self.grade).any():
-            settled = self._with_grades(grades, scale.name)
+        expected = np.zeros(self.size, bool) if self.expected is None else self.expected
+        scale = settled_scale(given, self.scale, distinct_grades(self.grade[~expected]), self.source or "qrels")
+        grades = np.where(expected, scale.relevant_from, self.grade)
+        settled = self._with_grades(grades, scale.name) if (grades != self.grade).any() else self
         settled.check_scale(scale)
         settled = copy(settled)
         settled.scale, settled._settled = scale.name, scale
@@ -519,7 +496,6 @@ class Qrels:
     def _with_grades(self, grades: IntArray, scale: str | None) -> Qrels:
         result = self._derived(self.queries, self.query, np.arange(len(self.query)), self.passages, grades)
         result.scale = scale
-        result.repeated, result.negative = self.repeated, self.negative + result.negative
         return result
 
     def check_scale(self, scale: Scale) -> None:
@@ -563,14 +539,19 @@ class Qrels:
         return doubles
 
     def _row_text(self, row: int) -> str:
-        line = int(self._lines[row]) if self._lines is not None else None
+        line = "" if self._lines is None else f":{self._lines[row]}"
         return (
-            f"{locate(self.source or 'qrels', line)}: query {self.queries[self.query[row]]!r}, "
+            f"{self.source or 'qrels'}{line}: query {self.queries[self.query[row]]!r}, "
             f"passage {self.passages[row]!r}: grade {self.grade[row]}"
         )
 
     def __repr__(self) -> str:
         return f"<Qrels: {len(self.queries)} queries, {self.size} judgments>"
+
+
+def _shared(of: Qrels | Columns) -> dict[str, Any]:
+    """What judgments and columns both have, besides the rows."""
+    return {name: getattr(of, name) for name in ("remarks", "expected", "scale", "levels", "origins")}
 
 
 def distinct_grades(grades: NDArray[np.int64]) -> list[int]:

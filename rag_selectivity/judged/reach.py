@@ -79,7 +79,7 @@ class LabelReach:
             shares = np.where(returned > 0, slots / np.maximum(returned, 1), 0.0)
         labels = counted.sum(axis=1)
         of_lowest = counted[:, lowest].sum(axis=1)
-        reached = labels_found(judged) if found is None else found
+        reached = labels_found_by_any({"": judged})[""] if found is None else found
         size = judged.corpus_size
         return cls(
             queries=len(judged),
@@ -169,20 +169,9 @@ def _known(qrels: Qrels) -> int:
     return int((known if controls is None else known & ~controls).sum())
 
 
-def labels_found(judged: JudgedRun) -> IntArray:
-    """How many labels of each query are of passages that the run or its pool holds: int64[queries]."""
-    if judged.pool is None:
-        return np.bincount(judged.hits.query[~judged.hits.repeated], minlength=len(judged))
-    query, judgment = [judged.hits.query, judged.pool.query], [judged.hits.judgment, judged.pool.judgment]
-    _, first = np.unique(np.concatenate(judgment), return_index=True)
-    return np.bincount(np.concatenate(query)[first], minlength=len(judged))
-
-
 def labels_found_by_any(judged: Mapping[str, JudgedRun]) -> dict[str, IntArray]:
     """For each run, how many labels of each of its queries are of passages that any run or pool holds."""
     runs = list(judged.values())
-    if len(runs) == 1:
-        return {name: labels_found(run) for name, run in judged.items()}
     position: dict[str, int] = {}
     numbers = [np.array([position.setdefault(query, len(position)) for query in run.queries], np.int64) for run in runs]
     query, judgment = [], []
@@ -203,8 +192,7 @@ def tail_labels(judged: JudgedRun) -> IntArray | None:
         return None
     rows = np.flatnonzero(origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL))
     counts = np.zeros_like(judged.labels)
-    place = {query: i for i, query in enumerate(judged.queries)}
-    row = np.array([place.get(judged.qrels.queries[i], -1) for i in judged.qrels.query[rows].tolist()], np.int64)
+    row = judged.positions(judged.qrels.queries)[judged.qrels.query[rows]]
     level = np.searchsorted(judged.grades, judged.qrels.grade[rows])
     np.add.at(counts, (row[row >= 0], level[row >= 0]), 1)
     return counts

@@ -21,16 +21,11 @@ from rag_selectivity.tables import columns
 from rag_selectivity.tables.exact import is_frame, is_large, is_path
 from rag_selectivity.tables.fast import scan
 
-_ONLY_DICT = frozenset([dict])
 _LARGE_FRAME = 100_000
 
 
 def read_qrels(
-    path: str | Path,
-    *,
-    format: str | None = None,
-    judges: Sequence[str] | None = None,
-    humans: bool = True,
+    path: str | Path, *, format: str | None = None, judges: Sequence[str] | None = None, humans: bool = True
 ) -> Qrels:
     """Judgments from a file, from a BEIR folder (`qrels/test.tsv`, or the only file there), or from a label store.
 
@@ -107,24 +102,17 @@ def _name_of_pool(pool: Any) -> str | None:
 
 def named_runs(runs: Any) -> dict[str, Any]:
     """{name: run}; a single run is named `run`, or like its file."""
-    if isinstance(runs, Mapping):
-        if not runs:
-            raise InputError("there are no runs to evaluate")
-        values = list(runs.values())
-        # A dict is known at once; whether something else is a mapping takes longer.
-        only_dicts = _ONLY_DICT.issuperset(map(type, values))
-        if (
-            only_dicts or all(isinstance(value, (str, Path, Run, Mapping)) or is_frame(value) for value in values)
-        ) and not any(
-            isinstance(value, Mapping)
-            and all(isinstance(score, (int, float, np.number)) for score in value.values())
-            and value
-            for value in values
-        ):
-            return {str(name): run for name, run in runs.items()}
-        return {"run": runs}
     if is_path(runs):
         return {Path(runs).name.split(".")[0]: runs}
+    if not isinstance(runs, Mapping):
+        return {"run": runs}
+    if not runs:
+        raise InputError("there are no runs to evaluate")
+    # A dict is known at once; whether something else is a mapping takes longer.
+    are_runs = all(isinstance(each, (dict, str, Path, Run, Mapping)) or is_frame(each) for each in runs.values())
+    mappings = (each for each in runs.values() if isinstance(each, (dict, Mapping)) and each)
+    if are_runs and not any(all(isinstance(at, (int, float, np.number)) for at in of.values()) for of in mappings):
+        return {str(name): run for name, run in runs.items()}
     return {"run": runs}
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import chain, pairwise
+from operator import ne
 from typing import Any
 
 import numpy as np
@@ -134,16 +135,11 @@ class Run:
         queries = [query for part in parts for query in part.queries]
         lengths = [np.diff(part.offsets) for part in parts]
         offsets = np.append(0, np.cumsum(np.concatenate(lengths))) if parts else np.zeros(1, np.int64)
-        scored = [part.scores for part in parts if part.scores is not None]
-        lengths_of = [part.tokens for part in parts if part.tokens is not None]
-        return cls(
-            queries,
-            offsets,
-            list(chain.from_iterable(part.passages for part in parts)),
-            np.concatenate(scored) if scored and len(scored) == len(parts) else None,
-            np.concatenate(lengths_of) if lengths_of and len(lengths_of) == len(parts) else None,
-            together(part.remarks for part in parts),
-        )
+        columns = ([part.scores for part in parts], [part.tokens for part in parts])
+        known = [[each for each in column if each is not None] for column in columns]
+        scores, tokens = (np.concatenate(column) if 0 < len(column) == len(parts) else None for column in known)
+        passages = list(chain.from_iterable(part.passages for part in parts))
+        return cls(queries, offsets, passages, scores, tokens, together(part.remarks for part in parts))
 
     @classmethod
     def fused(cls, runs: Iterable[Any], k: int = 60, *, policy: Policy = Policy()) -> Run:
@@ -203,16 +199,10 @@ class Run:
         >>> Run.from_dict({"d1": ["d1", "d2"], "d2": ["d3"]}).without_self().to_dict()
         {'d1': ['d2'], 'd2': ['d3']}
         """
-        own = [
-            row
-            for query, (start, stop) in zip(self.queries, pairwise(self.offsets.tolist()), strict=True)
-            if query in (passages := self.passages[start:stop])
-            for row in (start + place for place, passage in enumerate(passages) if passage == query)
-        ]
-        if not own:
+        own = map(self.queries.__getitem__, self.row_queries().tolist())
+        kept = np.fromiter(map(ne, own, self.passages), bool, len(self.passages))
+        if kept.all():
             return self
-        kept = np.ones(len(self.passages), bool)
-        kept[own] = False
         return self._with_rows(self.queries, np.append(0, np.cumsum(kept))[self.offsets], np.flatnonzero(kept))
 
     def without_scores(self) -> Run:
@@ -226,18 +216,7 @@ class Run:
         ordered = self.ordered(policy)
         if not (self.lengths > depth).any():
             return ordered
-        lengths = np.minimum(self.lengths, depth)
-        offsets = np.append(0, np.cumsum(lengths))
-        rows = np.repeat(ordered.offsets[:-1] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return ordered._with_rows(ordered.queries, offsets, rows)
-
-    def with_tokens(self, queries: Sequence[Any], tokens: Sequence[float]) -> Run:
-        """The same run with the lengths of its passages, given in the order of the rows that it was made from."""
-        by_query: dict[str, list[float]] = {}
-        for query, count in zip(queries, tokens, strict=True):
-            by_query.setdefault(str(query), []).append(count)
-        column = np.array([count for query in self.queries for count in by_query.get(query, [])], np.float64)
-        return Run(self.queries, self.offsets, self.passages, self.scores, column, self.remarks)
+        return ordered.of_lists(np.arange(len(self)), depth)
 
     def in_form(self, form: IdForm) -> Run:
         """The same run with all ids in a form; two queries may get the same id, which `join` refuses.
@@ -247,8 +226,8 @@ class Run:
         """
         if not form.changes_ids or form == self.form:
             return self
-        queries = [form(query) for query in self.queries]
-        result = Run(queries, self.offsets, [*map(form, self.passages)], self.scores, self.tokens, self.remarks)
+        result = copy(self)
+        result.queries, result.passages = tuple(map(form, self.queries)), [*map(form, self.passages)]
         result.form = form
         return result
 
@@ -371,9 +350,9 @@ class Run:
         """The same lists with their rows in another order."""
         return self._with_rows(self.queries, self.offsets, order)
 
-    def of_lists(self, chosen: NDArray[np.integer[Any]]) -> Run:
-        """The lists at some positions."""
-        lengths = self.lengths[chosen]
+    def of_lists(self, chosen: NDArray[np.integer[Any]], depth: int | None = None) -> Run:
+        """The lists at some positions, down to a depth."""
+        lengths = np.minimum(self.lengths[chosen], np.iinfo(np.int64).max if depth is None else depth)
         offsets = np.append(0, np.cumsum(lengths))
         rows = np.repeat(self.offsets[chosen] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return self._with_rows([self.queries[i] for i in chosen.tolist()], offsets, rows)

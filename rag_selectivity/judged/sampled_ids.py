@@ -51,14 +51,10 @@ class IdSampler:
 
 def match_of_unshared(unknown: Iterable[str], missing: Iterable[str]) -> Match:
     """Some queries that only the run has, and some that only the qrels have: of both those that may be meant alike."""
-    return Match([(_some(unknown), _some(missing))])
-
-
-def _some(queries: Iterable[str]) -> list[str]:
-    """Those with the smallest hashes of what is alike in ids that meet in some form."""
-    return [
-        query for _, query in nsmallest(_UNSHARED, ((zlib.crc32(_alike(query).encode()), query) for query in queries))
-    ]
+    # Those with the smallest hashes of what is alike in ids that meet in some form.
+    hashed = ([(zlib.crc32(_alike(query).encode()), query) for query in queries] for queries in (unknown, missing))
+    first, second = ([query for _, query in nsmallest(_UNSHARED, each)] for each in hashed)
+    return Match([(first, second)])
 
 
 def _alike(query: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -54,7 +54,9 @@ def weighted(judged: Mapping[str, JudgedRun], weights: Any, *, ids: str | None =
         )
     if not any(given[query] > 0 for query in measured):
         raise InputError(f"{source}: all measured queries have the weight 0: give some of them a weight above 0")
-    if not math.isfinite(_sum(given.values())):
+    with np.errstate(over="ignore"):
+        total = np.sum(list(given.values()))
+    if not np.isfinite(total):
         raise InputError(f"{source}: the sum of the weights is more than a number can hold: divide all by the largest")
     others = [weight for query, weight in given.items() if query not in measured and weight > 0]
     result = {}
@@ -65,13 +67,6 @@ def weighted(judged: Mapping[str, JudgedRun], weights: Any, *, ids: str | None =
         known = QueryWeights(source, values[counts], int((~counts).sum()), len(others), math.fsum(others))
         result[name] = replace(some, weights=known)
     return result
-
-
-def _sum(values: Iterable[float]) -> float:
-    try:
-        return math.fsum(values)
-    except OverflowError:
-        return math.inf
 
 
 def _read(weights: Any, form: IdForm) -> tuple[str, dict[str, float]]:

@@ -10,8 +10,8 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import is_missing
 from rag_selectivity.tables.exact import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.names import QUERY_NAMES, find_column
-from rag_selectivity.tables.small import rows_of
+from rag_selectivity.tables.names import QUERY_NAMES
+from rag_selectivity.tables.small import rows_with_id
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,8 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
     columns: dict[str, None] = {}
     rows: dict[str, tuple[str, dict[str, str]]] = {}
     seen = []
-    query_columns: dict[tuple[Any, ...], Any] = {}
-    for where, row in rows_of(by, "by"):
-        names = tuple(row)
-        if names not in query_columns:
-            query_columns[names] = find_column(list(row), QUERY_NAMES, "query", where)
-            columns.update(dict.fromkeys(str(name) for name in row if name != query_columns[names]))
-        column = query_columns[names]
+    for where, row, column in rows_with_id(by, "by", QUERY_NAMES, "query"):
+        columns.update(dict.fromkeys(str(name) for name in row if name != column))
         query = form.of_cell(row[column], where, "query")
         seen.append(query)
         values = {str(name): _text(value) for name, value in row.items() if name != column}

@@ -50,14 +50,14 @@ def id_fault(text: str) -> str | None:
         return "is empty"
     if "\0" in text:
         return "holds a NUL character"
-    if not text.isascii() and holds_half(text):
+    if holds_half(text):
         return "holds half of a surrogate pair, which is no character"
     return None
 
 
 def holds_half(text: str) -> bool:
     """Whether a text holds half of a surrogate pair, which no UTF-8 file can hold."""
-    return _HALF.search(text) is not None
+    return not text.isascii() and _HALF.search(text) is not None
 
 
 def whole_characters(value: Any) -> Any:
@@ -140,6 +140,14 @@ def number_of(value: Any) -> float:
         raise ValueError(f"{shown(value)} is too large") from None
 
 
+def number_or_nan(value: Any) -> float:
+    """As `number_of`; NaN for what holds no number."""
+    try:
+        return number_of(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def integer_of(value: Any) -> int:
     """A whole number, or the text of one, as an int, as `int` makes it; see `number_of`."""
     _refuse_underscore(value)
@@ -172,17 +180,10 @@ def label_grade(value: Any, where: str) -> int:
     try:
         return whole_grade(value, where)
     except InputError as error:
-        if _is_fraction(value):
+        number = number_or_nan(value)
+        if math.isfinite(number) and not number.is_integer():
             raise InputError(f"{error}: is this a run? The labels come first") from None
         raise
-
-
-def _is_fraction(value: Any) -> bool:
-    try:
-        number = number_of(value)
-    except (TypeError, ValueError):
-        return False
-    return math.isfinite(number) and not number.is_integer()
 
 
 def is_missing(value: Any) -> bool:
@@ -223,17 +224,9 @@ def iterated(values: Any, expected: str) -> Iterator[Any]:
         raise InputError(f"{expected}, got {shown(values)}") from None
 
 
-def locate(source: str, line: int | None) -> str:
-    """`file:line`, or the file if the line is unknown."""
-    return f"{source}:{line}" if line is not None else source
-
-
 def token_count(value: Any, where: str) -> float:
     """A finite number of tokens ≥ 0 as a float; any other value is an InputError that names `where`."""
-    try:
-        number = number_of(value)
-    except (TypeError, ValueError):
-        number = math.nan
+    number = number_or_nan(value)
     if not 0 <= number < math.inf:
         raise InputError(f"{where}: {value!r} is not a number of tokens; give a number ≥ 0")
     return number

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from rag_selectivity.tables.cells import (
     iterated,
     label_grade,
     number_of,
+    number_or_nan,
     query_text,
     shown,
 )
@@ -38,6 +38,7 @@ from rag_selectivity.tables.exact import (
     trec_rows,
 )
 from rag_selectivity.tables.fast import FIELDS, ROLES, Kind, Odd, Scan, scan
+from rag_selectivity.tables.ids import refuse_set
 from rag_selectivity.tables.names import label_columns, ranking_columns, run_columns
 from rag_selectivity.tables.remarks import NO_REMARKS, counted
 
@@ -274,7 +275,7 @@ def _table_cells(rows: Iterator[tuple[int, Mapping[str, Any]]], source: str, kin
 def _record_cells(source: Any, what: str, kind: Kind) -> _Cells:
     """The cells of rows: of dicts, or of a query, a passage, and a grade or perhaps a score."""
     form = "(query, passage, grade)" if kind == "labels" else "(query, passage) or (query, passage, score)"
-    _refuse_set(source, what)
+    refuse_set(source, what)
     records = list(iterated(source, f"{what}: expected {form} rows, dicts, a DataFrame or a path"))
     if records and all(isinstance(record, Mapping) for record in records):
         return _table_cells(enumerate(records, 1), what, kind, ", row ")
@@ -295,12 +296,6 @@ def _width(record: Any) -> int:
         return 0 if isinstance(record, (str, Mapping, Set)) else len(record)
     except TypeError:
         return 0
-
-
-def _refuse_set(ranking: object, what: str) -> None:
-    """An InputError for a set in the place of a ranking: its order changes from one process to the next."""
-    if isinstance(ranking, (set, frozenset)):
-        raise InputError(f"{what}: a set has no order; give a list, the best first")
 
 
 def _label_dict_cells(judgments: Mapping[Any, Any]) -> _Cells:
@@ -328,7 +323,7 @@ def _run_dict_cells(lists: Mapping[Any, Any]) -> _Cells:
         raise InputError("run: two query ids are the same when written as text; make them different")
     cells: dict[str, list[Any]] = {"query": [], "passage": [], "score": []}
     for query, ranked in lists.items():
-        _refuse_set(ranked, f"run: query {query!r}")
+        refuse_set(ranked, f"run: query {query!r}")
         wrong = f"run: query {query!r}: expected a list of ids or {{passage: score}}"
         if isinstance(ranked, str):
             raise InputError(f"{wrong}, got {ranked!r}")
@@ -348,9 +343,7 @@ def _run_dict_cells(lists: Mapping[Any, Any]) -> _Cells:
                     raise InputError(f"run: query {query!r}: expected (passage, score) with a number, got {pair!r}")
             cells["score"] += [score for _, score in rows]
         cells["passage"] += [passage for passage, _ in rows] if scored else rows
-    if not cells["score"]:
-        del cells["score"]
-    return _Cells(cells, "run", queries=names)
+    return _Cells({role: column for role, column in cells.items() if column or role != "score"}, "run", queries=names)
 
 
 # -- columns of cells -------------------------------------------------------------------------------------
@@ -384,9 +377,8 @@ def _of_cells(cells: _Cells, kind: Kind) -> Columns:
     if kind == "labels":
         expected = None if cells.expected is None else np.array(cells.expected, bool)
         return _finished(replace(found, grade=_grades(cells), expected=expected))
-    numbers: dict[str, Any] = {
-        role: _numbers(cells, role) for role in ("score", "rank", "tokens") if role in cells.columns
-    }
+    roles = ("score", "rank", "tokens")
+    numbers: dict[str, Any] = {role: _numbers(cells, role) for role in roles if role in cells.columns}
     return _finished(replace(found, **numbers))
 
 
@@ -414,11 +406,11 @@ def _refuse_missing(cells: _Cells) -> None:
     """An InputError for the first cell of a table that holds nothing; ranks beside scores need not be there."""
     missing = []
     for role, name in (cells.names or {}).items():
-        column = cells.columns[role]
         if role != "rank" or "score" not in cells.columns:
-            missing += [
-                (row, name) for row, cell in enumerate(column) if cell is None or (type(cell) is str and not cell)
-            ][:1]
+            empty = (
+                at for at, cell in enumerate(cells.columns[role]) if cell is None or (type(cell) is str and not cell)
+            )
+            missing += [(at, name) for at in islice(empty, 1)]
     for row, name in sorted(missing)[:1]:
         raise InputError(f"{cells.where(row)}: {name} is missing")
 
@@ -430,7 +422,7 @@ def _ids(cells: _Cells, role: str) -> list[str]:
     if types <= {str, int}:
         texts = column if types <= {str} else list(map(str, column))
         text = "".join(texts)
-        if all(texts) and "\0" not in text and (text.isascii() or not holds_half(text)):
+        if all(texts) and "\0" not in text and not holds_half(text):
             return texts
     if role == "query":
         return [query_text(cell, cells.where(row)) for row, cell in enumerate(column)]
@@ -472,7 +464,7 @@ def _numbers(cells: _Cells, role: str) -> FloatArray | None:
         quick = column if types == {float} else map(number_of if has_underscores else float, column)
         numbers = np.fromiter(quick, np.float64)
     except (TypeError, ValueError, OverflowError):
-        numbers = np.array([_number(cell) for cell in column], np.float64)
+        numbers = np.array([number_or_nan(cell) for cell in column], np.float64)
     if role == "tokens":
         numbers[(numbers < 0) | np.isinf(numbers)] = np.nan
     wrong = np.flatnonzero(np.isnan(numbers))
@@ -485,11 +477,3 @@ def _numbers(cells: _Cells, role: str) -> FloatArray | None:
         raise InputError(f"{where}: {cell!r} is not a number of tokens; give a number ≥ 0")
     query = cells.columns["query"][wrong[0]]
     raise InputError(f"{where}: query {query!r}: the {role} {shown(cell)} is not a number")
-
-
-def _number(cell: Any) -> float:
-    """The number that a cell holds; NaN if it holds none."""
-    try:
-        return number_of(cell)
-    except (TypeError, ValueError):
-        return math.nan

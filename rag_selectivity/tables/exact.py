@@ -19,7 +19,7 @@ from functools import lru_cache
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, TextIO, cast
+from typing import IO, Any, TextIO
 from urllib.parse import unquote
 
 from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
@@ -75,15 +75,12 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
         with io.BytesIO(_content(sys.stdin)) if path == STANDARD_INPUT else path.open("rb") as plain:
             head = plain.read(4)
             plain.seek(0)
-            if head.startswith(_GZIP) or head == _ZSTD:
-                with io.BufferedReader(_Unpacked(path, plain, head != _ZSTD), _BLOCK) as unpacked:
-                    if not any_content:
-                        _refuse_other_encodings(path, unpacked.peek(4)[:4])
-                    yield cast("IO[bytes]", unpacked)
-            else:
+            packed = head.startswith(_GZIP) or head == _ZSTD
+            file: Any = io.BufferedReader(_Unpacked(path, plain, head != _ZSTD), _BLOCK) if packed else plain
+            with file:
                 if not any_content:
-                    _refuse_other_encodings(path, head)
-                yield plain
+                    _refuse_other_encodings(path, file.peek(4)[:4] if packed else head)
+                yield file
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except (zlib.error, EOFError, gzip.BadGzipFile) as error:
@@ -102,11 +99,7 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, path: Path, packed: IO[bytes], is_gzip: bool) -> None:
         self._path, self._size = path, 0
-        self._stream: Any = (
-            gzip.GzipFile(fileobj=packed)
-            if is_gzip
-            else _zstandard(path).stream_reader(packed, read_across_frames=True)
-        )
+        self._stream: Any = gzip.GzipFile(fileobj=packed) if is_gzip else _zstandard(path, packed)
 
     def readable(self) -> bool:
         return True
@@ -127,12 +120,12 @@ class _Unpacked(io.RawIOBase):
         return count
 
 
-def _zstandard(path: Path) -> Any:
+def _zstandard(path: Path, packed: IO[bytes]) -> Any:
     try:
         import zstandard
     except ImportError:
         raise MissingExtraError("zstandard", "files", f"reading {path}") from None
-    return zstandard.ZstdDecompressor()
+    return zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
 
 
 def _can_be_a_path(path: Path) -> bool:
@@ -221,8 +214,7 @@ def kind_of(path: Path, given: str | None = None) -> str:
     """
     if given is not None:
         if given not in FORMATS:
-            known = ", ".join(FORMATS)
-            raise InputError(f"unknown format {given!r}{did_you_mean(given, FORMATS)} (known: {known})")
+            raise InputError(f"unknown format {given!r}{did_you_mean(given, FORMATS)} (known: {', '.join(FORMATS)})")
         return given
     folder = is_folder(path)
     head = b"" if folder else first_bytes(path)
@@ -382,11 +374,9 @@ def separated_rows(path: Path, separator: str, lines: Iterable[tuple[int, str]])
 
 def refuse_doubled(names: Sequence[str], where: str) -> None:
     """An InputError if two columns have one name, since nothing says which counts; columns without a name are none."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(f"{where}: two columns are called {shown(name)}; remove one of them, or rename it")
-        seen |= {name} - {""}
+    doubled = next((name for place, name in enumerate(names) if name and name in names[:place]), None)
+    if doubled is not None:
+        raise InputError(f"{where}: two columns are called {shown(doubled)}; remove one of them, or rename it")
 
 
 def fault_of_csv(error: csv.Error) -> str:

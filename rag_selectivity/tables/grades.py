@@ -138,20 +138,16 @@ def parse_grade_map(text: str | Mapping[int, int] | None) -> dict[int, int] | No
     """
     if text is None:
         return None
-    if isinstance(text, Mapping):
-        pairs: list[tuple[int, int]] = list(text.items())
-    elif not isinstance(text, str):
+    if not isinstance(text, (str, Mapping)):
         raise InputError(f"grade map {text!r}: give a dict of old and new grades, or a text such as 0:1,1:3,2:4,3:5")
-    else:
-        pairs = []
-        for part in text.split(","):
-            before, _, after = part.partition(":")
-            try:
-                pairs.append((int(before), int(after)))
-            except ValueError:
-                raise InputError(
-                    f"grade map {text!r}: {part!r} is not of the form OLD:NEW, as in 0:1,1:3,2:4,3:5"
-                ) from None
+    pairs: list[tuple[int, int]] = list(text.items()) if isinstance(text, Mapping) else []
+    for part in text.split(",") if isinstance(text, str) else ():
+        before, _, after = part.partition(":")
+        try:
+            pairs.append((int(before), int(after)))
+        except ValueError:
+            form = "is not of the form OLD:NEW, as in 0:1,1:3,2:4,3:5"
+            raise InputError(f"grade map {text!r}: {part!r} {form}") from None
     result: dict[int, int] = {}
     for old, new in pairs:
         if not isinstance(old, int) or not isinstance(new, int):

@@ -35,7 +35,7 @@ def check_ids(ids: object, what: str) -> None:
     if isinstance(ids, (list, tuple)):
         return
     refuse_set(ids, what)
-    if isinstance(ids, (str, bytes, Mapping)) or not _has_length(ids):
+    if isinstance(ids, (str, bytes, Mapping)) or not (hasattr(ids, "__len__") and getattr(ids, "shape", True)):
         mend = f"; give [{ids!r}]" if isinstance(ids, str) and len(ids) < 80 else ""
         raise InputError(f"{what} must be a list of ids in rank order, got {repr(ids)[:80]}{mend}")
 
@@ -44,14 +44,6 @@ def refuse_set(ranking: object, what: str) -> None:
     """An InputError for a set in the place of a ranking: its order changes from one process to the next."""
     if isinstance(ranking, (set, frozenset)):
         raise InputError(f"{what}: a set has no order; give a list, the best first")
-
-
-def _has_length(ids: Any) -> bool:
-    """Whether a value is of a known length, which an array without dimensions is not."""
-    try:
-        return len(ids) >= 0
-    except TypeError:
-        return False
 
 
 def natural_key(name: str) -> tuple[Any, ...]:

@@ -8,18 +8,7 @@ from difflib import get_close_matches
 from rag_selectivity.errors import InputError
 
 QUERY_NAMES = ("query_id", "qid", "query-id", "q_id", "query", "topic")
-PASSAGE_NAMES = (
-    "doc_id",
-    "docid",
-    "corpus-id",
-    "corpus_id",
-    "passage_id",
-    "docno",
-    "pid",
-    "did",
-    "doc",
-    "passage",
-)
+PASSAGE_NAMES = ("doc_id", "docid", "corpus-id", "corpus_id", "passage_id", "docno", "pid", "did", "doc", "passage")
 DOCUMENT_NAMES = ("document_id", "document", "ref_doc_id", "_id", "id", *PASSAGE_NAMES)
 CHUNK_NAMES = ("chunk_id", "chunk", "node_id", "passage_id", "passage", "pid", "_id", "id")
 COUNT_NAMES = ("passages", "chunks", "n_passages", "n_chunks", "num_passages", "num_chunks", "count", "n")
@@ -74,23 +63,19 @@ def run_columns(names: Sequence[str], where: str) -> dict[str, str]:
     >>> run_columns(["qid", "docid", "rank"], "run frame")
     {'query': 'qid', 'passage': 'docid', 'rank': 'rank'}
     """
-    chosen = {
-        "query": find_column(names, QUERY_NAMES, "query", where),
-        "passage": find_column(names, PASSAGE_NAMES, "passage", where),
-    }
-    for role, accepted in (("score", SCORE_NAMES), ("rank", RANK_NAMES), ("tokens", TOKEN_NAMES)):
-        if (name := optional_column(names, accepted)) is not None:
-            chosen[role] = name
-    return chosen
+    further = (("score", SCORE_NAMES), ("rank", RANK_NAMES), ("tokens", TOKEN_NAMES))
+    found = {role: optional_column(names, accepted) for role, accepted in further}
+    return _id_columns(names, where) | {role: name for role, name in found.items() if name is not None}
 
 
 def label_columns(names: Sequence[str], where: str) -> dict[str, str]:
     """The columns of labels by what they hold: query, passage and grade."""
-    return {
-        "query": find_column(names, QUERY_NAMES, "query", where),
-        "passage": find_column(names, PASSAGE_NAMES, "passage", where),
-        "grade": grade_column(names, where),
-    }
+    return _id_columns(names, where) | {"grade": grade_column(names, where)}
+
+
+def _id_columns(names: Sequence[str], where: str) -> dict[str, str]:
+    accepted = {"query": QUERY_NAMES, "passage": PASSAGE_NAMES}
+    return {role: find_column(names, accepted[role], role, where) for role in accepted}
 
 
 def grade_column(names: Sequence[str], where: str) -> str:

@@ -111,9 +111,8 @@ def _rows(documents: Any) -> Iterable[tuple[Any, Any]]:
         chunk = find_column(names, CHUNK_NAMES, "chunk", "documents frame")
         document = find_column([each for each in names if each != chunk], DOCUMENT_NAMES, "document", "documents frame")
         return list(zip(column_values(documents, chunk), column_values(documents, document), strict=True))
-    rows = []
-    for row in documents.items() if isinstance(documents, Mapping) else documents:
+    rows = list(documents.items() if isinstance(documents, Mapping) else documents)
+    for row in rows:
         if isinstance(row, str) or len(row) != 2:
             raise InputError(f"documents: expected (chunk, document), got {row!r}")
-        rows.append((row[0], row[1]))
     return rows

@@ -81,12 +81,9 @@ class Registry(MutableMapping[str, T], Generic[T]):
             ) from None
 
     def __getitem__(self, name: str) -> T:
-        key = self._key(name)
-        if key not in self._entries:
+        if self._key(name) not in self._entries:
             self._load_entry_points()
-        if key not in self._entries:
-            raise KeyError(name)
-        return self._entries[key][1]
+        return self._entries[self._key(name)][1]
 
     def __setitem__(self, name: str, entry: T) -> None:
         self.add(name, entry)
@@ -112,23 +109,16 @@ class Registry(MutableMapping[str, T], Generic[T]):
             self._loaded = True
             for point in entry_points(group=self.group):
                 try:
-                    entry = point.load()
-                    self._check(entry)
+                    entry: Any = point.load()
+                    fits = isinstance(entry, self.base) or (isinstance(entry, type) and issubclass(entry, self.base))
+                    if not fits:
+                        raise InputError(f"it is no {self.base.__name__}")
                     self.add(getattr(entry, "name", point.name), entry)
                 except Exception as error:
                     # A fault in one package must not take the others away.
-                    warnings.warn(
-                        SelectivityWarning(
-                            f"the {self.kind} {point.name!r} of another package ({point.value}) cannot be used: "
-                            f"{type(error).__name__}: {error}",
-                            "plugin-unusable",
-                        ),
-                        stacklevel=2,
-                    )
-
-    def _check(self, entry: Any) -> None:
-        if not isinstance(entry, self.base) and not (isinstance(entry, type) and issubclass(entry, self.base)):
-            raise InputError(f"it is no {self.base.__name__}")
+                    why = f"{type(error).__name__}: {error}"
+                    text = f"the {self.kind} {point.name!r} of another package ({point.value}) cannot be used: {why}"
+                    warnings.warn(SelectivityWarning(text, "plugin-unusable"), stacklevel=2)
 
 
 def _same(known: Any, entry: Any) -> bool:

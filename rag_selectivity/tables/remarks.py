@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 NO_REMARKS: Mapping[str, int] = {}
@@ -39,11 +40,10 @@ def together(remarks: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
     >>> together([{"run_comment_lines": 2}, {}, {"run_comment_lines": 1}])
     {'run_comment_lines': 3}
     """
-    sums: dict[str, int] = {}
+    sums: Counter[str] = Counter()
     for each in remarks:
-        for code, count in each.items():
-            sums[code] = sums.get(code, 0) + count
-    return sums
+        sums.update(each)
+    return dict(sums)
 
 
 def without(remarks: Mapping[str, int], code: str) -> Mapping[str, int]:

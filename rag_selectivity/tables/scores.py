@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.tables.cells import LARGEST, is_missing, iterated, number_of, shown, whole_count
+from rag_selectivity.tables.cells import LARGEST, is_missing, iterated, number_or_nan, shown, whole_count
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import RUN_NAMES, optional_column
@@ -110,7 +111,7 @@ def answer_scores(
     >>> answer_scores({"q1": 1.0, "q2": 0.0}, ["bm25"], ["q1", "q2", "q3"]).by_run
     {'bm25': {None: {'q1': 1.0, 'q2': 0.0}}}
     """
-    read = _Read(tuple(map(str, runs)), queries, column, _checked_range(score_range), form)
+    read = _Read(tuple(map(str, runs)), dict.fromkeys(queries), column, _checked_range(score_range), form)
     for where, row in _rows_of(scores, runs, queries):
         read.add(where, row)
     if closed_book is not None:
@@ -132,10 +133,9 @@ def score_depths(rows: PlacedRows) -> list[int]:
 def _checked_range(score_range: tuple[float, float] | None) -> tuple[float, float]:
     if score_range is None:
         return -LARGEST, LARGEST
-    try:
-        low, high = (float(end) for end in score_range)
-    except (TypeError, ValueError, OverflowError):
-        low = high = math.nan
+    low = high = math.nan
+    with suppress(TypeError, ValueError, OverflowError):
+        low, high = map(float, score_range)
     if not -math.inf < low < high < math.inf:
         raise InputError(f"the range of the scores must be two numbers, the lower one first, got {shown(score_range)}")
     return low, high
@@ -152,15 +152,12 @@ def _rows_of(scores: Any, runs: Sequence[str], queries: Sequence[str]) -> Iterab
     if (listed or hasattr(scores, "__array__")) and not is_frame(scores):
         values = list(iterated(scores, "scores: expected numbers, rows or a table"))
         if values and not any(isinstance(each, (Mapping, str)) for each in values):
+            of_one = f"numbers without names are for one run, and there are {len(runs)}: give {{run: {{query: score}}}}"
             if len(runs) != 1:
-                raise InputError(
-                    f"scores: numbers without names are for one run, and there are {len(runs)}: give "
-                    f"{{run: {{query: score}}}}"
-                )
+                raise InputError(f"scores: {of_one}")
             if len(values) != len(queries):
-                raise InputError(
-                    f"scores: {len(values)} numbers for {len(queries)} queries; give one for each, or name them"
-                )
+                for_each = f"{len(values)} numbers for {len(queries)} queries; give one for each, or name them"
+                raise InputError(f"scores: {for_each}")
             return _rows_of_mapping(dict(zip(queries, values, strict=True)))
         scores = values
     return rows_of(scores, "scores")
@@ -193,28 +190,22 @@ def _cell(row: Mapping[str, Any], names: Sequence[str], accepted: Sequence[str])
 
 
 def _score_column(names: list[str], column: str | None, where: str) -> str:
-    if column is None:
-        found = optional_column(names, SCORE_NAMES)
-        if found is None:
-            raise InputError(
-                f"{where}: no column {SCORE_NAMES[0]!r} (it has {', '.join(names)}): name the column of the scores, "
-                f"column=… (--score-column NAME)"
-            )
-        return found
-    if not isinstance(column, str) or column not in names:
-        raise InputError(f"{where}: no column {column!r}{did_you_mean(column, names)} (it has {', '.join(names)})")
-    return column
+    found = optional_column(names, SCORE_NAMES) if column is None else column
+    has = f"(it has {', '.join(names)})"
+    if found is None:
+        mend = "name the column of the scores, column=… (--score-column NAME)"
+        raise InputError(f"{where}: no column {SCORE_NAMES[0]!r} {has}: {mend}")
+    if not isinstance(found, str) or found not in names:
+        raise InputError(f"{where}: no column {column!r}{did_you_mean(found, names)} {has}")
+    return found
 
 
 def _score(value: Any, query: str, where: str, ends: tuple[float, float]) -> float | None:
     """A number, or true or false; None for an empty cell."""
     if is_missing(value):
         return None
-    try:
-        number = _TRUTH.get(value.strip().casefold(), math.nan) if isinstance(value, str) else float(value)
-        number = number_of(value) if math.isnan(number) else number
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    truth = _TRUTH.get(value.strip().casefold()) if isinstance(value, str) else None
+    number = number_or_nan(value) if truth is None else truth
     of = f"{where}: the score of query {query!r} is"
     if not math.isfinite(number):
         raise InputError(f"{of} {shown(value)}; give a number, or leave the cell empty")
@@ -225,26 +216,23 @@ def _score(value: Any, query: str, where: str, ends: tuple[float, float]) -> flo
     return number
 
 
+@dataclass
 class _Read:
     """What was read of scores so far, and where."""
 
-    def __init__(
-        self,
-        runs: Sequence[str],
-        queries: Sequence[str],
-        column: str | None,
-        ends: tuple[float, float],
-        form: IdForm,
-    ) -> None:
-        self.runs, self.queries, self.column, self.ends, self.form = runs, queries, column, ends, form
-        self.known = frozenset(queries)
-        self.found: dict[str, dict[int | None, QueryScores]] = {}
-        self.without_passages: dict[str, list[float]] = {}
-        self.places: dict[tuple[str, int | None, str], str] = {}
-        self.model: tuple[str, str] | None = None
-        self.other_runs: list[str] = []
-        self.further: list[str] = []
-        self.unknown = self.rows = 0
+    runs: Sequence[str]
+    queries: Collection[str]
+    column: str | None
+    ends: tuple[float, float]
+    form: IdForm
+    found: dict[str, dict[int | None, QueryScores]] = field(default_factory=dict)
+    without_passages: dict[str, list[float]] = field(default_factory=dict)
+    places: dict[tuple[str, int | None, str], str] = field(default_factory=dict)
+    model: tuple[str, str] | None = None
+    other_runs: list[str] = field(default_factory=list)
+    further: list[str] = field(default_factory=list)
+    unknown: int = 0
+    rows: int = 0
 
     def add(self, where: str, row: Mapping[str, Any]) -> None:
         """Add a row."""
@@ -263,7 +251,7 @@ class _Read:
                 )
         if score is None:
             self.unknown += 1
-        elif query not in self.known:
+        elif query not in self.queries:
             self.further.append(query)
         elif (run := self._run(row, names, where, needed=k != 0)) not in self.runs and k != 0:
             self.other_runs.append(run)

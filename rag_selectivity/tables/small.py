@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.tables.cells import is_missing, iterated, number_of, shown, whole_count
+from rag_selectivity.tables.cells import is_missing, iterated, number_or_nan, shown, whole_count
 from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame, is_path, read_records
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import (
@@ -67,6 +67,16 @@ def rows_of(source: Any, name: str, key: str = "query_id", value: str = "value")
             if not isinstance(row, Mapping):
                 raise InputError(f"{name}, row {number}: expected {{column: value}}, got {shown(row)}")
             yield f"{name}, row {number}", row
+
+
+def rows_with_id(source: Any, name: str, ids: Sequence[str], of: str) -> Iterator[tuple[str, Mapping[str, Any], Any]]:
+    """(place, row, column of the ids) of `rows_of`; the column is found once for all rows with the same names."""
+    columns: dict[tuple[Any, ...], Any] = {}
+    for where, row in rows_of(source, name, ids[0]):
+        shape = tuple(row)
+        if shape not in columns:
+            columns[shape] = find_column(shape, ids, of, where)
+        yield where, row, columns[shape]
 
 
 def query_of(row: Mapping[str, Any], where: str, form: IdForm = AS_THEY_ARE, names: Sequence[str] = QUERY_NAMES) -> str:
@@ -165,10 +175,7 @@ def _value(kind: type[Any], value: Any, where: str, what: str, of: str, id_: str
         raise InputError(f"{where}: {of} {id_!r} has no {what}: give a number")
     if kind is int:
         return whole_count(value, f"{where}: the {what} of {of} {id_!r}")
-    try:
-        number = math.nan if isinstance(value, (bool, np.bool_)) else number_of(value)
-    except (TypeError, ValueError):
-        number = math.nan
+    number = math.nan if isinstance(value, (bool, np.bool_)) else number_or_nan(value)
     if not 0 <= number < math.inf:
         raise InputError(f"{where}: the {what} of {of} {id_!r} is {shown(value)}; give a finite number ≥ 0")
     return number
@@ -182,17 +189,11 @@ def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str
     InputError
         If there is no such file, or the name is empty.
     """
-    if not text:
-        raise InputError(
-            f"{name}: the name is empty; give a table of query_id and columns (FILE, or FILE:COLUMN for one of them)"
-            f"{otherwise}"
-        )
     if text == "-" or os.path.exists(text):
         return text, None
     file, colon, column = text.rpartition(":")
     if colon and (file == "-" or os.path.exists(file)):
         return file, column
-    raise InputError(
-        f"{name}: there is no file {shown(text)}; give a table of query_id and columns (FILE, or FILE:COLUMN for one "
-        f"of them){otherwise}"
-    )
+    problem = f"there is no file {shown(text)}" if text else "the name is empty"
+    mend = "give a table of query_id and columns (FILE, or FILE:COLUMN for one of them)"
+    raise InputError(f"{name}: {problem}; {mend}{otherwise}")

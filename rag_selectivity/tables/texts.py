@@ -11,7 +11,7 @@ from rag_selectivity.tables.cells import checked_id, holds_half, iterated, shown
 from rag_selectivity.tables.exact import first_bytes, is_folder, is_frame, is_path, text_lines
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, TEXT_NAMES, find_column, optional_column
-from rag_selectivity.tables.small import rows_of
+from rag_selectivity.tables.small import rows_with_id
 from rag_selectivity.wording import counted
 
 #: The columns of (id, text).
@@ -53,7 +53,7 @@ def read_texts(source: Any, what: str, columns: Sequence[str] = TEXT_NAMES) -> I
                 column = find_column(list(record), columns, "text", where) if isinstance(record, Mapping) else None
                 named = "" if column is None else f" in column {column!r}"
                 raise InputError(f"{where}: {id_!r} has no text{named}, but {shown(text)}")
-            if not text.isascii() and holds_half(text):
+            if holds_half(text):
                 raise InputError(f"{where}: the text of {id_!r} holds half of a surrogate pair, which is no character")
             yield where, id_, text
 
@@ -118,26 +118,17 @@ def _rows(source: Any, what: str) -> Iterator[tuple[str, str, Any]]:
     elif not is_frame(source):
         given = source.items() if isinstance(source, Mapping) else source
         rows = iterated(given, f"{what}: give {{id: text}}, a frame, a file, or a list of (id, text)")
-        source = _records(rows, what)
-    columns: dict[tuple[Any, ...], Any] = {}
-    for where, row in rows_of(source, what):
-        shape = tuple(row)
-        if shape not in columns:
-            columns[shape] = find_column(shape, names, kind, where)
-        id_ = AS_THEY_ARE.of_cell(row[columns[shape]], where, kind)
-        yield where, id_, row[""] if shape == _PAIR else row
+        source = (_record(row, what) for row in rows)
+    for where, row, column in rows_with_id(source, what, names, kind):
+        yield where, AS_THEY_ARE.of_cell(row[column], where, kind), row[""] if tuple(row) == _PAIR else row
 
 
-def _records(rows: Iterable[Any], what: str) -> Iterator[Mapping[str, Any]]:
-    for row in rows:
-        if isinstance(row, Mapping):
-            yield row
-            continue
-        try:
-            id_, text = row
-        except (TypeError, ValueError):
-            raise InputError(f"{what}: expected (id, text) or a dict, got {shown(row)}") from None
-        yield dict(zip(_PAIR, (str(id_), text), strict=True))
+def _record(row: Any, what: str) -> Mapping[str, Any]:
+    try:
+        id_, text = (None, None) if isinstance(row, Mapping) else row
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: expected (id, text) or a dict, got {shown(row)}") from None
+    return row if isinstance(row, Mapping) else dict(zip(_PAIR, (str(id_), text), strict=True))
 
 
 def is_headless(path: Path, names: Sequence[str]) -> bool:
@@ -183,20 +174,15 @@ def counted_tokens(corpus: Any, tokenizer: Callable[[str], Any], form: IdForm = 
         raise InputError(f"the tokenizer {name} is no function; give one that takes a text")
     lengths = {}
     for passage, text in read_texts(corpus, "corpus"):
+        who, mend = f"passage {passage!r}: the tokenizer {name}", "it must give the tokens of a text, or their number"
         try:
             found = tokenizer(text)
         except Exception as error:
-            raise InputError(
-                f"passage {passage!r}: the tokenizer {name} failed ({_without_text(error, text)}); it must give the "
-                f"tokens of a text, or their number"
-            ) from error
+            raise InputError(f"{who} failed ({_without_text(error, text)}); {mend}") from error
         try:
             number = found if isinstance(found, (int, float)) else len(found)
         except TypeError:
-            raise InputError(
-                f"passage {passage!r}: the tokenizer {name} gave {shown(found)}; it must give the tokens of a text, or "
-                f"their number"
-            ) from None
+            raise InputError(f"{who} gave {shown(found)}; {mend}") from None
         lengths[form(passage)] = token_count(number, f"tokens of passage {passage!r}")
     return lengths
 

@@ -11,7 +11,9 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO
+from itertools import repeat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 from rag_selectivity.errors import InputError, MissingExtraError
@@ -119,12 +121,10 @@ def is_one_file(path: str | Path, other: str | Path) -> bool:
 
 def mend_of(path: str | Path, error: OSError) -> str:
     """The end of a message: what can be done about an error of the system."""
-    if error.errno == errno.ENOENT:
-        return f"; make the folder {os.path.dirname(os.path.realpath(path))} first"
-    if error.errno == errno.EBADF:
-        return "; no file is open there: open one in the shell, as in >results.txt, or name a file"
-    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return f"; {'free some space there, or ' if is_full else ''}name another file"
+    mends = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space there, or name another file")
+    mends[errno.ENOENT] = f"make the folder {os.path.dirname(os.path.realpath(path))} first"
+    mends[errno.EBADF] = "no file is open there: open one in the shell, as in >results.txt, or name a file"
+    return f"; {mends.get(error.errno or 0, 'name another file')}"
 
 
 @contextmanager
@@ -173,18 +173,18 @@ def write_rows(path: str | Path, rows: list[Row], *, columns: Sequence[str] = ()
     InputError, MissingExtraError
         If the suffix is another one, or pyarrow is missing.
     """
-    suffix, content = refuse_suffix(path), BytesIO()
-    if suffix == ".csv":
-        content.write(csv_text(rows, line_end="\r\n", columns=columns).encode())
-    elif suffix == ".jsonl":
-        content.writelines(f"{json_line(row)}\n".encode() for row in rows)
-    else:
-        import pyarrow
-        from pyarrow import parquet
+    match refuse_suffix(path):
+        case ".csv":
+            write_whole(path, csv_text(rows, line_end="\r\n", columns=columns))
+        case ".jsonl":
+            write_whole(path, "".join(f"{json_line(row)}\n" for row in rows))
+        case _:
+            import pyarrow
+            from pyarrow import parquet
 
-        none = pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in columns})
-        parquet.write_table(pyarrow.Table.from_pylist(rows) if rows else none, content)
-    write_whole(path, content.getvalue())
+            none = pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in columns})
+            table = pyarrow.Table.from_pylist(rows) if rows else none
+            write_whole(path, lambda file: parquet.write_table(table, file))
 
 
 def refuse_suffix(path: str | Path) -> str:
@@ -211,26 +211,14 @@ def csv_text(rows: Sequence[Row], *, line_end: str = "\n", columns: Sequence[str
     """
     names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
     lines = [names, *([row.get(name, "") for name in names] for row in rows)]
-    written = _Lines(line_end)
-    csv.writer(written, lineterminator="\r\n").writerows([_cell(cell) for cell in line] for line in lines)
-    return "".join(written.lines)
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, (list, tuple, dict)):
-        return json_line(value)
-    return harmless(value)
-
-
-class _Lines:
-    """Takes lines of CSV. Their writer quotes line feeds and carriage returns only if both end its own lines."""
-
-    def __init__(self, end: str) -> None:
-        self.lines: list[str] = []
-        self._end = end
-
-    def write(self, line: str) -> None:
-        self.lines.append(line.removesuffix("\r\n") + self._end)
+    written: list[str] = []
+    # The writer quotes line feeds and carriage returns only if both end its own lines.
+    writer: Any = csv.writer(SimpleNamespace(write=written.append), lineterminator="\r\n")
+    nested = (list, tuple, dict)
+    writer.writerows(
+        [json_line(cell) if isinstance(cell, nested) else harmless(cell) for cell in line] for line in lines
+    )
+    return "".join(line.removesuffix("\r\n") + line_end for line in written)
 
 
 def is_formula(cell: Any) -> bool:
@@ -259,19 +247,14 @@ def without_apostrophe(cell: str) -> str:
 # -- JSON -------------------------------------------------------------------------------------------------
 
 
-def json_line(data: Any) -> str:
-    """Data as JSON on one line.
+def json_line(data: Any, indent: int | None = None) -> str:
+    """Data as JSON on one line, or indented as `json.dumps` does.
 
     Characters that a terminal would obey are escaped, as is what UTF-8 lacks; a reader gets the same data.
 
     >>> json_line({"id": "é\x9b"})
     '{"id": "é\\\\u009b"}'
     """
-    return json_with_escapes(data)
-
-
-def json_with_escapes(data: Any, *, indent: int | None = None) -> str:
-    """As `json.dumps`, but with escapes for what a terminal would obey and what UTF-8 lacks."""
     text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
     return _TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -289,26 +272,19 @@ def json_text(data: Any, indent: int | None = 2) -> str:
       ]
     }
     """
-    if indent is None:
-        return json_line(data)
-    return "".join(_json_pieces(data, " " * indent, "\n"))
+    return json_line(data) if indent is None else "".join(_json_pieces(data, " " * indent, "\n"))
 
 
 def _json_pieces(data: Any, step: str, newline: str) -> Iterator[str]:
     """The text of the data piece by piece; `newline` ends a line and indents the next."""
-    nested = isinstance(data, dict) or (
-        isinstance(data, (list, tuple)) and any(isinstance(item, (dict, list, tuple)) for item in data)
-    )
-    if not nested or not data:
+    is_dict = isinstance(data, dict)
+    of = data.values() if is_dict else data if isinstance(data, (list, tuple)) else ()
+    if not of or not (is_dict or any(isinstance(item, (dict, list, tuple)) for item in of)):
         yield json_line(data)
         return
-    opening, closing = "{}" if isinstance(data, dict) else "[]"
-    if isinstance(data, dict):
-        items = [(json_line(str(key)) + ": ", item) for key, item in data.items()]
-    else:
-        items = [("", item) for item in data]
-    before = opening
-    for label, item in items:
+    before, closing = "{}" if is_dict else "[]"
+    labels = (f"{json_line(str(key))}: " for key in data) if is_dict else repeat("", len(data))
+    for label, item in zip(labels, of, strict=True):
         yield before + newline + step + label
         yield from _json_pieces(item, step, newline + step)
         before = ","
