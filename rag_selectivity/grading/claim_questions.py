@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Protocol
@@ -235,30 +235,12 @@ class Asker:
     async def ask(self, runner: Runner, questions: Sequence[Askable]) -> None:
         """Ask the questions that have no answer yet."""
         new = {question.content: question for question in questions if self.answer(question) is None}
-
-        def calls() -> Iterator[Call[BaseModel]]:
-            for question in new.values():
-                yield question.call()
-
-        await runner.run(calls(), self._store_outcome)
+        await runner.run((question.call() for question in new.values()), self._store_outcome)
 
     async def _store_outcome(self, outcome: Outcome[BaseModel]) -> int:
         question: Askable = outcome.call.subject
-        record = StoredAnswer(
-            self.settings,
-            question.content,
-            outcome.answer.model_dump() if outcome.answer is not None else None,
-            outcome.usage.prompt_tokens,
-            outcome.usage.completion_tokens,
-            outcome.cost,
-            round(outcome.seconds, 4),
-            outcome.attempts,
-            failure=outcome.failure,
-            error=outcome.error,
-            last_answer=outcome.last_answer,
-            served_model=None if outcome.reply is None else outcome.reply.model,
-            way=None if outcome.reply is None else outcome.reply.way,
-        )
+        value = outcome.answer.model_dump() if outcome.answer is not None else None
+        record = StoredAnswer(self.settings, question.content, value, **outcome.taken(), **outcome.failed)
         await asyncio.wrap_future(self.store.put([record]))
         return 1
 

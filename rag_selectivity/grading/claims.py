@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.grading.claim_figures import differences_of, estimates_of_checks, settings_of
+from rag_selectivity.grading.claim_figures import differences_of, estimates_of_checks, measures_of, settings_of
 from rag_selectivity.grading.claim_questions import PROMPT_VERSION, Asker
 from rag_selectivity.grading.claim_results import ask, result_of
 from rag_selectivity.grading.claim_samples import DEFAULT_K, WITHOUT_REFERENCE, Samples, read_samples, samples_of_runs
@@ -174,11 +174,9 @@ async def acheck_claims(
             for name, of_run in read.by_run.items()
         }
     at = tuple(sorted({*_depths(depths, [each for of_run in results.values() for each in of_run], k), *needed}))
-    figures = {
-        name: estimates_of_checks(of_run, chosen_checks, at, whole_context, bootstrap)
-        for name, of_run in results.items()
-    }
-    differences = differences_of(results, base, chosen_checks, at, whole_context, bootstrap)
+    asked_for = measures_of(chosen_checks, at, whole_context)
+    figures = {name: estimates_of_checks(of_run, asked_for, bootstrap) for name, of_run in results.items()}
+    differences = differences_of(results, base, asked_for, bootstrap)
     compared = compared_with_people(results, asked.name, people, bootstrap)
     return ClaimReport(
         runs={name: ClaimRun(of_run, figures[name], compared.provenance.caveats) for name, of_run in results.items()},

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -48,9 +47,6 @@ class Way:
     refused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return _text(self)
-
-    def as_json(self) -> str:
         """As JSON, as labels keep it."""
         shown: dict[str, Any] = {"answer": self.answer, "limit": self.limit}
         if not self.temperature:
@@ -139,8 +135,3 @@ class Way:
 
 def _has_word(text: str, word: str) -> bool:
     return re.search(rf"\b{re.escape(word)}\b", text) is not None
-
-
-@cache
-def _text(way: Way) -> str:
-    return way.as_json()

@@ -200,15 +200,7 @@ class GradingWork:
             middle = (len(without) + 1) // 2
             self._to_split.extend(tuple(half) for half in (without[:middle], without[middle:]) if half)
         sharing = sum(judgment is not None for judgment in judgments) or pairs
-        common: dict[str, Any] = {
-            "prompt_tokens": outcome.usage.prompt_tokens // sharing,
-            "completion_tokens": outcome.usage.completion_tokens // sharing,
-            "cost": None if outcome.cost is None else outcome.cost / sharing,
-            "seconds": round(outcome.seconds, 4),
-            "attempts": outcome.attempts,
-            "served_model": None if outcome.reply is None else outcome.reply.model,
-            "way": None if outcome.reply is None else outcome.reply.way,
-        }
+        common = outcome.taken(sharing)
         labels = []
         for gap, judgment in zip(subject.gaps, judgments, strict=True):
             if judgment is not None:
@@ -223,10 +215,5 @@ class GradingWork:
                     )
                 )
             elif outcome.failure is not None and (pairs == 1 or outcome.failure in PASSING):
-                failed: dict[str, Any] = {
-                    "failure": outcome.failure,
-                    "error": outcome.error,
-                    "last_answer": outcome.last_answer,
-                }
-                labels.append(Label(gap.key, None, **failed, **common))
+                labels.append(Label(gap.key, None, **outcome.failed, **common))
         return labels

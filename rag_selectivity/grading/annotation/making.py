@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.grading.annotation.disagreeing import disagreements
@@ -18,6 +16,7 @@ from rag_selectivity.grading.annotation.drawing import (
     draw_pairs,
     kind_of_draw,
     pairs_of,
+    ranks_in_lists,
     shares_of_annotators,
 )
 from rag_selectivity.grading.annotation.outside import outside_choice
@@ -27,12 +26,12 @@ from rag_selectivity.grading.annotation.task import (
     Texts,
     make_task,
 )
-from rag_selectivity.grading.designs import DrawnPair, Pair
+from rag_selectivity.grading.designs import DrawnPair
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import TARGETED_DRAWS, Store
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import pool_names, ranked_rows
+from rag_selectivity.judged.reading import pool_names
 from rag_selectivity.judged.run import Run
 
 DEFAULT_ANNOTATOR = "person"
@@ -202,19 +201,6 @@ def judge_labels(store: Store, judges: Sequence[str] | None) -> Qrels:
     if not any(row["graded"] for row in store.judges()):
         raise InputError(f"{store.path}: the label store has no grades of a judge; have pairs graded first (`grade`)")
     return store_labels(store.path, judges, humans=False)
-
-
-def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) -> dict[Pair, dict[str, int]]:
-    """The rank of each pair in the runs and pools that list it; the best one where two of them have one name."""
-    queries = {query for query, _ in pairs}
-    ranks: dict[Pair, dict[str, int]] = {}
-    for name, run in lists:
-        listed = np.flatnonzero([query in queries for query in run.queries])
-        for query, passage, rank in ranked_rows(run.of_lists(listed)):
-            if (query, passage) in pairs:
-                of_pair = ranks.setdefault((query, passage), {})
-                of_pair[name] = min(rank, of_pair.get(name, rank))
-    return ranks
 
 
 def _design(draw: str) -> str:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.annotation.drawing import Choice, numbers_of
+from rag_selectivity.grading.annotation.drawing import Choice, numbers_of, ranks_in_lists
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.drawing import CorpusOrder, Tail, how_of_tail, pair_number
 from rag_selectivity.grading.labels_format import read_whole
 from rag_selectivity.grading.store import Draw, Origin, Store, label_rows
 from rag_selectivity.judged.origins import Chosen
-from rag_selectivity.judged.reading import ranked_lists, ranked_rows
+from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.judged.run import Run
 from rag_selectivity.statistics.sampled_totals import SampledTotal
 from rag_selectivity.tables.grades import scale_named
@@ -216,18 +216,9 @@ def tail_draw(last: int, each: int, lists: Lists, store: Store, *, depth: int, s
             detail = {"of": len(ordered), "drawn": len(chosen)}
             origins.append((query, passage, Origin(draw, of_tail[passage], detail)))
     if fused:
-        origins = _with_runs(origins, lists)
+        ranks = ranks_in_lists(lists, pairs.keys())
+        origins = [(q, p, replace(each, detail={**each.detail, "runs": ranks[q, p]})) for q, p, each in origins]
     return OutsideDraw(pairs, tuple(origins), empty, "in the tail")
-
-
-def _with_runs(origins: Sequence[tuple[str, str, Origin]], lists: Lists) -> list[tuple[str, str, Origin]]:
-    """The origins with the rank of each passage in the lists that hold it."""
-    runs: dict[Pair, dict[str, int]] = {(query, passage): {} for query, passage, _ in origins}
-    for name, run in lists:
-        for query, passage, rank in ranked_rows(run):
-            if (query, passage) in runs:
-                runs[query, passage].setdefault(name, rank)
-    return [(q, p, replace(origin, detail={**origin.detail, "runs": runs[q, p]})) for q, p, origin in origins]
 
 
 def _retrieved(store: Store, lists: Lists, depth: int) -> dict[str, set[str]]:

@@ -173,16 +173,6 @@ class Pool:
         """The labels that the store does not hold for these pairs, when all texts are in; a call ends the last Gaps."""
         return Gaps(self._connection, settings, samples=samples, batch=batch, by_rank=by_rank)
 
-    def graded(self, settings: int, highest: int) -> Iterator[tuple[str, str, str, str, int]]:
-        """(query id, passage id, query, passage, grade) rows of pairs whose first sample has at most a grade."""
-        return self._connection.execute(
-            "SELECT DISTINCT pool.query_id, pool.passage_id, q.text, p.text, l.grade FROM pool"
-            " JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id"
-            " JOIN labels l ON l.settings = ? AND l.query_hash = q.hash AND l.passage_hash = p.hash AND l.sample = 0"
-            " WHERE l.grade <= ?",
-            (settings, highest),
-        )
-
     def record_texts(self) -> None:
         """Write to the store which texts the ids have now, and where the pairs come from."""
         numbers = [(i, draw_number(self._connection, d)) for i, d in enumerate(self._draws) if d.kind != "unknown"]

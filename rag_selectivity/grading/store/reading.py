@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import fields
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -17,10 +16,10 @@ from typing import Any
 from rag_selectivity.grading.store.draws import draws_by_number
 from rag_selectivity.grading.store.problems import damaged
 from rag_selectivity.grading.store.records import (
+    LABEL_COLUMNS,
     UNKNOWN_FAILURE,
     Draw,
     HumanLabel,
-    Label,
     Origin,
     design_of,
     is_adjudication,
@@ -205,9 +204,8 @@ def rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     """Every label with everything that the store knows of it; see `Store.rows`."""
     names = judge_names(connection, kind=None)
     draws = draws_by_number(connection)
-    columns = [field.name for field in fields(Label) if field.name not in ("key", "served_model", "way")]
     labels = connection.execute(
-        f"SELECT p.query_id, p.passage_id, l.settings, {', '.join(f'l.{name}' for name in columns)},"
+        f"SELECT p.query_id, p.passage_id, l.settings, {', '.join(f'l.{name}' for name in LABEL_COLUMNS)},"
         " nullif(v.served_model, ''), nullif(v.way, ''), l.sample, l.created, s.model, s.parameters, s.rubric,"
         " s.rubric_version, s.prompt_version, lower(hex(p.query_hash)), lower(hex(p.passage_hash)),"
         " (SELECT json_group_array(json_array(o.draw, o.rank, o.detail)) FROM origins o"
@@ -216,10 +214,9 @@ def rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         " WHERE s.kind = 'grade' ORDER BY l.settings, p.query_id, p.passage_id, l.sample"
     )
     after = ("served_model", "way", "sample", "created", *_SETTINGS, "query_hash", "passage_hash")
-    known = (*columns, *after)
     for query, passage, settings, *values, origins in labels:
         row = {"query_id": query, "passage_id": passage, "source": "judge", "judge": names[settings]}
-        row |= dict(zip(known, values, strict=True))
+        row |= dict(zip((*LABEL_COLUMNS, *after), values, strict=True))
         _refuse_bytes(connection, row)
         of_pair = [(draws[draw], rank, json.loads(detail or "{}")) for draw, rank, detail in json.loads(origins)]
         yield {**row, "origins": _origins_text([Origin(*values) for values in of_pair])}
@@ -303,11 +300,6 @@ def failures(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     for row in found:
         _refuse_bytes(connection, row)
     return sorted(found, key=lambda row: (-row["count"], row["judge"], row["failure"]))
-
-
-def texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str, bytes, bytes]]:
-    """(query id, passage id, query hash, passage hash) rows: the texts that the ids have now."""
-    yield from connection.execute("SELECT query_id, passage_id, query_hash, passage_hash FROM pairs")
 
 
 def people(connection: sqlite3.Connection) -> dict[str, int]:

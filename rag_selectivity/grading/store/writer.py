@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rag_selectivity.grading.store.opening import connect, log_of
 from rag_selectivity.grading.store.problems import StoreConnection
-from rag_selectivity.grading.store.records import Label, StoredAnswer
+from rag_selectivity.grading.store.records import ASKED_COLUMNS, LABEL_COLUMNS, Label, StoredAnswer
 from rag_selectivity.grading.store.schema import transaction
 
 Records = Sequence[Label | StoredAnswer]
@@ -29,31 +29,6 @@ _PAGES_OF_TRANSACTION, _PAGES_OF_RECORD, _PAGES_OF_LOG = 3.0, 0.5, 12_000
 _LOG_BYTES = 128_000_000
 _LOG_WAIT = 0.05
 
-_LABEL_COLUMNS = (
-    "grade",
-    "reason",
-    "relevant_span",
-    "misleading",
-    "prompt_tokens",
-    "completion_tokens",
-    "cost",
-    "seconds",
-    "attempts",
-    "failure",
-    "error",
-    "last_answer",
-)
-_ANSWER_COLUMNS = (
-    "prompt_tokens",
-    "completion_tokens",
-    "cost",
-    "seconds",
-    "attempts",
-    "failure",
-    "error",
-    "last_answer",
-)
-
 
 def _upsert(table: str, keys: Sequence[str], columns: Sequence[str], done: str) -> str:
     """Insert a row, or replace one without a result: a grade in the store is never overwritten."""
@@ -64,10 +39,9 @@ def _upsert(table: str, keys: Sequence[str], columns: Sequence[str], done: str) 
     )
 
 
-_PUT_LABEL = _upsert("labels", ("settings", "query_hash", "passage_hash", "sample"), _LABEL_COLUMNS, "grade")
-_PUT_ANSWER = _upsert("answers", ("settings", "content"), ("value", *_ANSWER_COLUMNS), "value")
-_label_values = attrgetter(*_LABEL_COLUMNS)
-_answer_values = attrgetter(*_ANSWER_COLUMNS)
+_PUT_LABEL = _upsert("labels", ("settings", "query_hash", "passage_hash", "sample"), LABEL_COLUMNS, "grade")
+_PUT_ANSWER = _upsert("answers", ("settings", "content"), ("value", *ASKED_COLUMNS), "value")
+_label_values, _asked_values = attrgetter(*LABEL_COLUMNS), attrgetter(*ASKED_COLUMNS)
 
 
 def put_label(connection: sqlite3.Connection, label: Label, server: int, created: float) -> None:
@@ -166,7 +140,7 @@ class Writer:
                     answer.settings,
                     answer.content,
                     None if answer.value is None else json.dumps(answer.value, ensure_ascii=False),
-                    *_answer_values(answer),
+                    *_asked_values(answer),
                     self._server_of(answer),
                     now,
                 )
