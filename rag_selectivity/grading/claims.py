@@ -177,9 +177,9 @@ async def acheck_claims(
     asked_for = measures_of(chosen_checks, at, whole_context)
     figures = {name: estimates_of_checks(of_run, asked_for, bootstrap) for name, of_run in results.items()}
     differences = differences_of(results, base, asked_for, bootstrap)
-    compared = compared_with_people(results, asked.name, people, bootstrap)
+    provenance, notes = compared_with_people(results, asked.name, people, bootstrap)
     return ClaimReport(
-        runs={name: ClaimRun(of_run, figures[name], compared.provenance.caveats) for name, of_run in results.items()},
+        runs={name: ClaimRun(of_run, figures[name], provenance.caveats) for name, of_run in results.items()},
         checks=chosen_checks,
         depths=at,
         usage=spending.usage,
@@ -194,8 +194,8 @@ async def acheck_claims(
         baseline=base,
         differences=differences,
         settings={**bootstrap.settings, **settings_of(differences)},
-        agreement=compared.provenance.agreement,
-        notes=(*read.notes, *compared.notes),
+        agreement=provenance.agreement,
+        notes=(*read.notes, *notes),
     )
 
 

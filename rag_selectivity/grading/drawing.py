@@ -171,8 +171,9 @@ class CorpusOrder:
                 "corpus: controls are drawn from all of its ids, and their texts are read afterwards, but this corpus "
                 "can be read only once; give a list, a mapping or a file"
             )
-        ids = (str(key) for key in corpus) if isinstance(corpus, Mapping) else _ids_of_texts(corpus)
-        return cls(id_texts(list(ids)))
+        is_mapping = isinstance(corpus, Mapping)
+        ids = [str(key) for key in corpus] if is_mapping else [id_ for id_, _ in read_texts(corpus, "corpus")]
+        return cls(id_texts(ids))
 
     def __len__(self) -> int:
         return len(self._hashes)
@@ -202,10 +203,6 @@ class CorpusOrder:
             if passage not in taken:
                 taken.add(passage)
                 yield passage
-
-
-def _ids_of_texts(corpus: Any) -> Iterator[str]:
-    return (id_ for id_, _ in read_texts(corpus, "corpus"))
 
 
 def pair_number(seed: int, purpose: str, query: str, passage: str) -> int:

@@ -121,9 +121,6 @@ class Gate:
     ----------
     limits : Limits
     budget : Budget
-    through : Gate, optional
-        Another gate that each request passes as well, after this one: its limits and its budget then hold over all who
-        share it.
 
     Attributes
     ----------
@@ -134,16 +131,15 @@ class Gate:
         The most requests that may be under way now.
     """
 
-    def __init__(self, limits: Limits = Limits(), budget: Budget = Budget(), *, through: Gate | None = None) -> None:
+    def __init__(self, limits: Limits = Limits(), budget: Budget = Budget()) -> None:
         self.limits = limits
         self.budget = budget
-        self.through = through
         self._has_ignored = False
         self.spending = Spending()
         self.stop: Stop | None = None
         self.concurrency = 1
         self._probing = True
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiters: deque[_Waiter] = deque()
         self._under_way: set[_Ticket] = set()
         self._taken: deque[tuple[float, int]] = deque()
@@ -189,19 +185,12 @@ class Gate:
         usage, ended = ticket.worst, "answered"
         cost: float | None = None
         try:
-            if self.through is not None:
-                reply = await self.through.request(prompt_bytes, lambda: ticket.answer_tokens, send, prices)
-            else:
-                async with asyncio.timeout(self.limits.timeout):
-                    reply = await send(ticket.answer_tokens)
+            async with asyncio.timeout(self.limits.timeout):
+                reply = await send(ticket.answer_tokens)
             reply = self._with_possible_usage(reply)
             usage, cost = reply.usage or self._estimate(ticket, reply), reply.cost
             self._succeeded(ticket, reply)
             return reply
-        except Stopped:
-            usage, ended = Usage(), "not sent"
-            self._stopped_by_the_other()
-            raise
         except asyncio.CancelledError:
             usage, ended = self._cancelled(ticket), "given up"
             raise
@@ -250,8 +239,6 @@ class Gate:
 
     def reopen(self) -> None:
         """Send requests again, unless a budget was the reason to stop."""
-        if self.through is not None:
-            self.through.reopen()
         with self._lock:
             if self.stop is not None and self.stop.cause != "budget":
                 self.stop = None
@@ -263,8 +250,6 @@ class Gate:
                 self._probing = False
                 self.concurrency = min(_FIRST_CONCURRENCY, self.limits.concurrency)
         self._wake_all()
-        if self.through is not None:
-            self.through.probed()
 
     # -- one request -------------------------------------------------------------------------------
 
@@ -276,7 +261,11 @@ class Gate:
                 ticket = self._ticket(prompt_bytes, answer_tokens(), prices)
                 seconds, why = self._obstacle(ticket)
                 if seconds == 0:
-                    self._let_through(ticket)
+                    ticket.sent = now = time.monotonic()
+                    self._under_way.add(ticket)
+                    self.spending.requests += 1
+                    if self.limits.rpm is not None:
+                        self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
                     return ticket
                 if why is not None:
                     self.stop = Stop(why, "budget")
@@ -301,7 +290,9 @@ class Gate:
         why = self._used_up(ticket)
         if why is not None:
             return float("inf"), None if self._under_way else why
-        return max(0.0, self._not_before - now, self._turn_in(now), self._tokens_in(ticket, now)), None
+        # The requests of --rpm are spaced evenly, so that no minute has too many.
+        turn = 0.0 if self.limits.rpm is None else self._next_turn - now
+        return max(0.0, self._not_before - now, turn, self._tokens_in(ticket, now)), None
 
     def _used_up(self, ticket: _Ticket) -> str | None:
         """Which budget this request could exceed, together with the requests under way; None if none."""
@@ -326,10 +317,6 @@ class Gate:
                 )
         return None
 
-    def _turn_in(self, now: float) -> float:
-        """Seconds until --rpm allows one more request: they are spaced evenly, so that no minute has too many."""
-        return 0.0 if self.limits.rpm is None else max(0.0, self._next_turn - now)
-
     def _tokens_in(self, ticket: _Ticket, now: float) -> float:
         """Seconds until --tpm allows this request. A request larger than --tpm is sent when a minute has no other."""
         if self.limits.tpm is None:
@@ -345,22 +332,6 @@ class Gate:
             if over <= 0:
                 return max(0.001, landed + _WINDOW - now)
         return float("inf") if self._under_way else max(0.0, self._taken[-1][0] + _WINDOW - now if self._taken else 0.0)
-
-    def _let_through(self, ticket: _Ticket) -> None:
-        now = time.monotonic()
-        ticket.sent = now
-        self._under_way.add(ticket)
-        self.spending.requests += 1
-        if self.limits.rpm is not None:
-            self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
-
-    def _stopped_by_the_other(self) -> None:
-        """The gate behind this one is shut, so that the request was not sent."""
-        with self._lock:
-            self.spending.requests -= 1
-            if self.through is not None:
-                self.stop = self.stop or self.through.stop
-        self._wake_all()
 
     def _leave(self, ticket: _Ticket, usage: Usage, cost: float | None) -> None:
         with self._lock:
@@ -457,7 +428,7 @@ class Gate:
                 f"the endpoint asks for a wait of {seconds:,.0f} s, longer than --max-wait ({self.limits.max_wait:g} s)"
             )
             self.stop = self.stop or Stop(f"{why}: go on later, or give a longer --max-wait", "endpoint")
-            self._wake_all_locked()
+            self._wake_all()
             return
         now = time.monotonic()
         if now >= self._not_before:
@@ -490,10 +461,7 @@ class Gate:
 
     def _wake_all(self) -> None:
         with self._lock:
-            self._wake_all_locked()
-
-    def _wake_all_locked(self) -> None:
-        waiters, self._waiters = self._waiters, deque()
+            waiters, self._waiters = self._waiters, deque()
         for waiter in waiters:
             waiter.wake()
 

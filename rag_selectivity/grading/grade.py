@@ -122,7 +122,7 @@ async def agrade(
     asked = judge_of(judge)
     instructions = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
     prompt = GradingPrompt(instructions, tuple(extras))
-    pools = pool if isinstance(pool, list) and not _is_rows(pool) else [pool]
+    pools = pool if isinstance(pool, list) and not (pool and isinstance(pool[0], (tuple, list))) else [pool]
     settings = settings_of(asked, instructions, extras, batch, seed)
     with Store(store) as labels:
         drawn = load_pool(labels, queries, corpus, pools, pool_depth, tail=tail, controls=controls, seed=seed)
@@ -233,10 +233,6 @@ def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:
             raise InputError(f"{name} must be a whole number from 1 to {highest}, got {value!r}")
     if order not in ORDERS:
         raise InputError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
-
-
-def _is_rows(pool: list[Any]) -> bool:
-    return bool(pool) and isinstance(pool[0], (tuple, list))
 
 
 def _kinds(retry_failed: bool | Sequence[str]) -> Sequence[str] | None:

@@ -57,10 +57,10 @@ def store_labels(path: Path, judges: Sequence[str] | None = None, humans: bool =
 
 def read_whole(path: Path) -> Qrels:
     """All labels of a store, whoever gave them: the median of several judges, and people's first."""
-    return _read(path, None, True)
+    return _read(path)
 
 
-def _read(path: Path, judges: Sequence[str] | None, humans: bool) -> Qrels:
+def _read(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
     from rag_selectivity.grading.origins import stored_origins
     from rag_selectivity.grading.store import LabelReading, Store
 

@@ -17,7 +17,7 @@ from rag_selectivity.grading.address import SHORTEST_SECRET, pattern_of, secret_
 from rag_selectivity.grading.failures import ADAPTED, GradingError, JudgeFailure, failure_of_status, may_not_spend
 from rag_selectivity.grading.judge import Reply, Request
 from rag_selectivity.grading.replies import body_of, reply_of, without_keys
-from rag_selectivity.grading.way import Way
+from rag_selectivity.grading.way import NAMED, Way
 
 _OPENAI = "https://api.openai.com/v1"
 _KEY_ENV = "OPENAI_API_KEY"
@@ -92,12 +92,14 @@ class OpenAIJudge:
         self.way = Way()
         self._aiohttp = aiohttp
         address = _split(base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI)
-        self._url = _completions_url(address)
+        path = f"{address.path.rstrip('/').removesuffix('/chat/completions')}/chat/completions"
+        self._url = urlunsplit((address.scheme, address.netloc, path, address.query, ""))
         self._headers = {"content-type": "application/json", **_checked(headers or {})}
         if key and "authorization" not in map(str.lower, self._headers):
             self._headers["authorization"] = f"Bearer {_sendable(key, f'the key in {api_key_env}')}"
         self._secrets = _pattern([key, *(headers or {}).values()], secret_patterns(address))
-        self._proxy = _proxy_of(self._url)
+        # Looked up once, since it takes a thread's time.
+        self._proxy = None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, int]] = WeakKeyDictionary()
         self._answered = self._has_guessed = False
         self._before_guesses: Way | None = None
@@ -158,7 +160,9 @@ class OpenAIJudge:
                 raise failure_of_status(status, headers, text)
             reply = reply_of(text, headers, str(way))
         except JudgeFailure as failure:
-            raise self._cleaned(self._refusal(failure, status, text, way)) from None
+            told = self._refusal(failure, status, text, way)
+            answer = None if told.answer is None else self._clean(told.answer)
+            raise told.with_words(self._clean(str(told)), answer) from None
         self._answered, self._before_guesses = True, None
         answered = reply.usage.completion_tokens if reply.usage is not None and reply.usage.is_possible else 0
         if answered > 1.1 * request.answer_tokens + 16 and self.way.limit == way.limit == "max_completion_tokens":
@@ -245,7 +249,7 @@ class OpenAIJudge:
         """
         if self._answered or (self._has_guessed and self._before_guesses is None):
             return None
-        lower = way.without_any(self.parameters)
+        lower = way.first_without(NAMED, self.parameters)
         if lower is not None and not self._has_guessed:
             self._has_guessed, self._before_guesses = True, way
         return lower
@@ -258,10 +262,6 @@ class OpenAIJudge:
         parts = urlsplit(self._url)
         host = parts.netloc.rpartition("@")[2]
         return self._clean(urlunsplit((parts.scheme, host, parts.path.removesuffix("/chat/completions"), "", "")))
-
-    def _cleaned(self, failure: JudgeFailure) -> JudgeFailure:
-        answer = None if failure.answer is None else self._clean(failure.answer)
-        return failure.with_words(self._clean(str(failure)), answer)
 
     def _clean(self, text: str) -> str:
         """The text without keys, which some endpoints quote in their errors, whole or in part."""
@@ -302,13 +302,6 @@ def _sendable(value: str, what: str) -> str:
     return value
 
 
-def _proxy_of(url: str) -> str | None:
-    """The proxy that the environment names for an address; looked up once, since it takes a thread's time."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    return None if proxy_bypass(host) else getproxies().get(parts.scheme)
-
-
 def _split(base: str) -> SplitResult:
     try:
         parts = urlsplit(base.strip())
@@ -320,12 +313,6 @@ def _split(base: str) -> SplitResult:
             f"base_url (--base-url) must be a URL such as http://localhost:8000/v1, got {without_secrets(base)!r}"
         )
     return parts
-
-
-def _completions_url(parts: SplitResult) -> str:
-    path = parts.path.rstrip("/")
-    path = path if path.endswith("/chat/completions") else f"{path}/chat/completions"
-    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
 def _system_message(error: Any) -> str:

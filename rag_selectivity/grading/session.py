@@ -7,7 +7,7 @@ import functools
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
@@ -74,26 +74,21 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
     @functools.wraps(work)
     def run(*args: P.args, **options: P.kwargs) -> T:
-        return run_blocking(lambda: work(*args, **options))
+        async def awaited(on_interrupt: Any = None) -> T:
+            if on_interrupt is signal.default_int_handler and threading.current_thread() is threading.main_thread():
+                # asyncio delays Ctrl-C until the next await, and there is none while files are read before the first.
+                signal.signal(signal.SIGINT, on_interrupt)
+            return await work(*args, **options)
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(awaited(signal.getsignal(signal.SIGINT)))
+        # An event loop runs, as in a notebook.
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(lambda: asyncio.run(awaited())).result()
 
     run.__name__ = run.__qualname__ = work.__name__.removeprefix("a")
     return run
-
-
-def run_blocking(work: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine from ordinary code, even while an event loop runs, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(_awaited(work, signal.getsignal(signal.SIGINT)))
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(_awaited(work))).result()
-
-
-async def _awaited(work: Callable[[], Awaitable[T]], on_interrupt: Any = None) -> T:
-    if on_interrupt is signal.default_int_handler and threading.current_thread() is threading.main_thread():
-        # asyncio delays Ctrl-C until the next await, and there is none while files are read before the first call.
-        signal.signal(signal.SIGINT, on_interrupt)
-    return await work()

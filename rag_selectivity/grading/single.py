@@ -179,7 +179,9 @@ class SingleQuery:
                     gate=self._gate,
                 )
                 self.stopped = grading.stopped or self.stopped
-            by_passage = self._stored(name)
+            with Store(self.store) as store:
+                settings = store.settings_id(settings_of(self.judge, self.rubric))
+                by_passage = {row[0]: GradedPassage(*row) for row in store.labels_of_query(name, settings)}
         return [by_passage.get(id_, GradedPassage(id_, None, error="not graded")) for id_ in passage_ids]
 
     async def claims(self, sample: Mapping[str, Any], depth: int) -> ClaimCheck:
@@ -230,11 +232,6 @@ class SingleQuery:
         if math.isnan(value):
             reason = "some of the judge's calls failed, or there was nothing to check"
         return ClaimFigure(name, value, reason, claim_check)
-
-    def _stored(self, query: str) -> dict[str, GradedPassage]:
-        with Store(self.store) as store:
-            settings = store.settings_id(settings_of(self.judge, self.rubric))
-            return {row[0]: GradedPassage(*row) for row in store.labels_of_query(query, settings)}
 
     def _turn(self, kind: str, subject: str) -> asyncio.Lock:
         of_loop = _locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())

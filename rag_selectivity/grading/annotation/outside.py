@@ -24,6 +24,8 @@ from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted
 
 _RELEVANT = scale_named("utility").relevant_from
+#: Of 95 % intervals: what lies beyond either end.
+_ONE_SIDE = 0.025
 #: (name, list) of what was retrieved.
 Lists = Sequence[tuple[str, Run]]
 
@@ -54,7 +56,7 @@ class OutsideDraw:
         labelled = set(known)
         return [DrawnPair(*pair, stratum, weight) for pair, weight in self.pairs.items() if pair not in labelled]
 
-    def estimate(self, people: Mapping[Pair, int], level: float = 0.95) -> OutsideEstimate:
+    def estimate(self, people: Mapping[Pair, int]) -> OutsideEstimate:
         """How many relevant passages a query has outside, from people's labels of these pairs."""
         sizes: dict[str, float] = {}
         found: dict[str, list[bool]] = {}
@@ -72,19 +74,10 @@ class OutsideDraw:
         )
         queries = len(found) + self.empty
         among = max(1, queries)
-        low, high = total.interval((1 - level) / 2)
-        return OutsideEstimate(
-            queries,
-            len(sizes) - len(found),
-            self.empty,
-            int(total.labelled.sum()),
-            int(total.relevant.sum()),
-            float(total.sizes.sum()) / among,
-            total.value / among,
-            low / among,
-            high / among,
-            self.place,
-        )
+        low, high = total.interval(_ONE_SIDE)
+        counts = (queries, len(sizes) - len(found), self.empty, int(total.labelled.sum()), int(total.relevant.sum()))
+        means = (float(total.sizes.sum()) / among, total.value / among, low / among, high / among)
+        return OutsideEstimate(*counts, *means, self.place)
 
 
 @dataclass(frozen=True)

@@ -94,13 +94,3 @@ def drawn_for_people(connection: sqlite3.Connection) -> dict[str, int]:
         name = "" if number is None else str(draws[number].how.get("design", ""))
         counts[name] = counts.get(name, 0) + count
     return counts
-
-
-def origins_of_people(connection: sqlite3.Connection) -> Iterator[tuple[str, str, Origin]]:
-    """(query id, passage id, origin) rows of the pairs that were drawn for people and graded by them."""
-    draws = draws_by_number(connection)
-    rows = connection.execute(
-        "SELECT DISTINCT query_id, passage_id, draw FROM human WHERE draw NOTNULL AND sample = 0 AND grade NOTNULL"
-    )
-    for query, passage, draw in rows:
-        yield query, passage, Origin(draws[draw])

@@ -92,31 +92,27 @@ def readable(path: Path) -> Readable:
     InputError
         If the file is not a label store, or is of another format.
     """
-    try:
-        return _readable_as_it_is(path)
-    except (sqlite3.Error, OSError) as error:
-        raise _refused(path, error) from error
-
-
-def _readable_as_it_is(path: Path) -> Readable:
     found = Readable(path, "rw")
     try:
+        try:
+            _check_readable(found)
+            return found
+        except (InputError, sqlite3.Error) as error:
+            cause = error.__cause__ if isinstance(error, InputError) else error
+            name = getattr(cause, "sqlite_errorname", None) or ""
+            if not name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR_SHM")):
+                raise
+        # With an empty log the file is complete, and this process could not write to it anyway.
+        log = log_of(path)
+        if log.exists() and log.stat().st_size:
+            raise InputError(
+                f"{path}: its folder is read-only, and its latest labels are in {log.name} alone; copy both to a "
+                f"folder that you can write to"
+            )
+        found = Readable(path, "immutable")
         _check_readable(found)
-    except (InputError, sqlite3.Error) as error:
-        cause = error.__cause__ if isinstance(error, InputError) else error
-        name = getattr(cause, "sqlite_errorname", None) or ""
-        if not name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR_SHM")):
-            raise
-    else:
-        return found
-    # With an empty log the file is complete, and this process could not write to it anyway.
-    if _size(log_of(path)):
-        raise InputError(
-            f"{path}: its folder is read-only, and its latest labels are in {log_of(path).name} alone; copy both to a "
-            f"folder that you can write to"
-        )
-    found = Readable(path, "immutable")
-    _check_readable(found)
+    except (sqlite3.Error, OSError) as error:
+        raise _refused(path, error) from error
     return found
 
 
@@ -217,13 +213,6 @@ def _tables(connection: sqlite3.Connection) -> int:
 def log_of(path: Path) -> Path:
     """The write-ahead log of a store: beside the file itself, where the path is a symbolic link to it."""
     return Path(f"{os.path.realpath(path)}-wal")
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def _refused(path: Path, error: sqlite3.Error | OSError, *, new: bool = False) -> Exception:

@@ -33,6 +33,9 @@ _PAIRS_OF_LABELS = "CROSS JOIN pairs p ON p.query_hash = l.query_hash AND p.pass
 _FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 
+#: What is told of the last failure of a kind.
+_LAST = ("attempts", "error", "last_answer")
+
 
 class _Names(dict[int, str]):
     """Names of judges by the numbers of their settings; labels that name others belong to a damaged store."""
@@ -80,15 +83,13 @@ def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     failures = _counts(
         connection, f"SELECT settings, {_FAILURE}, count(*) FROM labels WHERE grade IS NULL GROUP BY 1, 2"
     )
-    served = _counts(
-        connection,
-        "SELECT l.settings, v.served_model, count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server"
-        " WHERE v.served_model != '' GROUP BY 1, 2",
-    )
-    ways = _counts(
-        connection,
-        "SELECT l.settings, v.way, count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server"
-        " WHERE v.way != '' GROUP BY 1, 2",
+    served, ways = (
+        _counts(
+            connection,
+            f"SELECT l.settings, v.{column}, count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server"
+            f" WHERE v.{column} != '' GROUP BY 1, 2",
+        )
+        for column in ("served_model", "way")
     )
     origins = _origin_counts(connection)
     rows = connection.execute(
@@ -272,34 +273,32 @@ def failures(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     names = judge_names(connection, kind=None)
     kinds = dict(connection.execute("SELECT id, kind FROM settings").fetchall())
     found = [
-        {
-            **_failed(names, kinds, settings, failure, count),
-            **dict(
-                zip(
-                    ("query_id", "passage_id", "attempts", "error", "last_answer"),
-                    connection.execute(
-                        "SELECT p.query_id, p.passage_id, l.attempts, l.error, l.last_answer FROM labels l LEFT JOIN"
-                        " pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash WHERE l.id = ?",
-                        (example,),
-                    ).fetchone(),
-                    strict=True,
-                )
-            ),
-        }
+        (
+            *(settings, failure, count),
+            connection.execute(
+                "SELECT p.query_id, p.passage_id, l.attempts, l.error, l.last_answer FROM labels l LEFT JOIN"
+                " pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash WHERE l.id = ?",
+                (example,),
+            ).fetchone(),
+        )
         for settings, failure, count, example in connection.execute(
             f"SELECT settings, {_FAILURE}, count(*), max(id) FROM labels WHERE grade IS NULL GROUP BY 1, 2"
         ).fetchall()
     ]
     # Beside max(), SQLite takes the other columns from the row of the maximum.
-    for settings, failure, count, _, attempts, error, last_answer in connection.execute(
+    for settings, failure, count, _, *said in connection.execute(
         f"SELECT settings, {_FAILURE}, count(*), max(created), attempts, error, last_answer FROM answers"
         " WHERE value IS NULL GROUP BY 1, 2"
     ):
-        row = {"query_id": None, "passage_id": None, "attempts": attempts, "error": error, "last_answer": last_answer}
-        found.append({**_failed(names, kinds, settings, failure, count), **row})
-    for row in found:
+        found.append((settings, failure, count, (None, None, *said)))
+    columns = ("settings", "judge", "kind", "failure", "count", "query_id", "passage_id", *_LAST)
+    rows = [
+        dict(zip(columns, (settings, names[settings], kinds[settings], failure, count, *last), strict=True))
+        for settings, failure, count, last in found
+    ]
+    for row in rows:
         _refuse_bytes(connection, row)
-    return sorted(found, key=lambda row: (-row["count"], row["judge"], row["failure"]))
+    return sorted(rows, key=lambda row: (-row["count"], row["judge"], row["failure"]))
 
 
 def people(connection: sqlite3.Connection) -> dict[str, int]:
@@ -320,12 +319,6 @@ def _graded(connection: sqlite3.Connection, chosen: Collection[int], columns: st
         " ORDER BY p.query_id, p.passage_id, l.settings, l.sample",
         tuple(chosen) if of_chosen else (),
     )
-
-
-def _failed(
-    names: Mapping[int, str], kinds: Mapping[int, str], settings: int, failure: str, count: int
-) -> dict[str, Any]:
-    return {"settings": settings, "judge": names[settings], "kind": kinds[settings], "failure": failure, "count": count}
 
 
 def _counts(connection: sqlite3.Connection, statement: str) -> dict[int, dict[str, int]]:

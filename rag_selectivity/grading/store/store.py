@@ -231,7 +231,6 @@ class Store:
     origins = _streamed(of_draws.read_origins)
     draws = _listed(of_draws.draws_by_number)
     origin_numbers = _streamed(of_draws.origin_numbers)
-    origins_of_people = _streamed(of_draws.origins_of_people)
 
     def cost_of_a_grade(self) -> float | None:
         """The mean cost of the grades whose cost is known; None if there are none."""
