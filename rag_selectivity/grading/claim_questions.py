@@ -72,17 +72,16 @@ class _Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class ReferenceParts(_Lenient):
-    """A reference answer taken apart."""
-
-    claims: list[str] = Field(description="short statements that can be true or false by themselves")
-    entities: list[str] = Field(description="named entities: people, places, organisations, works, dates, numbers")
-
-
 class ResponseParts(_Lenient):
     """A response taken apart."""
 
     claims: list[str] = Field(description="short statements that can be true or false by themselves")
+
+
+class ReferenceParts(ResponseParts):
+    """A reference answer taken apart."""
+
+    entities: list[str] = Field(description="named entities: people, places, organisations, works, dates, numbers")
 
 
 class Statement(_Lenient):
@@ -165,9 +164,9 @@ def _passage_shape(checks: tuple[str, ...], several: bool) -> type[BaseModel]:
     if several:
         fields["passage"] = (int, Field(description="the passage's number"))
     fields |= {_FIELDS[check][0]: (_FIELDS[check][1], ...) for check in checks}
-    one = create_model("PassageCheck", __config__=ConfigDict(extra="ignore"), **fields)
+    one = create_model("PassageCheck", __base__=_Lenient, **fields)
     every: Any = (list[one], ...)  # type: ignore[valid-type]
-    return create_model("PassageChecks", __config__=ConfigDict(extra="ignore"), passages=every) if several else one
+    return create_model("PassageChecks", __base__=_Lenient, passages=every) if several else one
 
 
 def of_passages(

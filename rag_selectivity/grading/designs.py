@@ -157,8 +157,7 @@ def calibrate_draw(
         if cell in covers:
             chosen = _with_each_part(chosen, rows, of_runs, _LEAST_OF_A_RUN, random)
             chosen = _with_each_part(chosen, rows, of_pairs, 1, exchanging, covers[cell])
-        for row in chosen.tolist():
-            drawn.append(DrawnPair(labels.queries[labels.query[row]], labels.passages[row], stratum, weight))
+        drawn += [DrawnPair(*pair, stratum, weight) for pair in pairs_at(labels, chosen)]
     return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
 
 

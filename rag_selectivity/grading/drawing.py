@@ -106,15 +106,8 @@ def draw_tail(pool: Pool, tail: Tail, runs: Sequence[str], seed: int) -> DrawnPa
     how = how_of_tail(tail, fused=fused, seed=seed)
     pairs = pool.add_drawn(drawn(), Draw("tail", "+".join(runs), tail.last, how), TAIL)
     short = sum(size < tail.drawn for size in sizes.values())
-    return DrawnPart(
-        pairs=pairs,
-        queries=len(depths),
-        each=tail.drawn,
-        ranks=(tail.first, tail.last),
-        fused=fused,
-        without=len(depths) - len(sizes),
-        short=short,
-    )
+    counts = {"pairs": pairs, "queries": len(depths), "without": len(depths) - len(sizes), "short": short}
+    return DrawnPart(**counts, each=tail.drawn, ranks=(tail.first, tail.last), fused=fused)
 
 
 def how_of_tail(tail: Tail, *, fused: bool, seed: int) -> dict[str, Any]:

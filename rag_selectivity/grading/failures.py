@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 
 from rag_selectivity.errors import SelectivityError
@@ -88,17 +89,11 @@ class JudgeFailure(GradingError):
 
     def with_words(self, message: str, answer: str | None = None) -> JudgeFailure:
         """The same failure with another message, and with this answer or none."""
-        return _failure(message, answer, self._rest())
+        kept = {name: getattr(self, name) for name in ("kind", "retry_after", "overloaded", "usage", "lasting")}
+        return JudgeFailure(message, answer=answer, **kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_failure, (str(self), self.answer, self._rest()))
-
-    def _rest(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("kind", "retry_after", "overloaded", "usage", "lasting")}
-
-
-def _failure(message: str, answer: str | None, rest: dict[str, Any]) -> JudgeFailure:
-    return JudgeFailure(message, answer=answer, **rest)
+        return (partial(JudgeFailure, **vars(self)), (str(self),))
 
 
 def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> JudgeFailure:

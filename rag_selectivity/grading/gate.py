@@ -10,13 +10,12 @@ import logging
 import random
 import threading
 import time
-import warnings
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_selectivity.errors import SelectivityWarning
+from rag_selectivity.errors import warn
 from rag_selectivity.grading.judge import JudgeFailure, Reply
 from rag_selectivity.grading.limits import Budget, Limits, Prices
 from rag_selectivity.log import LOG
@@ -101,17 +100,17 @@ class _Ticket:
     sent: float = 0.0
 
 
-@dataclass(eq=False, slots=True)
-class _Waiter:
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[None]
+_Waiter = asyncio.Future[None]
 
-    def wake(self) -> None:
-        self.loop.call_soon_threadsafe(self._wake)
 
-    def _wake(self) -> None:
-        if not self.future.done():
-            self.future.set_result(None)
+def _finish(waiter: _Waiter) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _wake(waiter: _Waiter) -> None:
+    """End the waiting, from whatever thread."""
+    waiter.get_loop().call_soon_threadsafe(_finish, waiter)
 
 
 class Gate:
@@ -351,7 +350,7 @@ class Gate:
         if everybody:
             self._wake_all()
         for waiter in awakened:
-            waiter.wake()
+            _wake(waiter)
 
     # -- what replies teach ------------------------------------------------------------------------
 
@@ -368,13 +367,11 @@ class Gate:
         with self._lock:
             first, self._has_ignored = not self._has_ignored, True
         if first:
-            warnings.warn(
-                SelectivityWarning(
-                    f"the endpoint says that one request took {shown(said)}, which none can: such figures are ignored, "
-                    f"and the tokens are estimated",
-                    "usage-ignored",
-                ),
-                stacklevel=2,
+            warn(
+                f"the endpoint says that one request took {shown(said)}, which none can: such figures are ignored, "
+                f"and the tokens are estimated",
+                "usage-ignored",
+                stacklevel=3,
             )
 
     def _succeeded(self, ticket: _Ticket, reply: Reply) -> None:
@@ -443,15 +440,14 @@ class Gate:
     # -- waiting -----------------------------------------------------------------------------------
 
     def _waiter(self) -> _Waiter:
-        loop = asyncio.get_running_loop()
-        waiter = _Waiter(loop, loop.create_future())
+        waiter: _Waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         return waiter
 
     async def _wait(self, waiter: _Waiter, seconds: float) -> None:
-        timer = None if seconds == float("inf") else waiter.loop.call_later(seconds, waiter._wake)
+        timer = None if seconds == float("inf") else waiter.get_loop().call_later(seconds, _finish, waiter)
         try:
-            await waiter.future
+            await waiter
         finally:
             if timer is not None:
                 timer.cancel()
@@ -463,7 +459,7 @@ class Gate:
         with self._lock:
             waiters, self._waiters = self._waiters, deque()
         for waiter in waiters:
-            waiter.wake()
+            _wake(waiter)
 
 
 def prompt_bytes(messages: Any) -> int:

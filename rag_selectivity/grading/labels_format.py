@@ -61,11 +61,8 @@ def read_whole(path: Path) -> Qrels:
 
 
 def _read(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
-    from rag_selectivity.grading.origins import stored_origins
-    from rag_selectivity.grading.store import LabelReading, Store
+    from rag_selectivity.grading.origins import labels_in
+    from rag_selectivity.grading.store import Store
 
     with Store(path, read_only=True) as store:
-        reading = LabelReading(store, judges=judges, humans=humans)
-        qrels = Qrels.from_records(reading.rows(), source=str(path), scale="utility")
-        qrels.origins = stored_origins(store, qrels, reading, humans=humans)
-    return qrels
+        return labels_in(store, judges, humans=humans)

@@ -182,29 +182,23 @@ class OpenAIJudge:
             async with session.post(self._url, data=body, allow_redirects=False, proxy=self._proxy) as response:
                 return response.status, response.headers, await body_of(response)
         except aiohttp.InvalidURL:
-            raise JudgeFailure(f"{self._where} is not a URL: give --base-url as http://HOST:PORT/v1", "fatal") from None
+            why, kind = f"{self._where} is not a URL: give --base-url as http://HOST:PORT/v1", "fatal"
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-            raise JudgeFailure(
-                f"no secure connection to {self._where} ({type(error).__name__}): give http:// in --base-url, or a "
-                f"certificate that this machine trusts",
-                "unreachable",
-            ) from None
+            why = f"no secure connection to {self._where} ({type(error).__name__}): give http:// in --base-url, or a "
+            why, kind = f"{why}certificate that this machine trusts", "unreachable"
         except aiohttp.ClientConnectorDNSError:
-            raise JudgeFailure(f"the host of {self._where} is unknown: check --base-url", "unreachable") from None
+            why, kind = f"the host of {self._where} is unknown: check --base-url", "unreachable"
         except aiohttp.ClientConnectorError as error:
-            raise JudgeFailure(
-                f"nothing listens at {self._where} ({_system_message(error)}): start the server, or give its address "
-                f"with --base-url",
-                "unreachable",
-            ) from None
+            number = getattr(getattr(error, "os_error", None), "errno", None)
+            told = os.strerror(number) if isinstance(number, int) and number > 0 else type(error).__name__
+            why = f"nothing listens at {self._where} ({told}): start the server, or give its address with --base-url"
+            kind = "unreachable"
         except (aiohttp.ClientError, ConnectionError) as error:
-            raise JudgeFailure(f"the connection was cut ({type(error).__name__})", "server_error") from None
+            why, kind = f"the connection was cut ({type(error).__name__})", "server_error"
         except ValueError as error:
-            raise JudgeFailure(
-                f"no request can be sent to {self._where} ({type(error).__name__}): check --base-url, --header, and "
-                f"the proxy in HTTPS_PROXY or HTTP_PROXY",
-                "fatal",
-            ) from None
+            why = f"no request can be sent to {self._where} ({type(error).__name__}): check --base-url, --header, and "
+            why, kind = f"{why}the proxy in HTTPS_PROXY or HTTP_PROXY", "fatal"
+        raise JudgeFailure(why, kind)
 
     def _refusal(self, failure: JudgeFailure, status: int, text: str, way: Way) -> JudgeFailure:
         """The failure; `adapted` if it means a field of the request, which is left out from then on."""
@@ -313,8 +307,3 @@ def _split(base: str) -> SplitResult:
             f"base_url (--base-url) must be a URL such as http://localhost:8000/v1, got {without_secrets(base)!r}"
         )
     return parts
-
-
-def _system_message(error: Any) -> str:
-    number = getattr(getattr(error, "os_error", None), "errno", None)
-    return os.strerror(number) if isinstance(number, int) and number > 0 else type(error).__name__

@@ -205,8 +205,12 @@ class Runner:
                         self._count(known := Outcome(call).done(), await store(known))
                         continue
                     outcome = await self._ask(call)
-                    if outcome is not None:
-                        await self._settle(outcome, store)
+                    if outcome is None:
+                        continue
+                    if outcome.failure is not None and (call.repeat or outcome.failure in PASSING):
+                        self._held.append(outcome)
+                    else:
+                        await self._settle(store, outcome)
             except BaseException as error:
                 self.gate.shut(f"{type(error).__name__}: {error}", "error")
                 failure.append(error)
@@ -219,16 +223,12 @@ class Runner:
             if failure:
                 raise asyncio.CancelledError
             if self.stop is None or self.stop.cause in ("budget", "interrupted"):
-                await self._store_held(store)
+                await self._settle(store)
 
     def interrupt(self) -> None:
         """Send nothing more; the requests under way have one second to end."""
         self.gate.shut("interrupted", "interrupted")
-        asyncio.get_running_loop().call_later(_GRACE, self._give_up)
-
-    def _give_up(self) -> None:
-        for task in self._sending:
-            task.cancel()
+        asyncio.get_running_loop().call_later(_GRACE, lambda: [task.cancel() for task in self._sending])
 
     # -- one call ----------------------------------------------------------------------------------
 
@@ -370,16 +370,10 @@ class Runner:
             why = f"{count} requests in a row failed for the same reason ({failure.kind}: {failure})"
             self.gate.shut(f"{why}.{shown} {advice}", "endpoint")
 
-    async def _settle(self, outcome: Outcome[Any], store: Callable[[Outcome[Any]], Awaitable[int]]) -> None:
-        if outcome.failure is not None and (outcome.call.repeat or outcome.failure in PASSING):
-            self._held.append(outcome)
-            return
-        await self._store_held(store)
-        self._count(outcome, await store(outcome))
-
-    async def _store_held(self, store: Callable[[Outcome[Any]], Awaitable[int]]) -> None:
+    async def _settle(self, store: Callable[[Outcome[Any]], Awaitable[int]], *outcomes: Outcome[Any]) -> None:
+        """Store the failures that are held, and these outcomes behind them."""
         held, self._held = self._held, []
-        for outcome in held:
+        for outcome in (*held, *outcomes):
             self._count(outcome, await store(outcome))
 
     def _count(self, outcome: Outcome[Any], pairs: int) -> None:

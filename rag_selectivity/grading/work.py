@@ -85,12 +85,8 @@ class GradingWork:
         messages, _ = self._prompt.one("", "")
         fixed = sum(len(message["content"]) for message in messages)
         return {
-            part: (
-                missing,
-                asked,
-                Usage(int((characters + asked * fixed / self._batch) / 4), asked * _ANSWER_TOKENS),
-            )
-            for part, (missing, asked, characters) in self._gaps.sizes().items()
+            part: (left, asked, Usage(int((size + asked * fixed / self._batch) / 4), asked * _ANSWER_TOKENS))
+            for part, (left, asked, size) in self._gaps.sizes().items()
         }
 
     def calls(self, missing: int) -> int:

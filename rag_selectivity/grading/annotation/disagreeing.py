@@ -100,11 +100,7 @@ def disagreement_draw(
     strata = dict(sorted(strata.items()))
     if sampled:
         distances = np.array(list(strata), np.float64)
-
-        def shares(sizes: Any) -> Any:
-            return sizes * distances
-
-        return stratified(n, strata, shares, seed, " apart")
+        return stratified(n, strata, lambda sizes: sizes * distances, seed, " apart")
     random = np.random.default_rng(seed)
     drawn: list[DrawnPair] = []
     for distance, pairs in reversed(strata.items()):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError, warn
 from rag_selectivity.grading.annotation.disagreeing import disagreements
 from rag_selectivity.grading.annotation.drawing import (
     Choice,
@@ -20,12 +19,7 @@ from rag_selectivity.grading.annotation.drawing import (
     shares_of_annotators,
 )
 from rag_selectivity.grading.annotation.outside import outside_choice
-from rag_selectivity.grading.annotation.task import (
-    DEFAULT_REPEATS,
-    AnnotationTask,
-    Texts,
-    make_task,
-)
+from rag_selectivity.grading.annotation.task import DEFAULT_REPEATS, AnnotationTask, Texts, make_task
 from rag_selectivity.grading.designs import DrawnPair
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
@@ -145,7 +139,8 @@ def make_tasks(
     tasks = tasks_for(
         store,
         choice.pairs,
-        _design(draw),
+        # Without a folder: the store must not depend on where a file was.
+        f"file:{Path(draw.partition(':')[2]).name}" if kind == "file" else draw,
         queries=queries,
         corpus=corpus,
         lists=lists,
@@ -190,10 +185,8 @@ def tasks_for(
     texts = Texts(store, pairs_of(drawn), queries, corpus)
     ranks = ranks_in_lists(lists, set(pairs_of(drawn)))
     facts = {**(how or {}), "annotators": list(names), "overlap": overlap}
-    return [
-        make_task(share, texts, name, rubric, design=design, seed=seed, repeats=repeats, how=facts, ranks=ranks)
-        for name, share in shares.items()
-    ]
+    tasks = [make_task(share, texts, name, rubric, design, seed, repeats) for name, share in shares.items()]
+    return [replace(each, draw=replace(each.draw, how={**each.draw.how, **facts}), ranks=ranks) for each in tasks]
 
 
 def judge_labels(store: Store, judges: Sequence[str] | None) -> Qrels:
@@ -201,12 +194,6 @@ def judge_labels(store: Store, judges: Sequence[str] | None) -> Qrels:
     if not any(row["graded"] for row in store.judges()):
         raise InputError(f"{store.path}: the label store has no grades of a judge; have pairs graded first (`grade`)")
     return store_labels(store.path, judges, humans=False)
-
-
-def _design(draw: str) -> str:
-    """The name of a draw without a folder: the store must not depend on where a file was."""
-    kind, _, value = draw.partition(":")
-    return f"{kind}:{Path(value).name}" if kind == "file" else draw
 
 
 def _warn_of_another_rubric(store: Store, judges: Sequence[str] | None, rubric: Rubric) -> None:
@@ -217,11 +204,9 @@ def _warn_of_another_rubric(store: Store, judges: Sequence[str] | None, rubric: 
     }
     others = [f"{name} {version}" for version, name in used.items() if version != rubric.version]
     if others:
-        warnings.warn(
-            SelectivityWarning(
-                f"the judge graded by the rubric {others[0]}, and people read {rubric.name} {rubric.version}: their "
-                f"grades mean different things unless the wordings agree; give the judge's rubric with --rubric FILE",
-                "other-rubric",
-            ),
-            stacklevel=3,
+        warn(
+            f"the judge graded by the rubric {others[0]}, and people read {rubric.name} {rubric.version}: their "
+            f"grades mean different things unless the wordings agree; give the judge's rubric with --rubric FILE",
+            "other-rubric",
+            stacklevel=4,
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.annotation.drawing import Choice, numbers_of, ranks_in_lists
-from rag_selectivity.grading.designs import DrawnPair, Pair
+from rag_selectivity.grading.designs import DrawnPair, Pair, pairs_at
 from rag_selectivity.grading.drawing import CorpusOrder, Tail, how_of_tail, pair_number
 from rag_selectivity.grading.labels_format import read_whole
 from rag_selectivity.grading.store import Draw, Origin, Store, label_rows
@@ -224,12 +224,11 @@ def _retrieved(store: Store, lists: Lists, depth: int) -> dict[str, set[str]]:
         labels = read_whole(store.path)
         inside = np.ones(len(labels.query), bool)
         if labels.origins is not None:
-            outside = labels.origins.are(Chosen.CONTROL | Chosen.TAIL)
-            inside = ~(outside & ~labels.origins.are(Chosen.POOL))
+            inside = ~labels.origins.are(Chosen.CONTROL | Chosen.TAIL) | labels.origins.are(Chosen.POOL)
         for query in labels.queries:
             taken.setdefault(query, set())
-        for row in np.flatnonzero(inside).tolist():
-            taken[labels.queries[labels.query[row]]].add(labels.passages[row])
+        for query, passage in pairs_at(labels, np.flatnonzero(inside)):
+            taken[query].add(passage)
     if not taken:
         raise InputError(
             f"there is no query to draw for: {examples([str(store.path)])} has no labels; give lists with --run FILE"

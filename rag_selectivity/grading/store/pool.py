@@ -171,7 +171,7 @@ class Pool:
 
     def gaps(self, settings: int, *, samples: int, batch: int, by_rank: bool) -> Gaps:
         """The labels that the store does not hold for these pairs, when all texts are in; a call ends the last Gaps."""
-        return Gaps(self._connection, settings, samples=samples, batch=batch, by_rank=by_rank)
+        return Gaps(self._connection, settings, samples, batch, by_rank)
 
     def record_texts(self) -> None:
         """Write to the store which texts the ids have now, and where the pairs come from."""

@@ -17,7 +17,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import draws as of_draws
 from rag_selectivity.grading.store import reading
 from rag_selectivity.grading.store.importing import Incoming, put_all, settings_number, write_people
-from rag_selectivity.grading.store.opening import Readable, connect, readable
+from rag_selectivity.grading.store.opening import connect, mode_to_read, reading_connection
 from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.grading.store.problems import StoreConnection, explaining
 from rag_selectivity.grading.store.records import HumanLabel, Label, Origin, Settings, StoredAnswer
@@ -94,7 +94,7 @@ class Store:
         self.read_only = read_only
         self._lock = threading.RLock()
         self._connection = None if read_only else connect(self.path)
-        self._readable = readable(self.path) if read_only else Readable(self.path, "rw")
+        self._mode = mode_to_read(self.path) if read_only else "rw"
         self._pools: list[StoreConnection] = []
         self._writer: Writer | None = None
 
@@ -214,8 +214,6 @@ class Store:
 
     def annotators_among(self, judges: Sequence[str] | None) -> list[str]:
         """The names among those of `judges` that are people's: those that no judge has."""
-        if not judges:
-            return []
         with self._reading() as connection:
             return self._annotators_among(connection, judges)
 
@@ -269,9 +267,8 @@ class Store:
             for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given):
                 for settings, samples in grades.items():
                     yield query, passage, names[settings], samples
-            for query, passage, by_person in reading.grades_of_people(
-                connection, self._annotators_among(connection, judges), repeats=True
-            ):
+            annotators = self._annotators_among(connection, judges)
+            for query, passage, by_person in reading.grades_of_people(connection, annotators, repeats=True):
                 for annotator, samples in by_person.items():
                     yield query, passage, annotator, samples
 
@@ -316,7 +313,7 @@ class Store:
     def _reading(self) -> Iterator[StoreConnection]:
         """A new connection that changes nothing, so that a long reading holds up nobody."""
         with explaining(self.path):
-            connection = self._readable.connect()
+            connection = reading_connection(self.path, self._mode)
             try:
                 yield connection
             finally:
