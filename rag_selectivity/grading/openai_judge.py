@@ -74,15 +74,10 @@ class OpenAIJudge:
         # A secret that is mounted as a file often ends in a newline.
         key = (api_key or os.environ.get(api_key_env) or "").strip()
         if not key and (api_key_env != _KEY_ENV or (base_url is None and not headers)):
-            raise GradingError(
-                f"no API key: the environment variable {api_key_env} is not set; set it, or "
-                + (
-                    "name a server that needs no key with --base-url"
-                    if api_key_env == _KEY_ENV
-                    else "leave --api-key-env out"
-                )
-                + " (how-to: stopped-grading)"
-            )
+            is_usual = api_key_env == _KEY_ENV
+            mend = "name a server that needs no key with --base-url" if is_usual else "leave --api-key-env out"
+            why = f"no API key: the environment variable {api_key_env} is not set; set it, or {mend}"
+            raise GradingError(f"{why} (how-to: stopped-grading)")
         self._key_env = api_key_env
         self.name = model
         self.parameters: dict[str, Any] = {

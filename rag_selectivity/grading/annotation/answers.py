@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,17 +126,12 @@ def read_answers(path: Path) -> Answers:
         isinstance(row, dict) and row.get("grade") is None and row.get("skipped") is not True for _, row in found
     ]
     answers = [(where, _answer(row, where)) for (where, row), empty in zip(found, is_empty, strict=True) if not empty]
-    return made_of(data["task"], data["annotator"], data["rubric"], answers)
-
-
-def made_of(task: str, annotator: str, rubric: str, found: Sequence[tuple[str, Answer]]) -> Answers:
-    """Answers with their places; an item that is answered twice is an InputError."""
     first: dict[int, str] = {}
-    for where, answer in found:
+    for where, answer in answers:
         if first.setdefault(answer.item, where) != where:
             raise InputError(f"{where}: item {answer.item} is answered at {first[answer.item]} already; remove one")
-    places, answers = [where for where, _ in found], [answer for _, answer in found]
-    return Answers(task, annotator, rubric, tuple(answers), tuple(places))
+    places, given = tuple(where for where, _ in answers), tuple(answer for _, answer in answers)
+    return Answers(data["task"], data["annotator"], data["rubric"], given, places)
 
 
 def checked_grade(value: Any, where: str) -> int:

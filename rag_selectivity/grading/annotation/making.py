@@ -28,8 +28,6 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import pool_names
 from rag_selectivity.judged.run import Run
 
-DEFAULT_ANNOTATOR = "person"
-
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -180,7 +178,7 @@ def tasks_for(
     `lists` are the runs and pools whose ranks the store keeps, `how` what else it is to know of the draw. Nothing is
     written: `AnnotationTask.record` does it.
     """
-    names = tuple(annotators) or (DEFAULT_ANNOTATOR,)
+    names = tuple(annotators) or ("person",)
     shares = shares_of_annotators(drawn, names, overlap)
     texts = Texts(store, pairs_of(drawn), queries, corpus)
     ranks = ranks_in_lists(lists, set(pairs_of(drawn)))

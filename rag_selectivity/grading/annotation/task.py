@@ -119,10 +119,6 @@ class StoredTask:
         """Whose task it is."""
         return self.draw.source
 
-    def ordered(self) -> list[tuple[str, str, int]]:
-        """The items in the order in which they are shown."""
-        return [self.items[number] for number in sorted(self.items)]
-
 
 def stored_task(store: Store, id: str) -> StoredTask | None:
     """A task of a store by its id; None if the store has no such task."""

@@ -58,9 +58,7 @@ def write_people(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -
     )
 
 
-def put_all(
-    connection: StoreConnection, incoming: Incoming, *, replace_labels: bool = False, other_texts: bool = False
-) -> None:
+def put_all(connection: StoreConnection, incoming: Incoming, *, replace_labels: bool, other_texts: bool) -> None:
     """Write everything or nothing; `other_texts` takes labels of other texts too.
 
     A person's label that the store has stays as it is if the file says nothing but the same grade: it keeps its texts,
