@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
@@ -92,3 +93,8 @@ def examples(ids: Iterable[object], limit: int = 3) -> str:
     "'a', 'b', 'c'"
     """
     return ", ".join(repr(value) for value in islice(dict.fromkeys(islice(ids, 1000)), limit))
+
+
+def warn(text: str, code: str, *, stacklevel: int) -> None:
+    """Warn of something that makes figures mean less; a `stacklevel` of 1 is this function's."""
+    warnings.warn(SelectivityWarning(text, code), stacklevel=stacklevel)

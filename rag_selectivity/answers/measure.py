@@ -20,11 +20,11 @@ from rag_selectivity.answers.references import read_references
 from rag_selectivity.answers.reporting import planned_spending, report_of, scored_row, settings_of
 from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores
 from rag_selectivity.grading.gate import Gate
-from rag_selectivity.grading.judge import GradingError, judge_of
+from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.runner import Runner
-from rag_selectivity.grading.session import blocking, interruptible, progress_line
+from rag_selectivity.grading.session import asking, blocking, raise_if_fatal
 from rag_selectivity.grading.store import Store
 from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.results.answers import AnswerReport, Spent
@@ -156,22 +156,18 @@ async def ameasure_answers(
         if dry_run:
             spent = planned_spending(distinct, missing, gate)
             return report_of(read, kinds, [], {}, bootstrap, baseline, spent, settings)
-        watch, close = progress_line(len(missing), "answering", progress)
-        runner = Runner(asked, gate, watch)
         judging = None
-        try:
-            with interruptible(runner) as interruption:
-                await answers.ask(runner, missing)
-                _raise_if_fatal(gate)
-                found = [(each, answer) for each in read.planned if (answer := answers.answer(each.prompt)) is not None]
-                refuse_mixed_models(found)
-                scoring = None if grader is None else AnswerJudge(opened, grader, rubric, list(kinds))
-                if scoring is not None and grader is not None and gate.stop is None:
-                    judging = interruption.runner = Runner(grader, gate)
-                    await scoring.ask(judging, found, read.references)
-                    _raise_if_fatal(gate)
-        finally:
-            close()
+        with asking(asked, gate, len(missing), "answering", progress) as session:
+            runner = session.runner
+            await answers.ask(runner, missing)
+            raise_if_fatal(gate)
+            found = [(each, answer) for each in read.planned if (answer := answers.answer(each.prompt)) is not None]
+            refuse_mixed_models(found)
+            scoring = None if grader is None else AnswerJudge(opened, grader, rubric, list(kinds))
+            if scoring is not None and grader is not None and gate.stop is None:
+                judging = session.runner = Runner(grader, gate)
+                await scoring.ask(judging, found, read.references)
+                raise_if_fatal(gate)
         done = [runner.progress, *([judging.progress] if judging is not None else [])]
         rows = {(each.query, each.shown): scored_row(each, answer, read, kinds, scoring) for each, answer in found}
         errors: dict[str, int] = {}
@@ -204,8 +200,3 @@ async def ameasure_answers(
 
 
 measure_answers = blocking(ameasure_answers)
-
-
-def _raise_if_fatal(gate: Gate) -> None:
-    if gate.stop is not None and gate.stop.cause == "fatal":
-        raise GradingError(f"{gate.stop.why}; nothing more was sent (how-to: stopped-grading)")

@@ -138,11 +138,12 @@ def store_import(
     The store is created if it does not exist; if a label is wrong, nothing is imported. Answers go into the store that
     made their task; all or some of them can be imported, and a later file of the same task adds to it.
     """
-    from rag_selectivity.grading.annotation.importing import import_answers, is_annotation
+    from rag_selectivity.grading.annotation.answers import is_answers
+    from rag_selectivity.grading.annotation.importing import import_answers
     from rag_selectivity.grading.importing import import_labels
     from rag_selectivity.grading.store import Store
 
-    if is_annotation(source):
+    if is_answers(source):
         if grade_map is not None:
             raise InputError("--grade-map is for labels of another scale; the answers to a task have grades 1 to 5")
         with Store(store, create=False) as labels:

@@ -77,9 +77,10 @@ def read_answer(reply: Reply, schema: type[T]) -> T:
     if isinstance(reply.content, schema):
         return reply.content
     problem = None
+    is_grade_alone = [name for name, field in schema.model_fields.items() if field.is_required()] == ["grade"]
     for text, objects in _places(reply):
         try:
-            return _one_of(objects, schema) if objects or not _is_grade_alone(schema) else _in_words(text, schema)
+            return _one_of(objects, schema) if objects or not is_grade_alone else _in_words(text, schema)
         except _Contradiction:
             raise
         except Unreadable as error:
@@ -253,7 +254,8 @@ def _one_of(objects: Sequence[Any], schema: type[T]) -> T:
                 raise _Contradiction(problem) from None
     if not read:
         raise Unreadable(problem)
-    if any(_verdict(each) != _verdict(read[0]) for each in read):
+    verdicts = [getattr(each, "grade", each) for each in read]
+    if any(verdict != verdicts[0] for verdict in verdicts):
         raise _Contradiction("the answer holds several different answers: give one JSON object")
     return read[-1]
 
@@ -265,10 +267,6 @@ def _unwrapped(objects: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
         yield inner if isinstance(inner, Mapping) else value
 
 
-def _verdict(value: BaseModel) -> Any:
-    return getattr(value, "grade", value)
-
-
 def _problems(error: ValidationError) -> str:
     return "; ".join(
         f"{'.'.join(map(str, each['loc'])) or 'the answer'}: {each['msg'].removeprefix('Value error, ')}"
@@ -277,10 +275,6 @@ def _problems(error: ValidationError) -> str:
 
 
 # -- a grade in words ----------------------------------------------------------------------------------
-
-
-def _is_grade_alone(schema: type[BaseModel]) -> bool:
-    return [name for name, field in schema.model_fields.items() if field.is_required()] == ["grade"]
 
 
 def _in_words(text: str, schema: type[T]) -> T:

@@ -37,14 +37,9 @@ def outcome_of(results: Sequence[ClaimCheck], measures: Sequence[ClaimMeasure]) 
 
 
 def estimates_of_checks(
-    results: Sequence[ClaimCheck],
-    checks: Sequence[str],
-    depths: Sequence[int],
-    whole: Sequence[int],
-    bootstrap: Bootstrap,
+    results: Sequence[ClaimCheck], measures: Sequence[ClaimMeasure], bootstrap: Bootstrap
 ) -> dict[ClaimMeasure, Estimate]:
     """The mean of each measure over the samples, with its interval."""
-    measures = measures_of(checks, depths, whole)
     outcome = outcome_of(results, measures)
     ((low, high),) = bootstrap.intervals([outcome], [result.sample.id for result in results])
     return dict(zip(measures, estimates_with(outcome, low, high), strict=True))
@@ -53,16 +48,14 @@ def estimates_of_checks(
 def differences_of(
     runs: Mapping[str, Sequence[ClaimCheck]],
     baseline: str,
-    checks: Sequence[str],
-    depths: Sequence[int],
-    whole: Sequence[int],
+    measures: Sequence[ClaimMeasure],
     bootstrap: Bootstrap,
 ) -> tuple[RunDifference, ...]:
     """The paired differences of each run from the baseline, as one family of tests.
 
     Measures of which neither more nor less is better are left out.
     """
-    measures = [each for each in measures_of(checks, depths, whole) if each.higher_is_better is not None]
+    measures = [each for each in measures if each.higher_is_better is not None]
     if len(runs) < 2 or not measures:
         return ()
     queries = [result.sample.id for result in runs[baseline]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Protocol
@@ -72,17 +72,16 @@ class _Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class ReferenceParts(_Lenient):
-    """A reference answer taken apart."""
-
-    claims: list[str] = Field(description="short statements that can be true or false by themselves")
-    entities: list[str] = Field(description="named entities: people, places, organisations, works, dates, numbers")
-
-
 class ResponseParts(_Lenient):
     """A response taken apart."""
 
     claims: list[str] = Field(description="short statements that can be true or false by themselves")
+
+
+class ReferenceParts(ResponseParts):
+    """A reference answer taken apart."""
+
+    entities: list[str] = Field(description="named entities: people, places, organisations, works, dates, numbers")
 
 
 class Statement(_Lenient):
@@ -165,9 +164,9 @@ def _passage_shape(checks: tuple[str, ...], several: bool) -> type[BaseModel]:
     if several:
         fields["passage"] = (int, Field(description="the passage's number"))
     fields |= {_FIELDS[check][0]: (_FIELDS[check][1], ...) for check in checks}
-    one = create_model("PassageCheck", __config__=ConfigDict(extra="ignore"), **fields)
+    one = create_model("PassageCheck", __base__=_Lenient, **fields)
     every: Any = (list[one], ...)  # type: ignore[valid-type]
-    return create_model("PassageChecks", __config__=ConfigDict(extra="ignore"), passages=every) if several else one
+    return create_model("PassageChecks", __base__=_Lenient, passages=every) if several else one
 
 
 def of_passages(
@@ -235,30 +234,12 @@ class Asker:
     async def ask(self, runner: Runner, questions: Sequence[Askable]) -> None:
         """Ask the questions that have no answer yet."""
         new = {question.content: question for question in questions if self.answer(question) is None}
-
-        def calls() -> Iterator[Call[BaseModel]]:
-            for question in new.values():
-                yield question.call()
-
-        await runner.run(calls(), self._store_outcome)
+        await runner.run((question.call() for question in new.values()), self._store_outcome)
 
     async def _store_outcome(self, outcome: Outcome[BaseModel]) -> int:
         question: Askable = outcome.call.subject
-        record = StoredAnswer(
-            self.settings,
-            question.content,
-            outcome.answer.model_dump() if outcome.answer is not None else None,
-            outcome.usage.prompt_tokens,
-            outcome.usage.completion_tokens,
-            outcome.cost,
-            round(outcome.seconds, 4),
-            outcome.attempts,
-            failure=outcome.failure,
-            error=outcome.error,
-            last_answer=outcome.last_answer,
-            served_model=None if outcome.reply is None else outcome.reply.model,
-            way=None if outcome.reply is None else outcome.reply.way,
-        )
+        value = outcome.answer.model_dump() if outcome.answer is not None else None
+        record = StoredAnswer(self.settings, question.content, value, **outcome.taken(), **outcome.failed)
         await asyncio.wrap_future(self.store.put([record]))
         return 1
 

@@ -39,15 +39,9 @@ def read_samples(source: Any, checks: Sequence[str], k: int | None = None) -> li
     if is_path(source):
         rows: Iterable[tuple[str, Any]] = ((f"{source}:{line}", row) for line, row in read_records(source))
     else:
-        rows = (
-            (f"sample {number}", row)
-            for number, row in enumerate(
-                iterated(
-                    getattr(source, "samples", source), "samples: give a file, a dataset of Ragas or a list of samples"
-                ),
-                1,
-            )
-        )
+        expected = "samples: give a file, a dataset of Ragas or a list of samples"
+        given = enumerate(iterated(getattr(source, "samples", source), expected), 1)
+        rows = ((f"sample {number}", row) for number, row in given)
     samples = [_sample(row, where, checks, k) for where, row in rows]
     if not samples:
         raise InputError("there are no samples to check")
@@ -87,14 +81,7 @@ def _sample(row: Any, where: str, checks: Sequence[str], k: int | None) -> Sampl
     )
 
 
-def samples_of_runs(
-    run: Any,
-    corpus: Any,
-    queries: Any,
-    references: Any,
-    responses: Any,
-    k: int,
-) -> Samples:
+def samples_of_runs(run: Any, corpus: Any, queries: Any, references: Any, responses: Any, k: int) -> Samples:
     """The samples of one run, or of each of several, over the queries that have a reference answer.
 
     Without references, over the queries that have a response. A query that a run lacks has an empty list.
@@ -130,7 +117,7 @@ def samples_of_runs(
     )
     notes = _check_lists(lists, asked, "reference answer" if references is not None else "response")
     held = needed_texts(corpus, "corpus", passages)
-    by_run = {}
+    by_run: dict[str, list[Sample]] = {}
     for name, each in lists.items():
         answers = said.get(name, {})
         lacking = [query for query in asked if query not in answers] if responses is not None else []
@@ -139,17 +126,11 @@ def samples_of_runs(
                 f"responses of {name}: {counted(len(lacking), 'query', 'queries')} without a response "
                 f"({examples(lacking)}); add them, or leave the responses out"
             )
-        by_run[name] = [
-            Sample(
-                questions[query],
-                tuple(held[passage] for passage in each.get(query, ())),
-                known.get(query),
-                query,
-                answers.get(query),
-                tuple(each.get(query, ())),
-            )
-            for query in asked
-        ]
+        by_run[name] = []
+        for query in asked:
+            ids = tuple(each.get(query, ()))
+            contexts = tuple(held[passage] for passage in ids)
+            by_run[name].append(Sample(questions[query], contexts, known.get(query), query, answers.get(query), ids))
     return Samples(by_run, tuple(notes))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
@@ -177,21 +177,13 @@ def _verdict_of(row: Mapping[str, Any], where: str) -> bool | None:
     return text in YES
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """The judge's verdicts, people's agreement with them, and notes on verdicts of people that are left out."""
-
-    provenance: Provenance
-    notes: tuple[str, ...] = ()
-
-
 def compared_with_people(
     runs: Mapping[str, Sequence[ClaimCheck]],
     judge: str,
     people: PeoplesVerdicts | None,
     bootstrap: Bootstrap,
-) -> Compared:
-    """Where the verdicts come from, and how far the judge agrees with people.
+) -> tuple[Provenance, tuple[str, ...]]:
+    """Where the verdicts come from and how far the judge agrees with people, and notes on verdicts that are left out.
 
     A verdict of people counts if the judge has one on the same claim and passage of the same query, and the texts are
     those that the person read.
@@ -204,7 +196,7 @@ def compared_with_people(
     verdicts = verdicts_of(runs)
     known = Provenance(len(verdicts), judges={judge: len(verdicts)})
     if people is None:
-        return Compared(known)
+        return known, ()
     shared = {key: given for key, given in people.by_pair.items() if key in verdicts}
     if not shared:
         raise InputError(
@@ -214,12 +206,18 @@ def compared_with_people(
         )
     same = {key: given for key, given in shared.items() if given.fingerprint in ("", verdicts[key].fingerprint(key[1]))}
     notes = _notes(people, len(people.by_pair) - len(shared), len(shared) - len(same))
-    found = _agreement(same, verdicts, bootstrap)
+    found: Agreement | None = None
+    if same:
+        sampling = Bootstrap(bootstrap.resamples, bootstrap.seed, bootstrap.level, clusters=bootstrap.clusters)
+        people_say, judge_says = (
+            [int(each.supported) for each in same.values()],
+            [int(verdicts[k].supported) for k in same],
+        )
+        queries = [query for query, _, _ in same]
+        found = agreement(people_say, judge_says, queries, grades=(0, 1), bootstrap=sampling)
     drawn = sum(given.drawn for given in same.values())
-    counts = {"claims": drawn, "": len(same) - drawn}
-    return Compared(
-        known.with_people(found, {name: count for name, count in counts.items() if count}, calibrated=False), notes
-    )
+    counts = {name: count for name, count in (("claims", drawn), ("", len(same) - drawn)) if count}
+    return known.with_people(found, counts, calibrated=False), notes
 
 
 def _notes(people: PeoplesVerdicts, unknown: int, outdated: int) -> tuple[str, ...]:
@@ -231,22 +229,3 @@ def _notes(people: PeoplesVerdicts, unknown: int, outdated: int) -> tuple[str, .
         what = "is about a text that has changed since" if outdated == 1 else "are about texts that have changed since"
         notes.append(f"{counted(outdated, 'verdict')} of {people.source} {what}, and left out")
     return tuple(notes)
-
-
-def _agreement(
-    given: Mapping[Key, PeoplesVerdict], verdicts: Mapping[Key, Verdict], bootstrap: Bootstrap
-) -> Agreement | None:
-    if not given:
-        return None
-    sampling = Bootstrap(bootstrap.resamples, bootstrap.seed, bootstrap.level, clusters=bootstrap.clusters)
-    return agreement(
-        _zeros_and_ones(each.supported for each in given.values()),
-        _zeros_and_ones(verdicts[key].supported for key in given),
-        [query for query, _, _ in given],
-        grades=(0, 1),
-        bootstrap=sampling,
-    )
-
-
-def _zeros_and_ones(verdicts: Iterable[bool]) -> list[int]:
-    return [int(each) for each in verdicts]

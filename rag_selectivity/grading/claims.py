@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.grading.claim_figures import differences_of, estimates_of_checks, settings_of
+from rag_selectivity.grading.claim_figures import differences_of, estimates_of_checks, measures_of, settings_of
 from rag_selectivity.grading.claim_questions import PROMPT_VERSION, Asker
 from rag_selectivity.grading.claim_results import ask, result_of
 from rag_selectivity.grading.claim_samples import DEFAULT_K, WITHOUT_REFERENCE, Samples, read_samples, samples_of_runs
 from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts, compared_with_people
 from rag_selectivity.grading.gate import Gate
-from rag_selectivity.grading.judge import GradingError, judge_of
+from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Budget, Limits
-from rag_selectivity.grading.runner import Runner
-from rag_selectivity.grading.session import blocking, interruptible, progress_line
+from rag_selectivity.grading.session import asking, blocking, raise_if_fatal, told
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.measures.claims import ALL_CHECKS, GROUNDEDNESS, WHOLE, ClaimMeasure
 from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun
@@ -159,45 +158,30 @@ async def acheck_claims(
     settings = Settings("claims", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
     with Store(store) as answers:
         asker = Asker(answers, answers.settings_id(settings))
-        watch, close = progress_line(0, "checking", progress)
-        runner = Runner(asked, gate, watch)
-        try:
-            with interruptible(runner):
-                parts = await ask(asker, runner, read.by_run, chosen_checks, whole_context, batch)
-        finally:
-            close()
-        done, spending, stop = runner.progress, gate.spending, gate.stop
-        if stop is not None and stop.cause == "fatal":
-            raise GradingError(f"{stop.why}; nothing more was sent (how-to: stopped-grading)")
+        with asking(asked, gate, 0, "checking", progress) as session:
+            parts = await ask(asker, session.runner, read.by_run, chosen_checks, whole_context, batch)
+        raise_if_fatal(gate)
         results = {
             name: tuple(result_of(sample, parts, asker, chosen_checks, whole_context, batch) for sample in of_run)
             for name, of_run in read.by_run.items()
         }
     at = tuple(sorted({*_depths(depths, [each for of_run in results.values() for each in of_run], k), *needed}))
-    figures = {
-        name: estimates_of_checks(of_run, chosen_checks, at, whole_context, bootstrap)
-        for name, of_run in results.items()
-    }
-    differences = differences_of(results, base, chosen_checks, at, whole_context, bootstrap)
-    compared = compared_with_people(results, asked.name, people, bootstrap)
+    asked_for = measures_of(chosen_checks, at, whole_context)
+    figures = {name: estimates_of_checks(of_run, asked_for, bootstrap) for name, of_run in results.items()}
+    differences = differences_of(results, base, asked_for, bootstrap)
+    provenance, notes = compared_with_people(results, asked.name, people, bootstrap)
     return ClaimReport(
-        runs={name: ClaimRun(of_run, figures[name], compared.provenance.caveats) for name, of_run in results.items()},
+        runs={name: ClaimRun(of_run, figures[name], provenance.caveats) for name, of_run in results.items()},
         checks=chosen_checks,
         depths=at,
-        usage=spending.usage,
-        cost=spending.cost,
-        calls=spending.requests,
-        failed=done.failed,
-        stopped=None if stop is None else stop.why,
-        stopped_by=None if stop is None else stop.cause,
-        errors=dict(done.errors),
-        last_error=done.last_error,
+        **told(session.runner),
+        calls=gate.spending.requests,
         judge=asked.name,
         baseline=base,
         differences=differences,
         settings={**bootstrap.settings, **settings_of(differences)},
-        agreement=compared.provenance.agreement,
-        notes=(*read.notes, *compared.notes),
+        agreement=provenance.agreement,
+        notes=(*read.notes, *notes),
     )
 
 

@@ -109,7 +109,8 @@ def calibrate_draw(
     free = _drawable(labels, known)
     by_place = dict(enumerate(_PLACES_OF_DIFFERENCES if differences else _PLACES))
     rest = max(by_place)
-    place = _places(member, differences)
+    lists = member.sum(axis=1)
+    place = np.where(lists == 0, rest, np.where((lists == 1) | (not differences), 0, 1))
     in_tail = (place == rest) & from_tail(labels)
     if in_tail.any():
         # What was drawn from a tail stands for far more passages than the rest, which are likelier to be relevant.
@@ -130,10 +131,8 @@ def calibrate_draw(
 
     def sizes(cells: list[tuple[int, int]]) -> tuple[FloatArray, IntArray]:
         """What each stratum stands for, and how many pairs it has."""
-        return (
-            np.array([stands_for[rows_of[cell]].sum() for cell in cells]),
-            np.array([len(rows_of[cell]) for cell in cells], np.int64),
-        )
+        of_cells = [rows_of[cell] for cell in cells]
+        return np.array([stands_for[rows].sum() for rows in of_cells]), np.array([*map(len, of_cells)], np.int64)
 
     in_lists, available_in_lists = sizes(listed_cells)
     elsewhere, available_elsewhere = sizes(outside_cells)
@@ -158,8 +157,7 @@ def calibrate_draw(
         if cell in covers:
             chosen = _with_each_part(chosen, rows, of_runs, _LEAST_OF_A_RUN, random)
             chosen = _with_each_part(chosen, rows, of_pairs, 1, exchanging, covers[cell])
-        for row in chosen.tolist():
-            drawn.append(DrawnPair(labels.queries[labels.query[row]], labels.passages[row], stratum, weight))
+        drawn += [DrawnPair(*pair, stratum, weight) for pair in pairs_at(labels, chosen)]
     return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
 
 
@@ -203,49 +201,22 @@ def next_to_settle(
     >>> next_to_settle(labels, runs, {("q1", "d2"): 5}, relevant_from=4) is None
     True
     """
-    return next(iter(Settling.of(labels, runs, relevant_from, depth, seed).waiting(people)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Settling:
-    """The queries in the order in which they are settled, with their graded passages in the runs' top K."""
-
-    labels: Qrels
-    queries: IntArray
-    rows: dict[int, list[int]]
-    member: NDArray[np.bool_]
-    relevant_from: int
-
-    @classmethod
-    def of(cls, labels: Qrels, runs: Mapping[str, Run], relevant_from: int, depth: int, seed: int) -> Settling:
-        """The order for labels and runs."""
-        best = np.full(len(labels.query), np.iinfo(np.int64).max)
-        member = memberships(labels, runs, depth, best)
-        listed = np.flatnonzero(member.any(axis=1))
-        order = listed[np.lexsort((best[listed], -labels.grade[listed], labels.query[listed]))]
-        rows: dict[int, list[int]] = {}
-        for row in order.tolist():
-            rows.setdefault(int(labels.query[row]), []).append(row)
-        return cls(labels, np.random.default_rng(seed).permutation(len(labels)), rows, member, relevant_from)
-
-    def waiting(self, people: Mapping[Pair, int]) -> list[DrawnPair]:
-        """The unlabelled pairs of the first query that is not settled, best first; empty if all are."""
-        for query in self.queries.tolist():
-            name = self.labels.queries[query]
-            rows = self.rows.get(query, [])
-            grades = [people.get((name, self.labels.passages[row])) for row in rows]
-            found = np.zeros(self.member.shape[1], bool)
-            for row, grade in zip(rows, grades, strict=True):
-                if grade is not None and grade >= self.relevant_from:
-                    found |= self.member[row]
-            waiting = [
-                DrawnPair(name, self.labels.passages[row], "settling", float("nan"))
-                for row, grade in zip(rows, grades, strict=True)
-                if grade is None and (self.member[row] & ~found).any()
-            ]
-            if waiting:
-                return waiting
-        return []
+    best = np.full(len(labels.query), np.iinfo(np.int64).max)
+    member = memberships(labels, runs, depth, best)
+    listed = np.flatnonzero(member.any(axis=1))
+    order = listed[np.lexsort((best[listed], -labels.grade[listed], labels.query[listed]))]
+    for query in np.random.default_rng(seed).permutation(len(labels)).tolist():
+        name = labels.queries[query]
+        of_query = order[labels.query[order] == query].tolist()
+        rows = [(row, people.get((name, labels.passages[row]))) for row in of_query]
+        found = np.zeros(member.shape[1], bool)
+        for row, grade in rows:
+            if grade is not None and grade >= relevant_from:
+                found |= member[row]
+        for row, grade in rows:
+            if grade is None and (member[row] & ~found).any():
+                return DrawnPair(name, labels.passages[row], "settling", float("nan"))
+    return None
 
 
 def memberships(
@@ -412,29 +383,27 @@ _PLACES = ("in a list", "outside")
 _PLACES_OF_DIFFERENCES = ("in one list", _SHARED, "outside")
 
 
-def _places(member: NDArray[np.bool_], differences: bool) -> IntArray:
-    lists = member.sum(axis=1)
-    if differences:
-        return np.where(lists == 0, 2, np.where(lists == 1, 0, 1))
-    return np.where(lists == 0, 1, 0)
+def only_controls(labels: Qrels) -> NDArray[np.bool_]:
+    """Whether each judgment is a random control and nothing else: bool[judgments]."""
+    origins = labels.origins
+    if origins is None:
+        return np.zeros(len(labels.query), bool)
+    return origins.are(Chosen.CONTROL) & ~origins.are(Chosen.POOL | Chosen.TAIL)
+
+
+def pairs_at(labels: Qrels, rows: IntArray) -> list[Pair]:
+    """The (query, passage) of some judgments."""
+    return [(labels.queries[labels.query[row]], labels.passages[row]) for row in rows.tolist()]
 
 
 def _drawable(labels: Qrels, known: Collection[Pair]) -> NDArray[np.bool_]:
     """The judgments that may be drawn: a judge's, no random control, and not labelled by people already."""
-    free = np.ones(len(labels.query), bool)
+    free = ~only_controls(labels)
     if labels.origins is not None:
-        only_control = labels.origins.are(Chosen.CONTROL) & ~labels.origins.are(Chosen.POOL | Chosen.TAIL)
-        free = ~only_control & ~labels.origins.by_person
+        free &= ~labels.origins.by_person
     if known:
         pairs = set(known)
-        queries = labels.queries
-        free &= np.array(
-            [
-                (queries[query], passage) not in pairs
-                for query, passage in zip(labels.query.tolist(), labels.passages, strict=True)
-            ],
-            bool,
-        )
+        free &= np.array([pair not in pairs for pair in pairs_at(labels, np.arange(len(free)))], bool)
     if not free.any():
         raise InputError(
             "there is no pair to draw: people have labelled every pair that the judge graded, or it graded none"

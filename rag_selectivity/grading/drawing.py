@@ -106,15 +106,8 @@ def draw_tail(pool: Pool, tail: Tail, runs: Sequence[str], seed: int) -> DrawnPa
     how = how_of_tail(tail, fused=fused, seed=seed)
     pairs = pool.add_drawn(drawn(), Draw("tail", "+".join(runs), tail.last, how), TAIL)
     short = sum(size < tail.drawn for size in sizes.values())
-    return DrawnPart(
-        pairs=pairs,
-        queries=len(depths),
-        each=tail.drawn,
-        ranks=(tail.first, tail.last),
-        fused=fused,
-        without=len(depths) - len(sizes),
-        short=short,
-    )
+    counts = {"pairs": pairs, "queries": len(depths), "without": len(depths) - len(sizes), "short": short}
+    return DrawnPart(**counts, each=tail.drawn, ranks=(tail.first, tail.last), fused=fused)
 
 
 def how_of_tail(tail: Tail, *, fused: bool, seed: int) -> dict[str, Any]:
@@ -171,8 +164,9 @@ class CorpusOrder:
                 "corpus: controls are drawn from all of its ids, and their texts are read afterwards, but this corpus "
                 "can be read only once; give a list, a mapping or a file"
             )
-        ids = (str(key) for key in corpus) if isinstance(corpus, Mapping) else _ids_of_texts(corpus)
-        return cls(id_texts(list(ids)))
+        is_mapping = isinstance(corpus, Mapping)
+        ids = [str(key) for key in corpus] if is_mapping else [id_ for id_, _ in read_texts(corpus, "corpus")]
+        return cls(id_texts(ids))
 
     def __len__(self) -> int:
         return len(self._hashes)
@@ -202,10 +196,6 @@ class CorpusOrder:
             if passage not in taken:
                 taken.add(passage)
                 yield passage
-
-
-def _ids_of_texts(corpus: Any) -> Iterator[str]:
-    return (id_ for id_, _ in read_texts(corpus, "corpus"))
 
 
 def pair_number(seed: int, purpose: str, query: str, passage: str) -> int:

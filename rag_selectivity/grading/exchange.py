@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store import LabelReading, Store
+from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.grading.store.problems import damaged
 from rag_selectivity.results.grading import other_models
 from rag_selectivity.tables.cells import id_fault, shown
@@ -27,12 +27,7 @@ _SEPARATORS = frozenset(" \t\n\v\f\r")
 _NO_BEGINNINGS = ("#", "\ufeff")
 
 
-def export_labels(
-    store: Store,
-    path: str | Path,
-    *,
-    judges: list[str] | None = None,
-) -> int:
+def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = None) -> int:
     """Write the labels of a store to a file, or nothing if that fails; how many rows.
 
     A `.trec`, `.qrels` or `.txt` file holds qrels with one grade for each pair (`judges` as in `label_rows`), and does
@@ -51,9 +46,9 @@ def export_labels(
 
 def qrels_lines(store: Store, *, judges: Sequence[str] | None = None) -> list[str]:
     """The labels of a store as lines of qrels, one grade for each pair (`judges` as in `label_rows`)."""
-    rows = list(LabelReading(store, judges=judges).rows())
+    rows = list(label_rows(store, judges=judges))
     refuse_no_ids(store, (row[:2] for row in rows))
-    return list(_lines(rows))
+    return [_line(*row) for row in rows]
 
 
 def refuse_no_ids(store: Store, pairs: Iterable[tuple[str, str]]) -> None:
@@ -69,20 +64,15 @@ def refuse_no_ids(store: Store, pairs: Iterable[tuple[str, str]]) -> None:
                 raise damaged(store.path, f"the {what} id {shown(id_)} {fault}")
 
 
-def _lines(rows: Any) -> Iterator[str]:
-    for query, passage, grade in rows:
-        for value in (query, passage):
-            if not value or not _SEPARATORS.isdisjoint(value):
-                raise InputError(
-                    f"{value!r} cannot stand in qrels, whose fields are split at white space; export to .jsonl, .csv "
-                    f"or .parquet"
-                )
-        if query.startswith(_NO_BEGINNINGS):
-            raise InputError(
-                f"{query!r} cannot stand in qrels, where a line that begins with {query[0]!r} is read as something "
-                f"else; export to .jsonl, .csv or .parquet"
-            )
-        yield f"{query} 0 {passage} {grade}"
+def _line(query: str, passage: str, grade: int) -> str:
+    why = f"where a line that begins with {query[:1]!r} is read as something else"
+    wrong = query if query.startswith(_NO_BEGINNINGS) else None
+    for value in (passage, query):
+        if not value or not _SEPARATORS.isdisjoint(value):
+            wrong, why = value, "whose fields are split at white space"
+    if wrong is not None:
+        raise InputError(f"{wrong!r} cannot stand in qrels, {why}; export to .jsonl, .csv or .parquet")
+    return f"{query} 0 {passage} {grade}"
 
 
 def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 
 from rag_selectivity.errors import SelectivityError
@@ -88,17 +89,11 @@ class JudgeFailure(GradingError):
 
     def with_words(self, message: str, answer: str | None = None) -> JudgeFailure:
         """The same failure with another message, and with this answer or none."""
-        return _failure(message, answer, self._rest())
+        kept = {name: getattr(self, name) for name in ("kind", "retry_after", "overloaded", "usage", "lasting")}
+        return JudgeFailure(message, answer=answer, **kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_failure, (str(self), self.answer, self._rest()))
-
-    def _rest(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("kind", "retry_after", "overloaded", "usage", "lasting")}
-
-
-def _failure(message: str, answer: str | None, rest: dict[str, Any]) -> JudgeFailure:
-    return JudgeFailure(message, answer=answer, **rest)
+        return (partial(JudgeFailure, **vars(self)), (str(self),))
 
 
 def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> JudgeFailure:
@@ -106,32 +101,28 @@ def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> Jud
     words = _words(text)
     told = f"{status}: {words[:_LONGEST_MESSAGE]}" if words else f"status {status}"
     wait = _retry_after(headers)
-    if status == 407:
-        return JudgeFailure(
-            f"{told} (the proxy needs a name and a password: give them in HTTPS_PROXY or HTTP_PROXY)", "fatal"
-        )
-    if may_not_spend(status, text):
-        return JudgeFailure(
-            f"{told} (the account has no credit left or may not spend it: add credit, or raise its limit)", "fatal"
-        )
-    if status == 401:
-        return JudgeFailure(f"{told} (the key is wrong or missing)", "fatal")
     if status in (400, 403) and _FILTER.search(text):
         return JudgeFailure(f"the content filter refused the request: {told}", "content_filter", answer=words)
-    if status == 403:
-        return JudgeFailure(f"{told} (the key may not use this model: give another --model or another key)", "fatal")
-    if status in (404, 405) or (status in (400, 422) and _UNKNOWN_MODEL.search(text)):
-        return JudgeFailure(
-            f"{told} (the endpoint does not know this model or address: check --model and --base-url)", "fatal"
-        )
+    unknown = status in (404, 405) or (status in (400, 422) and _UNKNOWN_MODEL.search(text) is not None)
+    for holds, mend in (
+        (status == 407, "the proxy needs a name and a password: give them in HTTPS_PROXY or HTTP_PROXY"),
+        (
+            may_not_spend(status, text),
+            "the account has no credit left or may not spend it: add credit, or raise its limit",
+        ),
+        (status == 401, "the key is wrong or missing"),
+        (status == 403, "the key may not use this model: give another --model or another key"),
+        (unknown, "the endpoint does not know this model or address: check --model and --base-url"),
+        (300 <= status < 400, "the endpoint has moved: give its new address with --base-url"),
+    ):
+        if holds:
+            return JudgeFailure(f"{told} ({mend})", "fatal")
     if status in (400, 413, 422) and (_TOO_LONG.search(text) or status == 413):
         return JudgeFailure(told, "too_long", answer=words)
     if status == 429:
         return JudgeFailure(told, "rate_limit", retry_after=wait)
     if status in (408, 409, 425) or (status >= 500 and status != 501):
         return JudgeFailure(told, "server_error", retry_after=wait, overloaded=status == 503, usage=Usage())
-    if 300 <= status < 400:
-        return JudgeFailure(f"{told} (the endpoint has moved: give its new address with --base-url)", "fatal")
     return JudgeFailure(told, "rejected", answer=words)
 
 

@@ -10,13 +10,12 @@ import logging
 import random
 import threading
 import time
-import warnings
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_selectivity.errors import SelectivityWarning
+from rag_selectivity.errors import warn
 from rag_selectivity.grading.judge import JudgeFailure, Reply
 from rag_selectivity.grading.limits import Budget, Limits, Prices
 from rag_selectivity.log import LOG
@@ -101,17 +100,17 @@ class _Ticket:
     sent: float = 0.0
 
 
-@dataclass(eq=False, slots=True)
-class _Waiter:
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[None]
+_Waiter = asyncio.Future[None]
 
-    def wake(self) -> None:
-        self.loop.call_soon_threadsafe(self._wake)
 
-    def _wake(self) -> None:
-        if not self.future.done():
-            self.future.set_result(None)
+def _finish(waiter: _Waiter) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _wake(waiter: _Waiter) -> None:
+    """End the waiting, from whatever thread."""
+    waiter.get_loop().call_soon_threadsafe(_finish, waiter)
 
 
 class Gate:
@@ -121,9 +120,6 @@ class Gate:
     ----------
     limits : Limits
     budget : Budget
-    through : Gate, optional
-        Another gate that each request passes as well, after this one: its limits and its budget then hold over all who
-        share it.
 
     Attributes
     ----------
@@ -134,16 +130,15 @@ class Gate:
         The most requests that may be under way now.
     """
 
-    def __init__(self, limits: Limits = Limits(), budget: Budget = Budget(), *, through: Gate | None = None) -> None:
+    def __init__(self, limits: Limits = Limits(), budget: Budget = Budget()) -> None:
         self.limits = limits
         self.budget = budget
-        self.through = through
         self._has_ignored = False
         self.spending = Spending()
         self.stop: Stop | None = None
         self.concurrency = 1
         self._probing = True
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiters: deque[_Waiter] = deque()
         self._under_way: set[_Ticket] = set()
         self._taken: deque[tuple[float, int]] = deque()
@@ -189,19 +184,12 @@ class Gate:
         usage, ended = ticket.worst, "answered"
         cost: float | None = None
         try:
-            if self.through is not None:
-                reply = await self.through.request(prompt_bytes, lambda: ticket.answer_tokens, send, prices)
-            else:
-                async with asyncio.timeout(self.limits.timeout):
-                    reply = await send(ticket.answer_tokens)
+            async with asyncio.timeout(self.limits.timeout):
+                reply = await send(ticket.answer_tokens)
             reply = self._with_possible_usage(reply)
             usage, cost = reply.usage or self._estimate(ticket, reply), reply.cost
             self._succeeded(ticket, reply)
             return reply
-        except Stopped:
-            usage, ended = Usage(), "not sent"
-            self._stopped_by_the_other()
-            raise
         except asyncio.CancelledError:
             usage, ended = self._cancelled(ticket), "given up"
             raise
@@ -250,8 +238,6 @@ class Gate:
 
     def reopen(self) -> None:
         """Send requests again, unless a budget was the reason to stop."""
-        if self.through is not None:
-            self.through.reopen()
         with self._lock:
             if self.stop is not None and self.stop.cause != "budget":
                 self.stop = None
@@ -263,8 +249,6 @@ class Gate:
                 self._probing = False
                 self.concurrency = min(_FIRST_CONCURRENCY, self.limits.concurrency)
         self._wake_all()
-        if self.through is not None:
-            self.through.probed()
 
     # -- one request -------------------------------------------------------------------------------
 
@@ -276,7 +260,11 @@ class Gate:
                 ticket = self._ticket(prompt_bytes, answer_tokens(), prices)
                 seconds, why = self._obstacle(ticket)
                 if seconds == 0:
-                    self._let_through(ticket)
+                    ticket.sent = now = time.monotonic()
+                    self._under_way.add(ticket)
+                    self.spending.requests += 1
+                    if self.limits.rpm is not None:
+                        self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
                     return ticket
                 if why is not None:
                     self.stop = Stop(why, "budget")
@@ -301,7 +289,9 @@ class Gate:
         why = self._used_up(ticket)
         if why is not None:
             return float("inf"), None if self._under_way else why
-        return max(0.0, self._not_before - now, self._turn_in(now), self._tokens_in(ticket, now)), None
+        # The requests of --rpm are spaced evenly, so that no minute has too many.
+        turn = 0.0 if self.limits.rpm is None else self._next_turn - now
+        return max(0.0, self._not_before - now, turn, self._tokens_in(ticket, now)), None
 
     def _used_up(self, ticket: _Ticket) -> str | None:
         """Which budget this request could exceed, together with the requests under way; None if none."""
@@ -326,10 +316,6 @@ class Gate:
                 )
         return None
 
-    def _turn_in(self, now: float) -> float:
-        """Seconds until --rpm allows one more request: they are spaced evenly, so that no minute has too many."""
-        return 0.0 if self.limits.rpm is None else max(0.0, self._next_turn - now)
-
     def _tokens_in(self, ticket: _Ticket, now: float) -> float:
         """Seconds until --tpm allows this request. A request larger than --tpm is sent when a minute has no other."""
         if self.limits.tpm is None:
@@ -345,22 +331,6 @@ class Gate:
             if over <= 0:
                 return max(0.001, landed + _WINDOW - now)
         return float("inf") if self._under_way else max(0.0, self._taken[-1][0] + _WINDOW - now if self._taken else 0.0)
-
-    def _let_through(self, ticket: _Ticket) -> None:
-        now = time.monotonic()
-        ticket.sent = now
-        self._under_way.add(ticket)
-        self.spending.requests += 1
-        if self.limits.rpm is not None:
-            self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
-
-    def _stopped_by_the_other(self) -> None:
-        """The gate behind this one is shut, so that the request was not sent."""
-        with self._lock:
-            self.spending.requests -= 1
-            if self.through is not None:
-                self.stop = self.stop or self.through.stop
-        self._wake_all()
 
     def _leave(self, ticket: _Ticket, usage: Usage, cost: float | None) -> None:
         with self._lock:
@@ -380,7 +350,7 @@ class Gate:
         if everybody:
             self._wake_all()
         for waiter in awakened:
-            waiter.wake()
+            _wake(waiter)
 
     # -- what replies teach ------------------------------------------------------------------------
 
@@ -397,13 +367,11 @@ class Gate:
         with self._lock:
             first, self._has_ignored = not self._has_ignored, True
         if first:
-            warnings.warn(
-                SelectivityWarning(
-                    f"the endpoint says that one request took {shown(said)}, which none can: such figures are ignored, "
-                    f"and the tokens are estimated",
-                    "usage-ignored",
-                ),
-                stacklevel=2,
+            warn(
+                f"the endpoint says that one request took {shown(said)}, which none can: such figures are ignored, "
+                f"and the tokens are estimated",
+                "usage-ignored",
+                stacklevel=3,
             )
 
     def _succeeded(self, ticket: _Ticket, reply: Reply) -> None:
@@ -457,7 +425,7 @@ class Gate:
                 f"the endpoint asks for a wait of {seconds:,.0f} s, longer than --max-wait ({self.limits.max_wait:g} s)"
             )
             self.stop = self.stop or Stop(f"{why}: go on later, or give a longer --max-wait", "endpoint")
-            self._wake_all_locked()
+            self._wake_all()
             return
         now = time.monotonic()
         if now >= self._not_before:
@@ -472,15 +440,14 @@ class Gate:
     # -- waiting -----------------------------------------------------------------------------------
 
     def _waiter(self) -> _Waiter:
-        loop = asyncio.get_running_loop()
-        waiter = _Waiter(loop, loop.create_future())
+        waiter: _Waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         return waiter
 
     async def _wait(self, waiter: _Waiter, seconds: float) -> None:
-        timer = None if seconds == float("inf") else waiter.loop.call_later(seconds, waiter._wake)
+        timer = None if seconds == float("inf") else waiter.get_loop().call_later(seconds, _finish, waiter)
         try:
-            await waiter.future
+            await waiter
         finally:
             if timer is not None:
                 timer.cancel()
@@ -490,12 +457,9 @@ class Gate:
 
     def _wake_all(self) -> None:
         with self._lock:
-            self._wake_all_locked()
-
-    def _wake_all_locked(self) -> None:
-        waiters, self._waiters = self._waiters, deque()
+            waiters, self._waiters = self._waiters, deque()
         for waiter in waiters:
-            waiter.wake()
+            _wake(waiter)
 
 
 def prompt_bytes(messages: Any) -> int:

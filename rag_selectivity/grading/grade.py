@@ -8,12 +8,12 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.gate import Gate
-from rag_selectivity.grading.judge import PASSING, GradingError, Judge, judge_of
+from rag_selectivity.grading.judge import PASSING, Judge, judge_of
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Runner
-from rag_selectivity.grading.session import blocking, interruptible, progress_line
+from rag_selectivity.grading.session import asking, blocking, raise_if_fatal, told
 from rag_selectivity.grading.sources import Loaded, load_pool
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP
@@ -122,10 +122,10 @@ async def agrade(
     asked = judge_of(judge)
     instructions = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
     prompt = GradingPrompt(instructions, tuple(extras))
-    pools = pool if isinstance(pool, list) and not _is_rows(pool) else [pool]
+    pools = pool if isinstance(pool, list) and not (pool and isinstance(pool[0], (tuple, list))) else [pool]
     settings = settings_of(asked, instructions, extras, batch, seed)
     with Store(store) as labels:
-        drawn = load_pool(labels, queries, corpus, pools, pool_depth, tail=tail, controls=controls, seed=seed)
+        drawn = load_pool(labels, queries, corpus, pools, pool_depth, tail, controls, seed)
         loaded = drawn.pool
         work = GradingWork(labels, loaded, settings, prompt, samples=samples, batch=batch, order=order, seed=seed)
         before = work.find_gaps(retried)
@@ -143,19 +143,12 @@ async def agrade(
             plan = _plan(work, before.missing, gate, by_part=drawn.tail is not None or drawn.controls is not None)
             return Grading(**common, **plan, control_power=power)
         loaded.record_texts()
-        watch, close = progress_line(before.missing, "grading", progress)
-        runner = Runner(asked, gate, watch)
-        try:
-            with interruptible(runner):
-                await work.finish(runner, gate.limits)
-                left = work.missing()
-        finally:
-            close()
-        stop = gate.stop
-        if stop is not None and stop.cause == "fatal":
-            answered = runner.progress.answered
-            stored = f"; new grades in {labels.path}: {answered:,}" if answered else ""
-            raise GradingError(f"{stop.why}; nothing more was sent{stored} (how-to: stopped-grading)")
+        with asking(asked, gate, before.missing, "grading", progress) as session:
+            runner = session.runner
+            await work.finish(runner, gate.limits)
+            left = work.missing()
+        answered = runner.progress.answered
+        raise_if_fatal(gate, f"; new grades in {labels.path}: {answered:,}" if answered else "")
         return Grading(**common, **_done(runner), left=left)
 
 
@@ -192,23 +185,10 @@ def _power(drawn: Loaded, show_bits: float | None, show_k: int) -> ControlPower 
 
 
 def _done(runner: Runner) -> dict[str, Any]:
-    done, spending, stop = runner.progress, runner.gate.spending, runner.stop
-    return {
-        "graded": done.answered,
-        "failed": done.failed,
-        "requests": spending.requests,
-        "usage": spending.usage,
-        "usage_from": spending.usage_from,
-        "cost": spending.cost,
-        "cost_from": spending.cost_from,
-        "served_models": tuple(sorted(done.served)),
-        "way": done.way,
-        "stopped": None if stop is None else stop.why,
-        "stopped_by": None if stop is None else stop.cause,
-        "errors": dict(done.errors),
-        "last_error": done.last_error,
-        "last_answer": done.last_answer,
-    }
+    done, spending = runner.progress, runner.gate.spending
+    counted = {"requests": spending.requests, "usage_from": spending.usage_from, "cost_from": spending.cost_from}
+    said = {"served_models": tuple(sorted(done.served)), "way": done.way, "last_answer": done.last_answer}
+    return {**told(runner), "graded": done.answered, **counted, **said}
 
 
 def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch: int = 1, seed: int = 7) -> Settings:
@@ -233,10 +213,6 @@ def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:
             raise InputError(f"{name} must be a whole number from 1 to {highest}, got {value!r}")
     if order not in ORDERS:
         raise InputError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
-
-
-def _is_rows(pool: list[Any]) -> bool:
-    return bool(pool) and isinstance(pool[0], (tuple, list))
 
 
 def _kinds(retry_failed: bool | Sequence[str]) -> Sequence[str] | None:

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.exchange import LABEL_SCHEMA
-from rag_selectivity.grading.store import (
-    Draw,
-    HumanLabel,
-    Incoming,
-    Label,
-    Origin,
-    Settings,
-    Store,
-)
+from rag_selectivity.grading.store import Draw, HumanLabel, Incoming, Label, Origin, Settings, Store
 from rag_selectivity.grading.store.records import ORIGIN_KINDS
 from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.judged.reading import read_qrels
@@ -32,6 +23,10 @@ from rag_selectivity.tables.writing import without_apostrophe
 #: What each row of an export has.
 _IDENTITY = ("source", "judge", "query_id", "passage_id")
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
+#: Of its other cells, those that hold texts, and those that hold counts, with what an empty one means.
+_HASHED = ("query", "passage")
+_TEXTS = ("failure", "error", "reason", "relevant_span", "last_answer", "served_model", "way")
+_COUNTS = {"prompt_tokens": 0, "completion_tokens": 0, "attempts": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,51 +192,23 @@ def _of_export(file: Path) -> Incoming:
 def _human_label_of_row(
     row: dict[str, Any], query: str, passage: str, grade: int | None, origins: list[Origin]
 ) -> HumanLabel:
-    query_hash, passage_hash = (
-        bytes.fromhex(row[name]) if row.get(name) else None for name in ("query_hash", "passage_hash")
-    )
-    return HumanLabel(
-        query,
-        passage,
-        str(row["judge"]),
-        grade,
-        _text(row, "reason"),
-        query_hash,
-        passage_hash,
-        sample=_whole(row, "sample", 0),
-        draw=origins[0].draw if origins else None,
-    )
-
-
-def _settings_of(values: Mapping[str, Any]) -> Settings:
-    model, text, *rest = (str(values[name]) for name in _SETTINGS)
-    parameters = json_value(text)
-    if not isinstance(parameters, dict):
-        raise ValueError(f"the parameters of a judge are an object, got {shown(parameters)}")
-    return Settings("grade", model, parameters, *rest)
+    of_query, of_passage = (bytes.fromhex(row[f"{what}_hash"]) if row.get(f"{what}_hash") else None for what in _HASHED)
+    said = (query, passage, str(row["judge"]), grade, _text(row, "reason"))
+    return HumanLabel(*said, of_query, of_passage, _whole(row, "sample", 0), origins[0].draw if origins else None)
 
 
 def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Label]:
     hashes = (bytes.fromhex(row["query_hash"]), bytes.fromhex(row["passage_hash"]))
-    failure, error = _text(row, "failure"), _text(row, "error")
-    label = Label(
-        (0, *hashes, _whole(row, "sample", 0)),
-        grade,
-        reason=_text(row, "reason"),
-        relevant_span=_text(row, "relevant_span"),
-        misleading=None if row.get("misleading") in (None, "") else bool(integer_of(row["misleading"])),
-        prompt_tokens=_whole(row, "prompt_tokens", 0),
-        completion_tokens=_whole(row, "completion_tokens", 0),
-        cost=_number(row, "cost"),
-        seconds=_number(row, "seconds") or 0.0,
-        attempts=_whole(row, "attempts", 1),
-        failure=failure,
-        error=error,
-        last_answer=_text(row, "last_answer"),
-        served_model=_text(row, "served_model"),
-        way=_text(row, "way"),
-    )
-    return _settings_of(row), label
+    texts = {name: _text(row, name) for name in _TEXTS}
+    counts = {name: _whole(row, name, default) for name, default in _COUNTS.items()}
+    misleading = None if row.get("misleading") in (None, "") else bool(integer_of(row["misleading"]))
+    taken: dict[str, Any] = {**texts, **counts, "cost": _number(row, "cost"), "seconds": _number(row, "seconds") or 0.0}
+    label = Label((0, *hashes, _whole(row, "sample", 0)), grade, misleading=misleading, **taken)
+    model, text, *rest = (str(row[name]) for name in _SETTINGS)
+    parameters = json_value(text)
+    if not isinstance(parameters, dict):
+        raise ValueError(f"the parameters of a judge are an object, got {shown(parameters)}")
+    return Settings("grade", model, parameters, *rest), label
 
 
 def _text(row: dict[str, Any], name: str) -> str | None:

@@ -132,16 +132,14 @@ class Judge(Protocol):
 @asynccontextmanager
 async def opened(judge: Judge) -> AsyncIterator[None]:
     """Open the connections of a judge that has any, and close them."""
-    for name in ("open", "close"):
-        method: Callable[[], Awaitable[None]] | None = getattr(judge, name, None)
-        if name == "close":
-            try:
-                yield
-            finally:
-                if method is not None:
-                    await method()
-        elif method is not None:
-            await method()
+    start, end = (getattr(judge, name, None) for name in ("open", "close"))
+    if start is not None:
+        await start()
+    try:
+        yield
+    finally:
+        if end is not None:
+            await end()
 
 
 @cache

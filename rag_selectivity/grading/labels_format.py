@@ -57,15 +57,12 @@ def store_labels(path: Path, judges: Sequence[str] | None = None, humans: bool =
 
 def read_whole(path: Path) -> Qrels:
     """All labels of a store, whoever gave them: the median of several judges, and people's first."""
-    return _read(path, None, True)
+    return _read(path)
 
 
-def _read(path: Path, judges: Sequence[str] | None, humans: bool) -> Qrels:
-    from rag_selectivity.grading.origins import stored_origins
-    from rag_selectivity.grading.store import LabelReading, Store
+def _read(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
+    from rag_selectivity.grading.origins import labels_in
+    from rag_selectivity.grading.store import Store
 
     with Store(path, read_only=True) as store:
-        reading = LabelReading(store, judges=judges, humans=humans)
-        qrels = Qrels.from_records(reading.rows(), source=str(path), scale="utility")
-        qrels.origins = stored_origins(store, qrels, reading, humans=humans)
-    return qrels
+        return labels_in(store, judges, humans=humans)

@@ -118,15 +118,10 @@ def neutralised(text: str) -> str:
     """
     if (_HIDDEN_ASCII if text.isascii() else _HIDDEN_ANY).search(text):
         text = _named(text)
-    if _may_hold_a_token(text):
-        text = (_SPECIAL_ASCII if text.isascii() else _SPECIAL_ANY).sub(_broken, text)
-    return text
-
-
-def _may_hold_a_token(text: str) -> bool:
-    if text.isascii():
-        return "<" in text or "[" in text or "|>" in text or "]~" in text
-    return _FIRST_OF_A_TOKEN.search(text) is not None
+    if not text.isascii():
+        return _SPECIAL_ANY.sub(_broken, text) if _FIRST_OF_A_TOKEN.search(text) else text
+    may_hold_a_token = "<" in text or "[" in text or "|>" in text or "]~" in text
+    return _SPECIAL_ASCII.sub(_broken, text) if may_hold_a_token else text
 
 
 def _hidden_spans(text: str) -> list[tuple[int, int]]:

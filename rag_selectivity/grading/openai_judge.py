@@ -17,7 +17,7 @@ from rag_selectivity.grading.address import SHORTEST_SECRET, pattern_of, secret_
 from rag_selectivity.grading.failures import ADAPTED, GradingError, JudgeFailure, failure_of_status, may_not_spend
 from rag_selectivity.grading.judge import Reply, Request
 from rag_selectivity.grading.replies import body_of, reply_of, without_keys
-from rag_selectivity.grading.way import Way
+from rag_selectivity.grading.way import NAMED, Way
 
 _OPENAI = "https://api.openai.com/v1"
 _KEY_ENV = "OPENAI_API_KEY"
@@ -74,15 +74,10 @@ class OpenAIJudge:
         # A secret that is mounted as a file often ends in a newline.
         key = (api_key or os.environ.get(api_key_env) or "").strip()
         if not key and (api_key_env != _KEY_ENV or (base_url is None and not headers)):
-            raise GradingError(
-                f"no API key: the environment variable {api_key_env} is not set; set it, or "
-                + (
-                    "name a server that needs no key with --base-url"
-                    if api_key_env == _KEY_ENV
-                    else "leave --api-key-env out"
-                )
-                + " (how-to: stopped-grading)"
-            )
+            is_usual = api_key_env == _KEY_ENV
+            mend = "name a server that needs no key with --base-url" if is_usual else "leave --api-key-env out"
+            why = f"no API key: the environment variable {api_key_env} is not set; set it, or {mend}"
+            raise GradingError(f"{why} (how-to: stopped-grading)")
         self._key_env = api_key_env
         self.name = model
         self.parameters: dict[str, Any] = {
@@ -92,12 +87,14 @@ class OpenAIJudge:
         self.way = Way()
         self._aiohttp = aiohttp
         address = _split(base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI)
-        self._url = _completions_url(address)
+        path = f"{address.path.rstrip('/').removesuffix('/chat/completions')}/chat/completions"
+        self._url = urlunsplit((address.scheme, address.netloc, path, address.query, ""))
         self._headers = {"content-type": "application/json", **_checked(headers or {})}
         if key and "authorization" not in map(str.lower, self._headers):
             self._headers["authorization"] = f"Bearer {_sendable(key, f'the key in {api_key_env}')}"
         self._secrets = _pattern([key, *(headers or {}).values()], secret_patterns(address))
-        self._proxy = _proxy_of(self._url)
+        # Looked up once, since it takes a thread's time.
+        self._proxy = None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, int]] = WeakKeyDictionary()
         self._answered = self._has_guessed = False
         self._before_guesses: Way | None = None
@@ -158,7 +155,9 @@ class OpenAIJudge:
                 raise failure_of_status(status, headers, text)
             reply = reply_of(text, headers, str(way))
         except JudgeFailure as failure:
-            raise self._cleaned(self._refusal(failure, status, text, way)) from None
+            told = self._refusal(failure, status, text, way)
+            answer = None if told.answer is None else self._clean(told.answer)
+            raise told.with_words(self._clean(str(told)), answer) from None
         self._answered, self._before_guesses = True, None
         answered = reply.usage.completion_tokens if reply.usage is not None and reply.usage.is_possible else 0
         if answered > 1.1 * request.answer_tokens + 16 and self.way.limit == way.limit == "max_completion_tokens":
@@ -178,29 +177,23 @@ class OpenAIJudge:
             async with session.post(self._url, data=body, allow_redirects=False, proxy=self._proxy) as response:
                 return response.status, response.headers, await body_of(response)
         except aiohttp.InvalidURL:
-            raise JudgeFailure(f"{self._where} is not a URL: give --base-url as http://HOST:PORT/v1", "fatal") from None
+            why, kind = f"{self._where} is not a URL: give --base-url as http://HOST:PORT/v1", "fatal"
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-            raise JudgeFailure(
-                f"no secure connection to {self._where} ({type(error).__name__}): give http:// in --base-url, or a "
-                f"certificate that this machine trusts",
-                "unreachable",
-            ) from None
+            why = f"no secure connection to {self._where} ({type(error).__name__}): give http:// in --base-url, or a "
+            why, kind = f"{why}certificate that this machine trusts", "unreachable"
         except aiohttp.ClientConnectorDNSError:
-            raise JudgeFailure(f"the host of {self._where} is unknown: check --base-url", "unreachable") from None
+            why, kind = f"the host of {self._where} is unknown: check --base-url", "unreachable"
         except aiohttp.ClientConnectorError as error:
-            raise JudgeFailure(
-                f"nothing listens at {self._where} ({_system_message(error)}): start the server, or give its address "
-                f"with --base-url",
-                "unreachable",
-            ) from None
+            number = getattr(getattr(error, "os_error", None), "errno", None)
+            told = os.strerror(number) if isinstance(number, int) and number > 0 else type(error).__name__
+            why = f"nothing listens at {self._where} ({told}): start the server, or give its address with --base-url"
+            kind = "unreachable"
         except (aiohttp.ClientError, ConnectionError) as error:
-            raise JudgeFailure(f"the connection was cut ({type(error).__name__})", "server_error") from None
+            why, kind = f"the connection was cut ({type(error).__name__})", "server_error"
         except ValueError as error:
-            raise JudgeFailure(
-                f"no request can be sent to {self._where} ({type(error).__name__}): check --base-url, --header, and "
-                f"the proxy in HTTPS_PROXY or HTTP_PROXY",
-                "fatal",
-            ) from None
+            why = f"no request can be sent to {self._where} ({type(error).__name__}): check --base-url, --header, and "
+            why, kind = f"{why}the proxy in HTTPS_PROXY or HTTP_PROXY", "fatal"
+        raise JudgeFailure(why, kind)
 
     def _refusal(self, failure: JudgeFailure, status: int, text: str, way: Way) -> JudgeFailure:
         """The failure; `adapted` if it means a field of the request, which is left out from then on."""
@@ -245,7 +238,7 @@ class OpenAIJudge:
         """
         if self._answered or (self._has_guessed and self._before_guesses is None):
             return None
-        lower = way.without_any(self.parameters)
+        lower = way.first_without(NAMED, self.parameters)
         if lower is not None and not self._has_guessed:
             self._has_guessed, self._before_guesses = True, way
         return lower
@@ -258,10 +251,6 @@ class OpenAIJudge:
         parts = urlsplit(self._url)
         host = parts.netloc.rpartition("@")[2]
         return self._clean(urlunsplit((parts.scheme, host, parts.path.removesuffix("/chat/completions"), "", "")))
-
-    def _cleaned(self, failure: JudgeFailure) -> JudgeFailure:
-        answer = None if failure.answer is None else self._clean(failure.answer)
-        return failure.with_words(self._clean(str(failure)), answer)
 
     def _clean(self, text: str) -> str:
         """The text without keys, which some endpoints quote in their errors, whole or in part."""
@@ -302,13 +291,6 @@ def _sendable(value: str, what: str) -> str:
     return value
 
 
-def _proxy_of(url: str) -> str | None:
-    """The proxy that the environment names for an address; looked up once, since it takes a thread's time."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    return None if proxy_bypass(host) else getproxies().get(parts.scheme)
-
-
 def _split(base: str) -> SplitResult:
     try:
         parts = urlsplit(base.strip())
@@ -320,14 +302,3 @@ def _split(base: str) -> SplitResult:
             f"base_url (--base-url) must be a URL such as http://localhost:8000/v1, got {without_secrets(base)!r}"
         )
     return parts
-
-
-def _completions_url(parts: SplitResult) -> str:
-    path = parts.path.rstrip("/")
-    path = path if path.endswith("/chat/completions") else f"{path}/chat/completions"
-    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
-
-
-def _system_message(error: Any) -> str:
-    number = getattr(getattr(error, "os_error", None), "errno", None)
-    return os.strerror(number) if isinstance(number, int) and number > 0 else type(error).__name__

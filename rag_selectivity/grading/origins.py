@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from rag_selectivity.errors import SelectivityWarning
+from rag_selectivity.errors import warn
 from rag_selectivity.grading.store import Draw, LabelReading, Store
 from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
@@ -17,7 +16,15 @@ from rag_selectivity.wording import counted
 _CHOSEN = {"pool": Chosen.POOL, "tail": Chosen.TAIL, "control": Chosen.CONTROL, "person": Chosen.PERSON}
 
 
-def stored_origins(store: Store, qrels: Qrels, reading: LabelReading, *, humans: bool = True) -> LabelOrigins:
+def labels_in(store: Store, judges: Sequence[str] | None, *, humans: bool = True, queries: Iterable[str] = ()) -> Qrels:
+    """One grade for each pair of a store, with its origins; `judges` and `humans` as in `label_rows`."""
+    reading = LabelReading(store, judges=judges, humans=humans)
+    qrels = Qrels.from_records(reading.rows(), queries=queries, source=str(store.path), scale="utility")
+    qrels.origins = _stored_origins(store, qrels, reading, humans)
+    return qrels
+
+
+def _stored_origins(store: Store, qrels: Qrels, reading: LabelReading, humans: bool) -> LabelOrigins:
     """The origins of the judgments that `reading` has read from a store.
 
     Where a pair was drawn from several tails, its size is that of the latest draw.
@@ -82,14 +89,12 @@ def without_outside_by_people(qrels: Qrels) -> Qrels:
     foreign = outside & origins.by_person & (origins.judge_grade == NO_GRADE)
     if not foreign.any() or not (~outside & ~origins.by_person).any():
         return qrels
-    warnings.warn(
-        SelectivityWarning(
-            f"{qrels.source or 'qrels'}: {counted(int(foreign.sum()), 'label')} left out that people alone gave to "
-            f"random passages outside the lists, since a judge graded the lists: both sides of a random baseline need "
-            f"the same judge (have it grade random passages with `grade --controls` or `--tail`)",
-            "outside-by-people",
-        ),
-        stacklevel=4,
+    warn(
+        f"{qrels.source or 'qrels'}: {counted(int(foreign.sum()), 'label')} left out that people alone gave to "
+        f"random passages outside the lists, since a judge graded the lists: both sides of a random baseline need "
+        f"the same judge (have it grade random passages with `grade --controls` or `--tail`)",
+        "outside-by-people",
+        stacklevel=5,
     )
     return qrels.only(~foreign)
 

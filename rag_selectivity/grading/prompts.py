@@ -15,25 +15,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from rag_selectivity.grading.judge import Message
-from rag_selectivity.grading.neutral import neutralised
+from rag_selectivity.grading.neutral import neutralised as neutralised
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.tables.cells import shown
 
 #: Part of every label's key: raise it when a wording below changes, so that everything is graded again.
 PROMPT_VERSION = "1"
-
-__all__ = [
-    "EXTRAS",
-    "PROMPT_VERSION",
-    "GradingPrompt",
-    "answer_shape",
-    "as_data",
-    "batch_shape",
-    "block",
-    "grade_of",
-    "neutralised",
-    "new_marker",
-]
 
 EXTRAS = ("relevant_span", "misleading")
 

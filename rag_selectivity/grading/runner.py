@@ -74,20 +74,70 @@ class Call(Generic[T]):
     answer: T | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """The result of a call: an answer or a failure, and the tokens, cost, seconds and attempts."""
+    """A call under way or done: an answer or a failure, and the tokens, cost, seconds and attempts so far."""
 
-    call: Call[T]
-    answer: T | None
-    failure: str | None
-    error: str | None
-    last_answer: str | None
-    reply: Reply | None
-    usage: Usage
-    cost: float | None
-    seconds: float
-    attempts: int
+    def __init__(self, call: Call[T]) -> None:
+        self.call = call
+        self.messages: Sequence[Message] = call.messages
+        self.read: T | None = call.answer
+        self.attempts = self.unread = 0
+        self.more_tokens = self.sent_tokens = 1
+        self.problem: JudgeFailure | None = None
+        self.reply: Reply | None = None
+        self.usage = Usage()
+        self.cost: float | None = None
+        self.seconds = 0.0
+        self._started = time.monotonic()
+
+    @property
+    def answer(self) -> T | None:
+        """What was read of the replies, unless the call failed."""
+        return None if self.problem is not None else self.read
+
+    @property
+    def failure(self) -> str | None:
+        """The kind of the failure."""
+        return None if self.problem is None else self.problem.kind
+
+    def count(self, usage: Usage | None, cost: float | None) -> None:
+        """Count an attempt, and what it took."""
+        self.attempts += 1
+        self.usage += usage or Usage()
+        if cost is not None:
+            self.cost = (self.cost or 0.0) + cost
+
+    def done(self) -> Outcome[T]:
+        """The outcome, with the seconds that it took."""
+        self.seconds = time.monotonic() - self._started
+        return self
+
+    def correct(self, problem: JudgeFailure) -> None:
+        """Show the judge its answer and what is wrong with it."""
+        self.messages = [
+            *self.call.messages,
+            Message(role="assistant", content=(problem.answer or "")[:4000]),
+            Message(role="user", content=f"That answer is not valid: {problem}. Answer again, with valid JSON only."),
+        ]
+
+    def taken(self, sharing: int = 1) -> dict[str, Any]:
+        """What the call took as fields of a stored label or answer; of a call for several, the share of each."""
+        return {
+            "prompt_tokens": self.usage.prompt_tokens // sharing,
+            "completion_tokens": self.usage.completion_tokens // sharing,
+            "cost": None if self.cost is None else self.cost / sharing,
+            "seconds": round(self.seconds, 4),
+            "attempts": self.attempts,
+            "served_model": None if self.reply is None else self.reply.model,
+            "way": None if self.reply is None else self.reply.way,
+        }
+
+    @property
+    def failed(self) -> dict[str, Any]:
+        """Why there is no answer, as fields of a stored label or answer."""
+        problem = self.problem
+        last = None if problem is None or problem.answer is None else problem.answer[:_LONGEST_ANSWER_KEPT]
+        return {"failure": self.failure, "error": None if problem is None else str(problem), "last_answer": last}
 
 
 @dataclass(slots=True)
@@ -152,11 +202,15 @@ class Runner:
                     if call is None:
                         return
                     if call.answer is not None:
-                        self._count(known := _Asked(call).outcome(), await store(known))
+                        self._count(known := Outcome(call).done(), await store(known))
                         continue
                     outcome = await self._ask(call)
-                    if outcome is not None:
-                        await self._settle(outcome, store)
+                    if outcome is None:
+                        continue
+                    if outcome.failure is not None and (call.repeat or outcome.failure in PASSING):
+                        self._held.append(outcome)
+                    else:
+                        await self._settle(store, outcome)
             except BaseException as error:
                 self.gate.shut(f"{type(error).__name__}: {error}", "error")
                 failure.append(error)
@@ -169,22 +223,18 @@ class Runner:
             if failure:
                 raise asyncio.CancelledError
             if self.stop is None or self.stop.cause in ("budget", "interrupted"):
-                await self._store_held(store)
+                await self._settle(store)
 
     def interrupt(self) -> None:
         """Send nothing more; the requests under way have one second to end."""
         self.gate.shut("interrupted", "interrupted")
-        asyncio.get_running_loop().call_later(_GRACE, self._give_up)
-
-    def _give_up(self) -> None:
-        for task in self._sending:
-            task.cancel()
+        asyncio.get_running_loop().call_later(_GRACE, lambda: [task.cancel() for task in self._sending])
 
     # -- one call ----------------------------------------------------------------------------------
 
     async def _ask(self, call: Call[T]) -> Outcome[T] | None:
         """Make a call, with all its attempts; None if the whole run has to stop."""
-        asked = _Asked(call)
+        asked = Outcome(call)
         while True:
             try:
                 reply = await self._send(asked)
@@ -198,28 +248,30 @@ class Runner:
                 if failure.kind == "fatal" or (failure.kind == "unreachable" and not self._has_answered):
                     self.gate.shut(str(failure), "fatal")
                     return None
-                asked.failed(failure, self._price(failure.usage))
+                asked.problem = failure
+                asked.count(failure.usage, self._price(failure.usage))
                 self._note_failure(asked, failure)
                 if not await self._may_pass(asked, failure):
-                    return None if self.stop is not None else asked.outcome()
+                    return None if self.stop is not None else asked.done()
                 continue
-            asked.replied(reply, self._price(reply.usage))
-            problem = self._read(asked, reply)
-            if problem is None:
+            priced = self._price(reply.usage)
+            asked.reply = reply
+            asked.count(reply.usage, reply.cost if priced is None else priced)
+            problem = asked.problem = self._read(asked, reply)
+            if problem is not None:
+                self._note_failure(asked, problem)
+                if self._ask_again(asked, problem):
+                    continue
+                if asked.read is not None:
+                    asked.problem = None
+            if asked.problem is None:
                 self._note_answer(asked, reply)
-                return asked.outcome()
-            asked.failure = problem
-            self._note_failure(asked, problem)
-            if not self._ask_again(asked, problem):
-                if asked.answer is not None:
-                    asked.failure = None
-                    self._note_answer(asked, reply)
-                return asked.outcome()
+            return asked.done()
 
     def _price(self, usage: Usage | None) -> float | None:
         return None if usage is None or self.prices is None else self.prices.of(usage)
 
-    async def _may_pass(self, asked: _Asked[Any], failure: JudgeFailure) -> bool:
+    async def _may_pass(self, asked: Outcome[Any], failure: JudgeFailure) -> bool:
         """Wait, and say whether to send the request again. After a rate limit the gate waits, not this."""
         if failure.kind == "rate_limit":
             return asked.attempts < _RATE_LIMITED * self.limits.attempts
@@ -232,7 +284,7 @@ class Runner:
             return False
         return True
 
-    async def _send(self, asked: _Asked[Any]) -> Reply:
+    async def _send(self, asked: Outcome[Any]) -> Reply:
         def answer_tokens() -> int:
             asked.sent_tokens = max(self._more_tokens, asked.more_tokens)
             return (self.limits.answer_tokens + asked.call.answer_tokens) * asked.sent_tokens
@@ -247,12 +299,12 @@ class Runner:
         finally:
             self._sending.discard(task)
 
-    def _read(self, asked: _Asked[T], reply: Reply) -> JudgeFailure | None:
+    def _read(self, asked: Outcome[T], reply: Reply) -> JudgeFailure | None:
         """Read the answer of a reply, or what can be read of it, into `asked`; the failure if it is not whole."""
         try:
-            asked.answer = asked.call.read(reply)
+            asked.read = asked.call.read(reply)
         except Unreadable as error:
-            asked.answer = asked.answer if error.part is None else cast("T", error.part)
+            asked.read = asked.read if error.part is None else cast("T", error.part)
             text = answer_text(reply)
             if reply.finish == "length":
                 return JudgeFailure("the answer was cut at its limit of tokens", "cut", answer=text)
@@ -261,9 +313,9 @@ class Runner:
             return JudgeFailure(str(error), "off_schema", answer=text)
         return None
 
-    def _ask_again(self, asked: _Asked[Any], problem: JudgeFailure) -> bool:
+    def _ask_again(self, asked: Outcome[Any], problem: JudgeFailure) -> bool:
         """Whether to ask again after an answer that could not be read; if so, `asked` is prepared for it."""
-        nothing_read = not self._has_answered and asked.answer is None
+        nothing_read = not self._has_answered and asked.read is None
         if nothing_read and problem.kind == "off_schema" and hasattr(self.judge, "unreadable"):
             self.judge.unreadable()
         if not asked.call.repeat:
@@ -279,7 +331,7 @@ class Runner:
 
     # -- all calls ---------------------------------------------------------------------------------
 
-    def _note_answer(self, asked: _Asked[Any], reply: Reply) -> None:
+    def _note_answer(self, asked: Outcome[Any], reply: Reply) -> None:
         self._has_answered = True
         self._same = (None, 0)
         self._silence = (time.monotonic(), 0)
@@ -290,7 +342,7 @@ class Runner:
             self.progress.served.add(reply.model)
         self.gate.probed()
 
-    def _note_failure(self, asked: _Asked[Any], failure: JudgeFailure) -> None:
+    def _note_failure(self, asked: Outcome[Any], failure: JudgeFailure) -> None:
         """Stop the run if the endpoint is down, or every answer is useless for the same reason."""
         if failure.kind not in ("off_schema", "rate_limit", "server_error", "unreachable"):
             # The endpoint understands the request, or is too slow for one request at a time.
@@ -318,16 +370,10 @@ class Runner:
             why = f"{count} requests in a row failed for the same reason ({failure.kind}: {failure})"
             self.gate.shut(f"{why}.{shown} {advice}", "endpoint")
 
-    async def _settle(self, outcome: Outcome[Any], store: Callable[[Outcome[Any]], Awaitable[int]]) -> None:
-        if outcome.failure is not None and (outcome.call.repeat or outcome.failure in PASSING):
-            self._held.append(outcome)
-            return
-        await self._store_held(store)
-        self._count(outcome, await store(outcome))
-
-    async def _store_held(self, store: Callable[[Outcome[Any]], Awaitable[int]]) -> None:
+    async def _settle(self, store: Callable[[Outcome[Any]], Awaitable[int]], *outcomes: Outcome[Any]) -> None:
+        """Store the failures that are held, and these outcomes behind them."""
         held, self._held = self._held, []
-        for outcome in held:
+        for outcome in (*held, *outcomes):
             self._count(outcome, await store(outcome))
 
     def _count(self, outcome: Outcome[Any], pairs: int) -> None:
@@ -337,61 +383,7 @@ class Runner:
         elif pairs:
             progress.failed += pairs
             progress.errors = dict(Counter(progress.errors) + Counter({outcome.failure: pairs}))
-            progress.last_error = f"{outcome.failure}: {outcome.error}"
-            progress.last_answer = outcome.last_answer
+            progress.last_error = f"{outcome.failure}: {outcome.problem}"
+            progress.last_answer = outcome.failed["last_answer"]
         if self._watch is not None:
             self._watch(self, pairs)
-
-
-class _Asked(Generic[T]):
-    """A call under way: what was sent and answered so far."""
-
-    def __init__(self, call: Call[T]) -> None:
-        self.call = call
-        self.messages: Sequence[Message] = call.messages
-        self.answer: T | None = call.answer
-        self.attempts = 0
-        self.unread = 0
-        self.more_tokens = self.sent_tokens = 1
-        self.failure: JudgeFailure | None = None
-        self._reply: Reply | None = None
-        self._usage = Usage()
-        self._cost: float | None = None
-        self._started = time.monotonic()
-
-    def replied(self, reply: Reply, priced: float | None) -> None:
-        self._reply, self.failure = reply, None
-        self._count(reply.usage, reply.cost if priced is None else priced)
-
-    def failed(self, failure: JudgeFailure, priced: float | None) -> None:
-        self.failure = failure
-        self._count(failure.usage, priced)
-
-    def _count(self, usage: Usage | None, cost: float | None) -> None:
-        self.attempts += 1
-        self._usage += usage or Usage()
-        if cost is not None:
-            self._cost = (self._cost or 0.0) + cost
-
-    def correct(self, problem: JudgeFailure) -> None:
-        """Show the judge its answer and what is wrong with it."""
-        self.messages = [
-            *self.call.messages,
-            Message(role="assistant", content=(problem.answer or "")[:4000]),
-            Message(role="user", content=f"That answer is not valid: {problem}. Answer again, with valid JSON only."),
-        ]
-
-    def outcome(self) -> Outcome[T]:
-        failure = self.failure
-        return Outcome(
-            self.call,
-            None if failure is not None else self.answer,
-            None if failure is None else failure.kind,
-            None if failure is None else str(failure),
-            None if failure is None or failure.answer is None else failure.answer[:_LONGEST_ANSWER_KEPT],
-            self._reply,
-            self._usage,
-            self._cost,
-            time.monotonic() - self._started,
-            self.attempts,
-        )

@@ -7,11 +7,13 @@ import functools
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
+from rag_selectivity.grading.gate import Gate
+from rag_selectivity.grading.judge import GradingError, Judge
 from rag_selectivity.grading.runner import Runner, Watch
 from rag_selectivity.wording import visible
 
@@ -20,36 +22,58 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Interruption:
+class Session:
     """What Ctrl-C ends: the runner that is at work."""
 
     runner: Runner
 
 
 @contextmanager
-def interruptible(runner: Runner) -> Iterator[Interruption]:
-    """The first Ctrl-C lets requests under way land for a second; the second one ends everything at once."""
-    loop = asyncio.get_running_loop()
-    interruption = Interruption(runner)
+def asking(judge: Judge, gate: Gate, total: int, what: str, progress: bool) -> Iterator[Session]:
+    """A runner for a judge, with a progress line.
+
+    The first Ctrl-C lets requests under way land for a second; the second one ends everything at once.
+    """
+    watch, close = _progress_line(total, what, progress)
+    session, loop = Session(Runner(judge, gate, watch)), asyncio.get_running_loop()
 
     def interrupt() -> None:
         loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        interruption.runner.interrupt()
+        session.runner.interrupt()
 
-    try:
+    # Not in the main thread, or on a platform without signal handlers: Ctrl-C raises KeyboardInterrupt as usual.
+    with suppress(NotImplementedError, RuntimeError, ValueError):
         loop.add_signal_handler(signal.SIGINT, interrupt)
-    except (NotImplementedError, RuntimeError, ValueError):
-        # Not the main thread, or a platform without signal handlers: Ctrl-C raises KeyboardInterrupt as usual.
-        yield interruption
-        return
     try:
-        yield interruption
+        yield session
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.remove_signal_handler(signal.SIGINT)
+        close()
 
 
-def progress_line(total: int, what: str, shown: bool = True) -> tuple[Watch | None, Callable[[], None]]:
+def told(runner: Runner) -> dict[str, Any]:
+    """What the results of all runs say of it: what was spent, what failed, and why it stopped."""
+    done, spending, stop = runner.progress, runner.gate.spending, runner.stop
+    return {
+        "usage": spending.usage,
+        "cost": spending.cost,
+        "failed": done.failed,
+        "errors": dict(done.errors),
+        "last_error": done.last_error,
+        "stopped": None if stop is None else stop.why,
+        "stopped_by": None if stop is None else stop.cause,
+    }
+
+
+def raise_if_fatal(gate: Gate, more: str = "") -> None:
+    """A GradingError if no request can succeed."""
+    if gate.stop is not None and gate.stop.cause == "fatal":
+        raise GradingError(f"{gate.stop.why}; nothing more was sent{more} (how-to: stopped-grading)")
+
+
+def _progress_line(total: int, what: str, shown: bool) -> tuple[Watch | None, Callable[[], None]]:
     """A line on a terminal: done, failed by reason, spent, rate and time left; nothing elsewhere, or without tqdm."""
     if not shown or not sys.stderr.isatty():
         return None, lambda: None
@@ -74,26 +98,21 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
     @functools.wraps(work)
     def run(*args: P.args, **options: P.kwargs) -> T:
-        return run_blocking(lambda: work(*args, **options))
+        async def awaited(on_interrupt: Any = None) -> T:
+            if on_interrupt is signal.default_int_handler and threading.current_thread() is threading.main_thread():
+                # asyncio delays Ctrl-C until the next await, and there is none while files are read before the first.
+                signal.signal(signal.SIGINT, on_interrupt)
+            return await work(*args, **options)
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(awaited(signal.getsignal(signal.SIGINT)))
+        # An event loop runs, as in a notebook.
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(lambda: asyncio.run(awaited())).result()
 
     run.__name__ = run.__qualname__ = work.__name__.removeprefix("a")
     return run
-
-
-def run_blocking(work: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine from ordinary code, even while an event loop runs, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(_awaited(work, signal.getsignal(signal.SIGINT)))
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(_awaited(work))).result()
-
-
-async def _awaited(work: Callable[[], Awaitable[T]], on_interrupt: Any = None) -> T:
-    if on_interrupt is signal.default_int_handler and threading.current_thread() is threading.main_thread():
-        # asyncio delays Ctrl-C until the next await, and there is none while files are read before the first call.
-        signal.signal(signal.SIGINT, on_interrupt)
-    return await work()

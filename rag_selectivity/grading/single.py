@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,17 +12,17 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.errors import InputError, examples, warn
 from rag_selectivity.grading.claims import acheck_claims
 from rag_selectivity.grading.drawing import check_controls
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Budget, Limits
-from rag_selectivity.grading.origins import stored_origins
+from rag_selectivity.grading.origins import labels_in
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.session import blocking
-from rag_selectivity.grading.store import LabelReading, Store
+from rag_selectivity.grading.store import Store
 from rag_selectivity.indexes.texts import corpus_texts
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
@@ -179,7 +178,9 @@ class SingleQuery:
                     gate=self._gate,
                 )
                 self.stopped = grading.stopped or self.stopped
-            by_passage = self._stored(name)
+            with Store(self.store) as store:
+                settings = store.settings_id(settings_of(self.judge, self.rubric))
+                by_passage = {row[0]: GradedPassage(*row) for row in store.labels_of_query(name, settings)}
         return [by_passage.get(id_, GradedPassage(id_, None, error="not graded")) for id_ in passage_ids]
 
     async def claims(self, sample: Mapping[str, Any], depth: int) -> ClaimCheck:
@@ -230,11 +231,6 @@ class SingleQuery:
         if math.isnan(value):
             reason = "some of the judge's calls failed, or there was nothing to check"
         return ClaimFigure(name, value, reason, claim_check)
-
-    def _stored(self, query: str) -> dict[str, GradedPassage]:
-        with Store(self.store) as store:
-            settings = store.settings_id(settings_of(self.judge, self.rubric))
-            return {row[0]: GradedPassage(*row) for row in store.labels_of_query(query, settings)}
 
     def _turn(self, kind: str, subject: str) -> asyncio.Lock:
         of_loop = _locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
@@ -296,13 +292,10 @@ async def label_lists(
     runs = [Run.from_dict(pool) for pool in pools if pool]
     done = await agrade(queries, texts, runs, store=store, judge=judge, tail=tail, controls=controls, **options)
     if done.failed or done.left or done.earlier_failures:
-        warnings.warn(SelectivityWarning(str(done), "pairs-not-graded"), stacklevel=2)
+        warn(str(done), "pairs-not-graded", stacklevel=3)
     with Store(store, read_only=True) as kept:
-        reading = LabelReading(kept, judges=[judge.name] if len(kept.judges()) > 1 else None)
         asked = {query: query for each in several for query in each}
-        labels = Qrels.from_records(reading.rows(), queries=asked, source=str(store), scale="utility")
-        labels.origins = stored_origins(kept, labels, reading)
-    labels = labels.under(asked)
+        labels = labels_in(kept, [judge.name] if len(kept.judges()) > 1 else None, queries=asked).under(asked)
     return _of_this_run(labels, listed, judge.name, tail=tail is not None, controls=controls > 0)
 
 
@@ -320,14 +313,12 @@ def _texts(
     known = corpus_texts(corpus, identity, listed)
     unknown = sorted(listed - known.keys())
     if unknown and controls:
-        warnings.warn(
-            SelectivityWarning(
-                f"corpus: {counted(len(unknown), 'retrieved passage is', 'retrieved passages are')} not in it, such as "
-                f"{examples(unknown)}: controls are drawn from a corpus that lacks them; give the one that was "
-                f"searched",
-                "outside-corpus",
-            ),
-            stacklevel=2,
+        warn(
+            f"corpus: {counted(len(unknown), 'retrieved passage is', 'retrieved passages are')} not in it, such as "
+            f"{examples(unknown)}: controls are drawn from a corpus that lacks them; give the one that was "
+            f"searched",
+            "outside-corpus",
+            stacklevel=3,
         )
     return {**known, **passages}
 

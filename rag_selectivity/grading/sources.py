@@ -32,10 +32,9 @@ def load_pool(
     corpus: Any,
     pools: Sequence[Any],
     depth: int | None,
-    *,
-    tail: str | None = None,
-    controls: int = 0,
-    seed: int = 7,
+    tail: str | None,
+    controls: int,
+    seed: int,
 ) -> Loaded:
     """The pairs of some pools, down to a depth, and those drawn from below and from the corpus, with their texts.
 

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -16,8 +15,8 @@ from rag_selectivity.grading.judge import Message, json_schema, with_schema
 #: Ways to constrain an answer, the strictest first.
 ANSWERS = ("json_schema", "json_object", "tools", "text")
 _LIMITS = ("max_completion_tokens", "max_tokens", None)
-#: Words by which an endpoint names what it refuses.
-_NAMED = {
+#: Words by which an endpoint names what it refuses, the field first that endpoints lack most often.
+NAMED = {
     "answer": re.compile(
         r"response_?format|json_?schema|json_?object|structured|guided|grammar|tool|function", re.IGNORECASE
     ),
@@ -48,9 +47,6 @@ class Way:
     refused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return _text(self)
-
-    def as_json(self) -> str:
         """As JSON, as labels keep it."""
         shown: dict[str, Any] = {"answer": self.answer, "limit": self.limit}
         if not self.temperature:
@@ -98,8 +94,8 @@ class Way:
 
     def stepped_down(self, refusal: str, parameters: Mapping[str, Any]) -> Way | None:
         """The way without what an endpoint names as refused; None if it names nothing that is sent."""
-        return self._without_parameter(refusal, parameters) or self._first_without(
-            [what for what, words in _NAMED.items() if words.search(refusal)], parameters
+        return self._without_parameter(refusal, parameters) or self.first_without(
+            [what for what, words in NAMED.items() if words.search(refusal)], parameters
         )
 
     def without_named(self, error: str, parameters: Mapping[str, Any], *, limit: bool) -> Way | None:
@@ -115,7 +111,7 @@ class Way:
             "temperature": ("temperature",),
         }
         named = [what for what, fields in names.items() if any(_has_word(error, field) for field in fields)]
-        return self._without_parameter(error, parameters) or self._first_without(named, parameters)
+        return self._without_parameter(error, parameters) or self.first_without(named, parameters)
 
     def _without_parameter(self, refusal: str, parameters: Mapping[str, Any]) -> Way | None:
         for name in parameters:
@@ -123,11 +119,8 @@ class Way:
                 return replace(self, refused=(*self.refused, name))
         return None
 
-    def without_any(self, parameters: Mapping[str, Any]) -> Way | None:
-        """The way without the next of the fields that endpoints lack most often; None if none is left."""
-        return self._first_without(_NAMED, parameters)
-
-    def _first_without(self, fields: Iterable[str], parameters: Mapping[str, Any]) -> Way | None:
+    def first_without(self, fields: Iterable[str], parameters: Mapping[str, Any]) -> Way | None:
+        """The way without the first of the fields that is sent; None if none is."""
         for what in fields:
             if what == "temperature" and "temperature" not in parameters:
                 continue
@@ -139,8 +132,3 @@ class Way:
 
 def _has_word(text: str, word: str) -> bool:
     return re.search(rf"\b{re.escape(word)}\b", text) is not None
-
-
-@cache
-def _text(way: Way) -> str:
-    return way.as_json()

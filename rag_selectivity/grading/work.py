@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.grading.answers import Unreadable, read_answer, read_batch
@@ -26,14 +25,6 @@ _ANSWER_TOKENS = 60
 #: Tokens that each passage of a batch adds to the limit of an answer.
 _TOKENS_OF_A_PASSAGE = 150
 _LONGEST_REASON = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """The pairs of a call, and their ids within a batch."""
-
-    gaps: tuple[Gap, ...]
-    ids: tuple[str, ...] = ()
 
 
 #: The answer for each pair of a call, in the order of its pairs; None for one that a batch left without.
@@ -94,12 +85,8 @@ class GradingWork:
         messages, _ = self._prompt.one("", "")
         fixed = sum(len(message["content"]) for message in messages)
         return {
-            part: (
-                missing,
-                asked,
-                Usage(int((characters + asked * fixed / self._batch) / 4), asked * _ANSWER_TOKENS),
-            )
-            for part, (missing, asked, characters) in self._gaps.sizes().items()
+            part: (left, asked, Usage(int((size + asked * fixed / self._batch) / 4), asked * _ANSWER_TOKENS))
+            for part, (left, asked, size) in self._gaps.sizes().items()
         }
 
     def calls(self, missing: int) -> int:
@@ -156,7 +143,7 @@ class GradingWork:
         _, shape = self._prompt.one("", "")
         answer = shape.model_construct(reason="the passage is empty", grade=1)
         known: Judgments = [answer]
-        return Call([], shape, _Subject((gap,)), lambda reply: known, answer=known)
+        return Call([], shape, (gap,), lambda reply: known, answer=known)
 
     def _call(self, gaps: Sequence[Gap]) -> Call[Judgments]:
         keys = [gap.key for gap in gaps]
@@ -167,7 +154,7 @@ class GradingWork:
             def read(reply: Reply) -> Judgments:
                 return [read_answer(reply, shape)]
 
-            return Call(messages, shape, _Subject(tuple(gaps)), read)
+            return Call(messages, shape, tuple(gaps), read)
         draw = random.Random(f"{self._seed} {keys[0][1].hex()} {keys[0][2].hex()} {keys[0][3]}").randrange(1 << 30)
         messages, shape, ids = self._prompt.several(query, passages, draw)
         item = batch_item(self._prompt.extras)
@@ -178,12 +165,11 @@ class GradingWork:
                 raise Unreadable("the answer holds no grade for any passage of the batch")
             return [by_id.get(id_) for id_ in ids]
 
-        subject = _Subject(tuple(gaps), tuple(ids))
-        return Call(messages, shape, subject, read_all, _TOKENS_OF_A_PASSAGE * (len(gaps) - 1), repeat=False)
+        return Call(messages, shape, tuple(gaps), read_all, _TOKENS_OF_A_PASSAGE * (len(gaps) - 1), repeat=False)
 
     async def _store_outcome(self, outcome: Outcome[Judgments]) -> int:
         labels = self._labels(outcome)
-        gaps = outcome.call.subject.gaps
+        gaps = outcome.call.subject
         if len(self._not_graded(gaps)) < len(gaps):
             # Another process had the same call on its way: one of the two should go on from the other end.
             self._from_end = bool(random.getrandbits(1))
@@ -192,25 +178,17 @@ class GradingWork:
 
     def _labels(self, outcome: Outcome[Judgments]) -> list[Label]:
         """The labels of a call; a batch with passages that have no grade is split."""
-        subject: _Subject = outcome.call.subject
-        pairs = len(subject.gaps)
+        gaps: Sequence[Gap] = outcome.call.subject
+        pairs = len(gaps)
         judgments = outcome.answer if outcome.answer is not None else [None] * pairs
         if pairs > 1 and outcome.failure not in PASSING:
-            without = [gap for gap, judgment in zip(subject.gaps, judgments, strict=True) if judgment is None]
+            without = [gap for gap, judgment in zip(gaps, judgments, strict=True) if judgment is None]
             middle = (len(without) + 1) // 2
             self._to_split.extend(tuple(half) for half in (without[:middle], without[middle:]) if half)
         sharing = sum(judgment is not None for judgment in judgments) or pairs
-        common: dict[str, Any] = {
-            "prompt_tokens": outcome.usage.prompt_tokens // sharing,
-            "completion_tokens": outcome.usage.completion_tokens // sharing,
-            "cost": None if outcome.cost is None else outcome.cost / sharing,
-            "seconds": round(outcome.seconds, 4),
-            "attempts": outcome.attempts,
-            "served_model": None if outcome.reply is None else outcome.reply.model,
-            "way": None if outcome.reply is None else outcome.reply.way,
-        }
+        common = outcome.taken(sharing)
         labels = []
-        for gap, judgment in zip(subject.gaps, judgments, strict=True):
+        for gap, judgment in zip(gaps, judgments, strict=True):
             if judgment is not None:
                 labels.append(
                     Label(
@@ -223,10 +201,5 @@ class GradingWork:
                     )
                 )
             elif outcome.failure is not None and (pairs == 1 or outcome.failure in PASSING):
-                failed: dict[str, Any] = {
-                    "failure": outcome.failure,
-                    "error": outcome.error,
-                    "last_answer": outcome.last_answer,
-                }
-                labels.append(Label(gap.key, None, **failed, **common))
+                labels.append(Label(gap.key, None, **outcome.failed, **common))
         return labels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,17 +76,9 @@ class Answers:
 def write_answers(path: Path, task: AnnotationTask, answers: Mapping[int, Answer]) -> None:
     """Write answers as the page writes them, whole or not at all."""
     rows = [answers[item].to_dict() for item in sorted(answers)]
-    data = {
-        "format": FORMAT,
-        "version": VERSION,
-        "task": task.id,
-        "annotator": task.annotator,
-        "rubric": task.rubric.version,
-        "saved": time.time(),
-        "items": len(task.items),
-        "answers": rows,
-    }
-    write_whole(path, json_text(data, 1) + "\n")
+    whose = {"task": task.id, "annotator": task.annotator, "rubric": task.rubric.version}
+    counts = {"saved": time.time(), "items": len(task.items), "answers": rows}
+    write_whole(path, json_text({"format": FORMAT, "version": VERSION, **whose, **counts}, 1) + "\n")
 
 
 def is_answers(path: Path) -> bool:
@@ -129,18 +121,17 @@ def read_answers(path: Path) -> Answers:
     if not isinstance(data.get("answers"), list):
         raise InputError(f"{path}: there is no list of answers; save them again from the page")
     found = [(f"{path}: answer {number}", row) for number, row in enumerate(data["answers"], 1)]
-    answers = [(where, _answer(row, where)) for where, row in found if not _is_empty(row)]
-    return made_of(data["task"], data["annotator"], data["rubric"], answers)
-
-
-def made_of(task: str, annotator: str, rubric: str, found: Sequence[tuple[str, Answer]]) -> Answers:
-    """Answers with their places; an item that is answered twice is an InputError."""
+    # A passage with a note alone is not answered yet.
+    is_empty = [
+        isinstance(row, dict) and row.get("grade") is None and row.get("skipped") is not True for _, row in found
+    ]
+    answers = [(where, _answer(row, where)) for (where, row), empty in zip(found, is_empty, strict=True) if not empty]
     first: dict[int, str] = {}
-    for where, answer in found:
+    for where, answer in answers:
         if first.setdefault(answer.item, where) != where:
             raise InputError(f"{where}: item {answer.item} is answered at {first[answer.item]} already; remove one")
-    places, answers = [where for where, _ in found], [answer for _, answer in found]
-    return Answers(task, annotator, rubric, tuple(answers), tuple(places))
+    places, given = tuple(where for where, _ in answers), tuple(answer for _, answer in answers)
+    return Answers(data["task"], data["annotator"], data["rubric"], given, places)
 
 
 def checked_grade(value: Any, where: str) -> int:
@@ -153,11 +144,6 @@ def checked_grade(value: Any, where: str) -> int:
     if isinstance(value, bool) or number not in GRADES:
         raise InputError(f"{where}: the grade must be a whole number from {_LOWEST} to {_HIGHEST}, got {value!r}")
     return int(number)
-
-
-def _is_empty(row: Any) -> bool:
-    """A passage with a note alone, which is not answered yet."""
-    return isinstance(row, dict) and row.get("grade") is None and row.get("skipped") is not True
 
 
 def _answer(row: Any, where: str) -> Answer:

@@ -9,10 +9,9 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.annotation.drawing import Choice, numbers_of, stratified
-from rag_selectivity.grading.designs import DrawnPair, Pair
+from rag_selectivity.grading.designs import DrawnPair, Pair, only_controls, pairs_at
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.store import Store, median_grade
-from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.wording import counted
 
 #: Stored beside the weights of `disagree-sampled`.
@@ -70,7 +69,8 @@ def grades_of_judges(store: Store, judges: Sequence[str] | None = None) -> dict[
             f"{counted(len(seen), 'judge')} ({', '.join(sorted(seen)) or 'none'}): have another model grade the pairs "
             f"into this store, or name people with --judge"
         )
-    controls = _controls(store, judges)
+    labels = store_labels(store.path, judges, humans=False)
+    controls = set(pairs_at(labels, np.flatnonzero(only_controls(labels))))
     return {pair: grades for pair, grades in graded.items() if pair not in controls}
 
 
@@ -100,11 +100,7 @@ def disagreement_draw(
     strata = dict(sorted(strata.items()))
     if sampled:
         distances = np.array(list(strata), np.float64)
-
-        def shares(sizes: Any) -> Any:
-            return sizes * distances
-
-        return stratified(n, strata, shares, seed, " apart")
+        return stratified(n, strata, lambda sizes: sizes * distances, seed, " apart")
     random = np.random.default_rng(seed)
     drawn: list[DrawnPair] = []
     for distance, pairs in reversed(strata.items()):
@@ -112,12 +108,3 @@ def disagreement_draw(
             query, passage = pairs[place][0]
             drawn.append(DrawnPair(query, passage, f"{distance} apart", float("nan")))
     return drawn[:n]
-
-
-def _controls(store: Store, judges: Sequence[str] | None) -> set[Pair]:
-    labels = store_labels(store.path, judges, humans=False)
-    if labels.origins is None:
-        return set()
-    only = labels.origins.are(Chosen.CONTROL) & ~labels.origins.are(Chosen.POOL | Chosen.TAIL)
-    rows = np.flatnonzero(only)
-    return {(labels.queries[labels.query[row]], labels.passages[row]) for row in rows.tolist()}

@@ -10,9 +10,18 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.grading.designs import LEAST, DrawnPair, Pair, allocated, calibrate_draw, tail_weights
+from rag_selectivity.grading.designs import (
+    LEAST,
+    DrawnPair,
+    Pair,
+    allocated,
+    calibrate_draw,
+    only_controls,
+    pairs_at,
+    tail_weights,
+)
 from rag_selectivity.grading.store import TARGETED_DRAWS, Origin
-from rag_selectivity.judged.origins import NO_GRADE, Chosen
+from rag_selectivity.judged.origins import NO_GRADE
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import ranked_rows
 from rag_selectivity.judged.run import Run
@@ -102,7 +111,15 @@ def draw_pairs(name: str, source: DrawSource) -> list[DrawnPair]:
     if kind == "file":
         return _of_file(Path(value), source.seed)
     (n,) = numbers_of(name)
-    drawn = {"calibrate": _calibrate, "agree": _agree, "outside": _outside}[kind](n, source)
+    labels, known, seed = source.labels, source.known, source.seed
+    if kind == "calibrate":
+        if not source.runs:
+            raise InputError("--draw calibrate needs the runs whose figures are to be calibrated: give --run FILE")
+        drawn = calibrate_draw(labels, source.runs, n, depth=source.depth, seed=seed, known=known)
+    elif kind == "agree":
+        drawn = stratified(n, _by_grade(_graded(labels), set(known)), np.asarray, seed, "")
+    else:
+        drawn = _outside(n, source)
     if len(drawn) < n:
         raise InputError(
             f"--draw {name}: there are only {counted(len(drawn), 'pair')} to draw from"
@@ -133,16 +150,6 @@ def numbers_of(name: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _calibrate(n: int, source: DrawSource) -> list[DrawnPair]:
-    if not source.runs:
-        raise InputError("--draw calibrate needs the runs whose figures are to be calibrated: give --run FILE")
-    return calibrate_draw(source.labels, source.runs, n, depth=source.depth, seed=source.seed, known=source.known)
-
-
-def _agree(n: int, source: DrawSource) -> list[DrawnPair]:
-    return stratified(n, _by_grade(_graded(source.labels), set(source.known)), np.asarray, source.seed, "")
-
-
 def _outside(n: int, source: DrawSource) -> list[DrawnPair]:
     if not source.runs and not source.pools:
         raise InputError("--draw outside needs the lists that the pairs lie outside of: give --run FILE")
@@ -158,12 +165,9 @@ def _outside(n: int, source: DrawSource) -> list[DrawnPair]:
 
 def _graded(labels: Qrels) -> dict[Pair, _Graded]:
     """The pairs that a judge graded, without those that are random controls alone."""
-    keep = np.ones(len(labels.query), bool)
-    if labels.origins is not None:
-        keep = ~(labels.origins.are(Chosen.CONTROL) & ~labels.origins.are(Chosen.POOL | Chosen.TAIL))
-    columns = (labels.query.tolist(), labels.passages, labels.grade.tolist(), tail_weights(labels).tolist())
-    rows = zip(keep.tolist(), *columns, strict=True)
-    return {(labels.queries[query], passage): (grade, weight) for kept, query, passage, grade, weight in rows if kept}
+    rows = np.flatnonzero(~only_controls(labels))
+    graded = zip(labels.grade[rows].tolist(), tail_weights(labels)[rows].tolist(), strict=True)
+    return dict(zip(pairs_at(labels, rows), graded, strict=True))
 
 
 def _by_grade(graded: Mapping[Pair, _Graded], left_out: Collection[Pair]) -> Strata:
@@ -249,3 +253,16 @@ def shares_of_annotators(
 def pairs_of(drawn: Iterable[DrawnPair]) -> list[Pair]:
     """The (query, passage) of drawn pairs."""
     return [(each.query, each.passage) for each in drawn]
+
+
+def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) -> dict[Pair, dict[str, int]]:
+    """The rank of each pair in the runs and pools that list it; the best one where two of them have one name."""
+    queries = {query for query, _ in pairs}
+    ranks: dict[Pair, dict[str, int]] = {}
+    for name, run in lists:
+        listed = np.flatnonzero([query in queries for query in run.queries])
+        for query, passage, rank in ranked_rows(run.of_lists(listed)):
+            if (query, passage) in pairs:
+                of_pair = ranks.setdefault((query, passage), {})
+                of_pair[name] = min(rank, of_pair.get(name, rank))
+    return ranks

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.grading.annotation.answers import Answer, Answers, is_answers, read_answers
+from rag_selectivity.errors import InputError, warn
+from rag_selectivity.grading.annotation.answers import Answer, Answers, read_answers
 from rag_selectivity.grading.annotation.task import StoredTask, stored_task
 from rag_selectivity.grading.designs import Pair
 from rag_selectivity.grading.store import HumanLabel, Store, is_adjudication, is_targeted
@@ -86,12 +85,11 @@ class Imported:
         for other, pairs in self.shared.items():
             differ = [pair for pair in pairs if pair.grade != pair.other_grade]
             line = f"  graded by {other} too: {counted(len(pairs), 'pair')}, {len(pairs) - len(differ)} alike"
-            yield line + (f"; {_example(differ, self.annotator)}" if differ else "")
-
-
-def is_annotation(path: Path) -> bool:
-    """Whether a file holds the answers to a task: JSON of the page."""
-    return is_answers(path)
+            if differ:
+                worst = _worst(differ)
+                line += f"; for example query {worst.query!r}, passage {worst.passage!r}: {worst.other} "
+                line += f"{worst.other_grade}, {self.annotator} {worst.grade}"
+            yield line
 
 
 def import_answers(store: Store, path: Path, *, annotator: str | None = None, replace_newer: bool = False) -> Imported:
@@ -124,11 +122,9 @@ def import_answers(store: Store, path: Path, *, annotator: str | None = None, re
     imported.ahead = _note_times(store, task, to_write)
     after = stored | {_place(label): label for _, label in to_write}
     imported.skipped = sum(label.grade is None for _, label in labels)
-    answered = {_place(label) for _, label in labels}
-    imported.left = sum(
-        place not in after or (after[place].draw != task.draw and place not in answered)
-        for place in task.items.values()
-    )
+    known = {_place(label) for _, label in labels}
+    known |= {place for place, label in after.items() if label.draw == task.draw}
+    imported.left = sum(place not in after or place not in known for place in task.items.values())
     imported.repeated = list(_repeated(task, after))
     _compare_with_others(earlier, [label for _, label in labels], imported)
     _warn(path, imported)
@@ -213,29 +209,25 @@ def _is_to_write(
     replace_newer: bool,
 ) -> bool:
     """Whether an answer is news to the store; counts it, and notes what it contradicts."""
-    before = stored.get(_place(label))
+    before, pair = stored.get(_place(label)), (label.query, label.passage)
+    foreign = before is not None and before.draw != task.draw
     if before is None:
-        imported.new += 1
-        return True
-    if before.draw != task.draw and label.grade is None and before.grade is not None:
+        what = "new"
+    elif foreign and label.grade is None and before.grade is not None:
         # A passage that is skipped here keeps the grade of another task.
-        imported.unchanged += 1
-        return False
-    if before.draw != task.draw and (before.draw != label.draw or before.grade != label.grade):
+        what = "unchanged"
+    elif foreign and (before.draw != label.draw or before.grade != label.grade):
         if before.grade is not None and label.grade is not None and before.grade != label.grade:
-            imported.contradictions.append(
-                Contradiction(label.query, label.passage, task.annotator, before.grade, label.grade)
-            )
-        imported.new += 1
-        return True
-    if (before.grade, before.reason) == (label.grade, label.reason):
-        imported.unchanged += 1
-        return False
-    if not replace_newer and _is_older(answer, str(label.sample), task.origins[label.query, label.passage].detail):
-        imported.older += 1
-        return False
-    imported.changed += 1
-    return True
+            imported.contradictions.append(Contradiction(*pair, task.annotator, before.grade, label.grade))
+        what = "new"
+    elif (before.grade, before.reason) == (label.grade, label.reason):
+        what = "unchanged"
+    elif not replace_newer and _is_older(answer, str(label.sample), task.origins[pair].detail):
+        what = "older"
+    else:
+        what = "changed"
+    setattr(imported, what, getattr(imported, what) + 1)
+    return what in ("new", "changed")
 
 
 def _is_older(answer: Answer, sample: str, detail: Mapping[str, Any]) -> bool:
@@ -286,32 +278,24 @@ def _compare_with_others(earlier: Sequence[HumanLabel], labels: Sequence[HumanLa
             imported.shared.setdefault(label.annotator, []).append(both)
 
 
-def _example(pairs: Sequence[Contradiction], annotator: str) -> str:
-    worst = max(pairs, key=lambda pair: abs(pair.grade - pair.other_grade))
-    return (
-        f"for example query {worst.query!r}, passage {worst.passage!r}: {worst.other} {worst.other_grade}, "
-        f"{annotator} {worst.grade}"
-    )
+def _worst(pairs: Sequence[Contradiction]) -> Contradiction:
+    return max(pairs, key=lambda pair: abs(pair.grade - pair.other_grade))
 
 
 def _warn(path: Path, imported: Imported) -> None:
     if imported.outdated:
-        warnings.warn(
-            SelectivityWarning(
-                f"{path}: {counted(len(imported.outdated), 'answer')} left out, since the texts have changed since "
-                f"({imported.outdated[0]}); have people grade the new texts",
-                "answers-of-older-texts",
-            ),
-            stacklevel=3,
+        warn(
+            f"{path}: {counted(len(imported.outdated), 'answer')} left out, since the texts have changed since "
+            f"({imported.outdated[0]}); have people grade the new texts",
+            "answers-of-older-texts",
+            stacklevel=4,
         )
     if imported.contradictions:
-        worst = max(imported.contradictions, key=lambda pair: abs(pair.grade - pair.other_grade))
-        warnings.warn(
-            SelectivityWarning(
-                f"{path}: {counted(len(imported.contradictions), 'grade contradicts', 'grades contradict')} what "
-                f"{imported.annotator} said before outside this task (query {worst.query!r}, passage "
-                f"{worst.passage!r}: {worst.other_grade}, now {worst.grade}); the new ones count",
-                "grades-contradict",
-            ),
-            stacklevel=3,
+        worst = _worst(imported.contradictions)
+        warn(
+            f"{path}: {counted(len(imported.contradictions), 'grade contradicts', 'grades contradict')} what "
+            f"{imported.annotator} said before outside this task (query {worst.query!r}, passage "
+            f"{worst.passage!r}: {worst.other_grade}, now {worst.grade}); the new ones count",
+            "grades-contradict",
+            stacklevel=4,
         )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError, warn
 from rag_selectivity.grading.annotation.disagreeing import disagreements
 from rag_selectivity.grading.annotation.drawing import (
     Choice,
@@ -18,24 +15,18 @@ from rag_selectivity.grading.annotation.drawing import (
     draw_pairs,
     kind_of_draw,
     pairs_of,
+    ranks_in_lists,
     shares_of_annotators,
 )
 from rag_selectivity.grading.annotation.outside import outside_choice
-from rag_selectivity.grading.annotation.task import (
-    DEFAULT_REPEATS,
-    AnnotationTask,
-    Texts,
-    make_task,
-)
-from rag_selectivity.grading.designs import DrawnPair, Pair
+from rag_selectivity.grading.annotation.task import DEFAULT_REPEATS, AnnotationTask, Texts, make_task
+from rag_selectivity.grading.designs import DrawnPair
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import TARGETED_DRAWS, Store
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import pool_names, ranked_rows
+from rag_selectivity.judged.reading import pool_names
 from rag_selectivity.judged.run import Run
-
-DEFAULT_ANNOTATOR = "person"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +137,8 @@ def make_tasks(
     tasks = tasks_for(
         store,
         choice.pairs,
-        _design(draw),
+        # Without a folder: the store must not depend on where a file was.
+        f"file:{Path(draw.partition(':')[2]).name}" if kind == "file" else draw,
         queries=queries,
         corpus=corpus,
         lists=lists,
@@ -186,15 +178,13 @@ def tasks_for(
     `lists` are the runs and pools whose ranks the store keeps, `how` what else it is to know of the draw. Nothing is
     written: `AnnotationTask.record` does it.
     """
-    names = tuple(annotators) or (DEFAULT_ANNOTATOR,)
+    names = tuple(annotators) or ("person",)
     shares = shares_of_annotators(drawn, names, overlap)
     texts = Texts(store, pairs_of(drawn), queries, corpus)
     ranks = ranks_in_lists(lists, set(pairs_of(drawn)))
     facts = {**(how or {}), "annotators": list(names), "overlap": overlap}
-    return [
-        make_task(share, texts, name, rubric, design=design, seed=seed, repeats=repeats, how=facts, ranks=ranks)
-        for name, share in shares.items()
-    ]
+    tasks = [make_task(share, texts, name, rubric, design, seed, repeats) for name, share in shares.items()]
+    return [replace(each, draw=replace(each.draw, how={**each.draw.how, **facts}), ranks=ranks) for each in tasks]
 
 
 def judge_labels(store: Store, judges: Sequence[str] | None) -> Qrels:
@@ -202,25 +192,6 @@ def judge_labels(store: Store, judges: Sequence[str] | None) -> Qrels:
     if not any(row["graded"] for row in store.judges()):
         raise InputError(f"{store.path}: the label store has no grades of a judge; have pairs graded first (`grade`)")
     return store_labels(store.path, judges, humans=False)
-
-
-def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) -> dict[Pair, dict[str, int]]:
-    """The rank of each pair in the runs and pools that list it; the best one where two of them have one name."""
-    queries = {query for query, _ in pairs}
-    ranks: dict[Pair, dict[str, int]] = {}
-    for name, run in lists:
-        listed = np.flatnonzero([query in queries for query in run.queries])
-        for query, passage, rank in ranked_rows(run.of_lists(listed)):
-            if (query, passage) in pairs:
-                of_pair = ranks.setdefault((query, passage), {})
-                of_pair[name] = min(rank, of_pair.get(name, rank))
-    return ranks
-
-
-def _design(draw: str) -> str:
-    """The name of a draw without a folder: the store must not depend on where a file was."""
-    kind, _, value = draw.partition(":")
-    return f"{kind}:{Path(value).name}" if kind == "file" else draw
 
 
 def _warn_of_another_rubric(store: Store, judges: Sequence[str] | None, rubric: Rubric) -> None:
@@ -231,11 +202,9 @@ def _warn_of_another_rubric(store: Store, judges: Sequence[str] | None, rubric: 
     }
     others = [f"{name} {version}" for version, name in used.items() if version != rubric.version]
     if others:
-        warnings.warn(
-            SelectivityWarning(
-                f"the judge graded by the rubric {others[0]}, and people read {rubric.name} {rubric.version}: their "
-                f"grades mean different things unless the wordings agree; give the judge's rubric with --rubric FILE",
-                "other-rubric",
-            ),
-            stacklevel=3,
+        warn(
+            f"the judge graded by the rubric {others[0]}, and people read {rubric.name} {rubric.version}: their "
+            f"grades mean different things unless the wordings agree; give the judge's rubric with --rubric FILE",
+            "other-rubric",
+            stacklevel=4,
         )

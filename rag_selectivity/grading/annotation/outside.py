@@ -11,19 +11,21 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.annotation.drawing import Choice, numbers_of
-from rag_selectivity.grading.designs import DrawnPair, Pair
+from rag_selectivity.grading.annotation.drawing import Choice, numbers_of, ranks_in_lists
+from rag_selectivity.grading.designs import DrawnPair, Pair, pairs_at
 from rag_selectivity.grading.drawing import CorpusOrder, Tail, how_of_tail, pair_number
 from rag_selectivity.grading.labels_format import read_whole
 from rag_selectivity.grading.store import Draw, Origin, Store, label_rows
 from rag_selectivity.judged.origins import Chosen
-from rag_selectivity.judged.reading import ranked_lists, ranked_rows
+from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.judged.run import Run
 from rag_selectivity.statistics.sampled_totals import SampledTotal
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted
 
 _RELEVANT = scale_named("utility").relevant_from
+#: Of 95 % intervals: what lies beyond either end.
+_ONE_SIDE = 0.025
 #: (name, list) of what was retrieved.
 Lists = Sequence[tuple[str, Run]]
 
@@ -54,7 +56,7 @@ class OutsideDraw:
         labelled = set(known)
         return [DrawnPair(*pair, stratum, weight) for pair, weight in self.pairs.items() if pair not in labelled]
 
-    def estimate(self, people: Mapping[Pair, int], level: float = 0.95) -> OutsideEstimate:
+    def estimate(self, people: Mapping[Pair, int]) -> OutsideEstimate:
         """How many relevant passages a query has outside, from people's labels of these pairs."""
         sizes: dict[str, float] = {}
         found: dict[str, list[bool]] = {}
@@ -72,19 +74,10 @@ class OutsideDraw:
         )
         queries = len(found) + self.empty
         among = max(1, queries)
-        low, high = total.interval((1 - level) / 2)
-        return OutsideEstimate(
-            queries,
-            len(sizes) - len(found),
-            self.empty,
-            int(total.labelled.sum()),
-            int(total.relevant.sum()),
-            float(total.sizes.sum()) / among,
-            total.value / among,
-            low / among,
-            high / among,
-            self.place,
-        )
+        low, high = total.interval(_ONE_SIDE)
+        counts = (queries, len(sizes) - len(found), self.empty, int(total.labelled.sum()), int(total.relevant.sum()))
+        means = (float(total.sizes.sum()) / among, total.value / among, low / among, high / among)
+        return OutsideEstimate(*counts, *means, self.place)
 
 
 @dataclass(frozen=True)
@@ -216,18 +209,9 @@ def tail_draw(last: int, each: int, lists: Lists, store: Store, *, depth: int, s
             detail = {"of": len(ordered), "drawn": len(chosen)}
             origins.append((query, passage, Origin(draw, of_tail[passage], detail)))
     if fused:
-        origins = _with_runs(origins, lists)
+        ranks = ranks_in_lists(lists, pairs.keys())
+        origins = [(q, p, replace(each, detail={**each.detail, "runs": ranks[q, p]})) for q, p, each in origins]
     return OutsideDraw(pairs, tuple(origins), empty, "in the tail")
-
-
-def _with_runs(origins: Sequence[tuple[str, str, Origin]], lists: Lists) -> list[tuple[str, str, Origin]]:
-    """The origins with the rank of each passage in the lists that hold it."""
-    runs: dict[Pair, dict[str, int]] = {(query, passage): {} for query, passage, _ in origins}
-    for name, run in lists:
-        for query, passage, rank in ranked_rows(run):
-            if (query, passage) in runs:
-                runs[query, passage].setdefault(name, rank)
-    return [(q, p, replace(origin, detail={**origin.detail, "runs": runs[q, p]})) for q, p, origin in origins]
 
 
 def _retrieved(store: Store, lists: Lists, depth: int) -> dict[str, set[str]]:
@@ -240,12 +224,11 @@ def _retrieved(store: Store, lists: Lists, depth: int) -> dict[str, set[str]]:
         labels = read_whole(store.path)
         inside = np.ones(len(labels.query), bool)
         if labels.origins is not None:
-            outside = labels.origins.are(Chosen.CONTROL | Chosen.TAIL)
-            inside = ~(outside & ~labels.origins.are(Chosen.POOL))
+            inside = ~labels.origins.are(Chosen.CONTROL | Chosen.TAIL) | labels.origins.are(Chosen.POOL)
         for query in labels.queries:
             taken.setdefault(query, set())
-        for row in np.flatnonzero(inside).tolist():
-            taken[labels.queries[labels.query[row]]].add(labels.passages[row])
+        for query, passage in pairs_at(labels, np.flatnonzero(inside)):
+            taken[query].add(passage)
     if not taken:
         raise InputError(
             f"there is no query to draw for: {examples([str(store.path)])} has no labels; give lists with --run FILE"

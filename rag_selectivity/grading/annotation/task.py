@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -119,10 +119,6 @@ class StoredTask:
         """Whose task it is."""
         return self.draw.source
 
-    def ordered(self) -> list[tuple[str, str, int]]:
-        """The items in the order in which they are shown."""
-        return [self.items[number] for number in sorted(self.items)]
-
 
 def stored_task(store: Store, id: str) -> StoredTask | None:
     """A task of a store by its id; None if the store has no such task."""
@@ -142,16 +138,7 @@ def stored_task(store: Store, id: str) -> StoredTask | None:
 
 
 def make_task(
-    drawn: Sequence[DrawnPair],
-    texts: Texts,
-    annotator: str,
-    rubric: Rubric,
-    *,
-    design: str,
-    seed: int,
-    repeats: float = DEFAULT_REPEATS,
-    how: Mapping[str, Any] | None = None,
-    ranks: Mapping[Pair, Mapping[str, int]] | None = None,
+    drawn: Sequence[DrawnPair], texts: Texts, annotator: str, rubric: Rubric, design: str, seed: int, repeats: float
 ) -> AnnotationTask:
     """A task of drawn pairs in random order, in which a share of the pairs comes twice.
 
@@ -163,10 +150,6 @@ def make_task(
         With the annotator's name, it decides the order.
     repeats : float
         Share of the pairs that come twice, from 0 to 1; at least one pair of ten or more, unless it is 0.
-    how : mapping, optional
-        What else the store is to know of the draw.
-    ranks : {(query, passage): {name: rank}}, optional
-        The runs and pools that list a pair.
     """
     if not 0 <= repeats <= 1:
         raise InputError(f"--repeats must be a share from 0 to 1, got {repeats}")
@@ -179,18 +162,10 @@ def make_task(
     items = _with_repeats(items, again, random)
     identity = [FORMAT, VERSION, annotator, design, seed, rubric.version, [item.fingerprints for item in items]]
     id = digest(json.dumps(identity, ensure_ascii=False)).hex()[:20]
-    facts = {
-        "design": design,
-        "task": id,
-        "seed": seed,
-        "rubric": rubric.version,
-        "pairs": len(pairs),
-        "repeats": again,
-    }
-    draw = Draw("person", annotator, None, {**facts, **(how or {})})
-    return AnnotationTask(
-        id, annotator, rubric, tuple(items), {(each.query, each.passage): each for each in drawn}, draw, ranks or {}
-    )
+    facts = {"design": design, "task": id, "seed": seed, "rubric": rubric.version}
+    draw = Draw("person", annotator, None, {**facts, "pairs": len(pairs), "repeats": again})
+    by_pair = {(each.query, each.passage): each for each in drawn}
+    return AnnotationTask(id, annotator, rubric, tuple(items), by_pair, draw)
 
 
 def _with_repeats(items: Sequence[Item], count: int, random: np.random.Generator) -> list[Item]:
@@ -198,10 +173,8 @@ def _with_repeats(items: Sequence[Item], count: int, random: np.random.Generator
     half = len(items) // 2
     count = min(count, half)
     second = list(items[half:])
-    for i in sorted(random.permutation(half)[:count].tolist()):
-        item = items[i]
-        again = Item(item.query, item.passage, item.question, item.text, 1)
-        second.insert(int(random.integers(1, len(second) + 1)), again)
+    for item in [items[i] for i in sorted(random.permutation(half)[:count].tolist())]:
+        second.insert(int(random.integers(1, len(second) + 1)), replace(item, sample=1))
     return [*items[:half], *second]
 
 
@@ -247,15 +220,14 @@ class Texts:
         return self._queries[query], self._passages[passage]
 
     def _refuse_changed(self, store: Store, pairs: Collection[Pair]) -> None:
-        now_of_query = {query: digest(text) for query, text in self._queries.items()}
-        now_of_passage = {passage: digest(text) for passage, text in self._passages.items()}
+        now = {"queries": self._queries, "corpus": self._passages}
+        hashes = {what: {id_: digest(text) for id_, text in texts.items()} for what, texts in now.items()}
         changed: dict[str, dict[str, None]] = {"queries": {}, "corpus": {}}
-        for query, passage, query_hash, passage_hash in store.text_hashes():
+        for query, passage, *known in store.text_hashes():
             if (query, passage) in pairs:
-                if query_hash != now_of_query[query]:
-                    changed["queries"][query] = None
-                if passage_hash != now_of_passage[passage]:
-                    changed["corpus"][passage] = None
+                for (what, of_ids), id_, stored in zip(hashes.items(), (query, passage), known, strict=True):
+                    if stored != of_ids[id_]:
+                        changed[what][id_] = None
         for what, ids in changed.items():
             if ids:
                 raise InputError(

@@ -7,44 +7,22 @@ is graded again, and a passage whose id changed is not.
 All SQL of the project is in this package.
 """
 
-from rag_selectivity.grading.store.importing import Incoming
-from rag_selectivity.grading.store.one_grade import LabelReading, label_rows, median_grade
-from rag_selectivity.grading.store.records import (
-    ADJUDICATION,
-    TARGETED_DRAWS,
-    Draw,
-    HumanLabel,
-    Key,
-    Label,
-    Origin,
-    Settings,
-    StoredAnswer,
-    design_of,
-    digest,
-    is_adjudication,
-    is_targeted,
-)
-from rag_selectivity.grading.store.schema import DatabaseError
-from rag_selectivity.grading.store.store import Store
-
-__all__ = [
-    "ADJUDICATION",
-    "TARGETED_DRAWS",
-    "DatabaseError",
-    "Draw",
-    "HumanLabel",
-    "Incoming",
-    "Key",
-    "Label",
-    "LabelReading",
-    "Origin",
-    "Settings",
-    "Store",
-    "StoredAnswer",
-    "design_of",
-    "digest",
-    "is_adjudication",
-    "is_targeted",
-    "label_rows",
-    "median_grade",
-]
+from rag_selectivity.grading.store.importing import Incoming as Incoming
+from rag_selectivity.grading.store.one_grade import LabelReading as LabelReading
+from rag_selectivity.grading.store.one_grade import label_rows as label_rows
+from rag_selectivity.grading.store.one_grade import median_grade as median_grade
+from rag_selectivity.grading.store.records import ADJUDICATION as ADJUDICATION
+from rag_selectivity.grading.store.records import TARGETED_DRAWS as TARGETED_DRAWS
+from rag_selectivity.grading.store.records import Draw as Draw
+from rag_selectivity.grading.store.records import HumanLabel as HumanLabel
+from rag_selectivity.grading.store.records import Key as Key
+from rag_selectivity.grading.store.records import Label as Label
+from rag_selectivity.grading.store.records import Origin as Origin
+from rag_selectivity.grading.store.records import Settings as Settings
+from rag_selectivity.grading.store.records import StoredAnswer as StoredAnswer
+from rag_selectivity.grading.store.records import design_of as design_of
+from rag_selectivity.grading.store.records import digest as digest
+from rag_selectivity.grading.store.records import is_adjudication as is_adjudication
+from rag_selectivity.grading.store.records import is_targeted as is_targeted
+from rag_selectivity.grading.store.schema import DatabaseError as DatabaseError
+from rag_selectivity.grading.store.store import Store as Store

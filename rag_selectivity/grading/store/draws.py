@@ -5,40 +5,35 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import Draw, Origin
-from rag_selectivity.grading.store.schema import transaction
 
-_AT_ONCE = 2000
 _READ_AT_ONCE = 20_000
+
+
+def number_of(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]) -> int:
+    """The number of the row of a table that has the fingerprint of these values; a new one gets one."""
+    known, mark = f"SELECT id FROM {table} WHERE fingerprint = ?", (values["fingerprint"],)
+    row = connection.execute(known, mark).fetchone()
+    if row is None:
+        new = {**values, "created": time.time()}
+        connection.execute(
+            f"INSERT OR IGNORE INTO {table} ({', '.join(new)}) VALUES ({', '.join('?' * len(new))})", (*new.values(),)
+        )
+        row = connection.execute(known, mark).fetchone()
+    return int(row[0])
 
 
 def draw_number(connection: sqlite3.Connection, draw: Draw) -> int:
     """The number of a draw in the store; a new draw gets one."""
-    known = "SELECT id FROM draws WHERE fingerprint = ?"
-    row = connection.execute(known, (draw.fingerprint,)).fetchone()
-    if row is None:
-        connection.execute(
-            "INSERT OR IGNORE INTO draws (fingerprint, kind, source, depth, how, created) VALUES (?, ?, ?, ?, ?, ?)",
-            (draw.fingerprint, draw.kind, draw.source, draw.depth, draw.how_text, time.time()),
-        )
-        row = connection.execute(known, (draw.fingerprint,)).fetchone()
-    return int(row[0])
-
-
-def put_origins(connection: StoreConnection, rows: Iterable[tuple[str, str, Origin]]) -> None:
-    """Write (query id, passage id, origin) rows; one of the same pair and draw is replaced."""
-    waiting = iter(rows)
-    while some := list(islice(waiting, _AT_ONCE)):
-        with transaction(connection):
-            write_origins(connection, some)
+    values = {"kind": draw.kind, "source": draw.source, "depth": draw.depth, "how": draw.how_text}
+    return number_of(connection, "draws", {"fingerprint": draw.fingerprint, **values})
 
 
 def write_origins(connection: sqlite3.Connection, rows: Iterable[tuple[str, str, Origin]]) -> None:
-    """`put_origins` within a transaction."""
+    """Write (query id, passage id, origin) rows within a transaction; one of the same pair and draw is replaced."""
     numbers: dict[bytes, int] = {}
 
     def values() -> Iterator[tuple[str, str, int, int | None, str | None]]:
@@ -99,13 +94,3 @@ def drawn_for_people(connection: sqlite3.Connection) -> dict[str, int]:
         name = "" if number is None else str(draws[number].how.get("design", ""))
         counts[name] = counts.get(name, 0) + count
     return counts
-
-
-def origins_of_people(connection: sqlite3.Connection) -> Iterator[tuple[str, str, Origin]]:
-    """(query id, passage id, origin) rows of the pairs that were drawn for people and graded by them."""
-    draws = draws_by_number(connection)
-    rows = connection.execute(
-        "SELECT DISTINCT query_id, passage_id, draw FROM human WHERE draw NOTNULL AND sample = 0 AND grade NOTNULL"
-    )
-    for query, passage, draw in rows:
-        yield query, passage, Origin(draws[draw])

@@ -63,15 +63,7 @@ class Gaps:
         The top ranks of all queries come first; otherwise query by query.
     """
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        settings: int,
-        *,
-        samples: int,
-        batch: int,
-        by_rank: bool,
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, settings: int, samples: int, batch: int, by_rank: bool) -> None:
         self._connection = connection
         self._settings = settings
         self._batch = batch

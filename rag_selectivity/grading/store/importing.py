@@ -6,14 +6,17 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store.draws import draw_number, write_origins
+from rag_selectivity.grading.store.draws import draw_number, number_of, write_origins
 from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import HumanLabel, Label, Origin, Settings
 from rag_selectivity.grading.store.schema import transaction
 from rag_selectivity.grading.store.writer import put_label, server_number
+from rag_selectivity.results.estimate import plain_fields
 
+_of_person = attrgetter("query", "passage", "annotator", "sample", "grade", "reason", "query_hash", "passage_hash")
 _PUT_HUMAN = "INSERT OR REPLACE INTO human VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -38,25 +41,8 @@ class Incoming:
 
 def settings_number(connection: sqlite3.Connection, settings: Settings) -> int:
     """The number of these settings in the store; new settings get one."""
-    known = "SELECT id FROM settings WHERE fingerprint = ?"
-    row = connection.execute(known, (settings.fingerprint,)).fetchone()
-    if row is None:
-        connection.execute(
-            "INSERT OR IGNORE INTO settings (fingerprint, kind, model, parameters, rubric, rubric_version,"
-            " prompt_version, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                settings.fingerprint,
-                settings.kind,
-                settings.model,
-                settings.parameters_text,
-                settings.rubric,
-                settings.rubric_version,
-                settings.prompt_version,
-                time.time(),
-            ),
-        )
-        row = connection.execute(known, (settings.fingerprint,)).fetchone()
-    return int(row[0])
+    values = {**plain_fields(settings), "parameters": settings.parameters_text}
+    return number_of(connection, "settings", {"fingerprint": settings.fingerprint, **values})
 
 
 def write_people(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> None:
@@ -66,26 +52,13 @@ def write_people(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -
     connection.executemany(
         _PUT_HUMAN,
         [
-            (
-                label.query,
-                label.passage,
-                label.annotator,
-                label.sample,
-                label.grade,
-                label.reason,
-                label.query_hash,
-                label.passage_hash,
-                None if label.draw is None else draw_number(connection, label.draw),
-                now,
-            )
+            (*_of_person(label), None if label.draw is None else draw_number(connection, label.draw), now)
             for label in labels
         ],
     )
 
 
-def put_all(
-    connection: StoreConnection, incoming: Incoming, *, replace_labels: bool = False, other_texts: bool = False
-) -> None:
+def put_all(connection: StoreConnection, incoming: Incoming, *, replace_labels: bool, other_texts: bool) -> None:
     """Write everything or nothing; `other_texts` takes labels of other texts too.
 
     A person's label that the store has stays as it is if the file says nothing but the same grade: it keeps its texts,

@@ -9,11 +9,7 @@ from rag_selectivity.tables.cells import names_in
 
 
 def label_rows(
-    store: Store,
-    *,
-    judges: Sequence[str] | None = None,
-    humans: bool = True,
-    as_given: bool = False,
+    store: Store, *, judges: Sequence[str] | None = None, humans: bool = True, as_given: bool = False
 ) -> Iterator[tuple[str, str, int]]:
     """(query id, passage id, grade) rows, one for each pair, as qrels need them.
 
@@ -44,12 +40,7 @@ class LabelReading:
     """
 
     def __init__(
-        self,
-        store: Store,
-        *,
-        judges: Sequence[str] | None = None,
-        humans: bool = True,
-        as_given: bool = False,
+        self, store: Store, *, judges: Sequence[str] | None = None, humans: bool = True, as_given: bool = False
     ) -> None:
         self._store = store
         self._chosen = None if judges is None else names_in(judges, "judges")

@@ -6,7 +6,6 @@ import os
 import sqlite3
 import time
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -65,25 +64,18 @@ def connect(path: Path) -> StoreConnection:
     return connection
 
 
-@dataclass(frozen=True, slots=True)
-class Readable:
-    """The file of a store, and the way to open it: `rw` or `immutable`."""
-
-    path: Path
-    mode: str
-
-    def connect(self) -> StoreConnection:
-        """A connection that changes nothing."""
-        try:
-            connection = connection_to(self.path, self.mode)
-            connection.execute("PRAGMA query_only = ON")
-        except sqlite3.Error as error:
-            raise _refused(self.path, error) from error
-        return connection
+def reading_connection(path: Path, mode: str) -> StoreConnection:
+    """A connection that changes nothing."""
+    try:
+        connection = connection_to(path, mode)
+        connection.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
+        raise _refused(path, error) from error
+    return connection
 
 
-def readable(path: Path) -> Readable:
-    """How to read a label store without changing it.
+def mode_to_read(path: Path) -> str:
+    """How to read a label store without changing it: `rw` or `immutable`.
 
     Another process may write to it at the same time.
 
@@ -93,39 +85,33 @@ def readable(path: Path) -> Readable:
         If the file is not a label store, or is of another format.
     """
     try:
-        return _readable_as_it_is(path)
+        try:
+            _check_readable(path, "rw")
+            return "rw"
+        except (InputError, sqlite3.Error) as error:
+            cause = error.__cause__ if isinstance(error, InputError) else error
+            name = getattr(cause, "sqlite_errorname", None) or ""
+            if not name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR_SHM")):
+                raise
+        # With an empty log the file is complete, and this process could not write to it anyway.
+        log = log_of(path)
+        if log.exists() and log.stat().st_size:
+            raise InputError(
+                f"{path}: its folder is read-only, and its latest labels are in {log.name} alone; copy both to a "
+                f"folder that you can write to"
+            )
+        _check_readable(path, "immutable")
     except (sqlite3.Error, OSError) as error:
         raise _refused(path, error) from error
+    return "immutable"
 
 
-def _readable_as_it_is(path: Path) -> Readable:
-    found = Readable(path, "rw")
+def _check_readable(path: Path, mode: str) -> None:
+    connection = reading_connection(path, mode)
     try:
-        _check_readable(found)
-    except (InputError, sqlite3.Error) as error:
-        cause = error.__cause__ if isinstance(error, InputError) else error
-        name = getattr(cause, "sqlite_errorname", None) or ""
-        if not name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR_SHM")):
-            raise
-    else:
-        return found
-    # With an empty log the file is complete, and this process could not write to it anyway.
-    if _size(log_of(path)):
-        raise InputError(
-            f"{path}: its folder is read-only, and its latest labels are in {log_of(path).name} alone; copy both to a "
-            f"folder that you can write to"
-        )
-    found = Readable(path, "immutable")
-    _check_readable(found)
-    return found
-
-
-def _check_readable(found: Readable) -> None:
-    connection = found.connect()
-    try:
-        _check(found.path, connection)
+        _check(path, connection)
         if _tables(connection) == 0:
-            raise InputError(f"{found.path}: the file is empty; fill a label store with `rag-selectivity grade`")
+            raise InputError(f"{path}: the file is empty; fill a label store with `rag-selectivity grade`")
     finally:
         connection.close()
 
@@ -217,13 +203,6 @@ def _tables(connection: sqlite3.Connection) -> int:
 def log_of(path: Path) -> Path:
     """The write-ahead log of a store: beside the file itself, where the path is a symbolic link to it."""
     return Path(f"{os.path.realpath(path)}-wal")
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def _refused(path: Path, error: sqlite3.Error | OSError, *, new: bool = False) -> Exception:

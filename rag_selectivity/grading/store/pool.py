@@ -171,17 +171,7 @@ class Pool:
 
     def gaps(self, settings: int, *, samples: int, batch: int, by_rank: bool) -> Gaps:
         """The labels that the store does not hold for these pairs, when all texts are in; a call ends the last Gaps."""
-        return Gaps(self._connection, settings, samples=samples, batch=batch, by_rank=by_rank)
-
-    def graded(self, settings: int, highest: int) -> Iterator[tuple[str, str, str, str, int]]:
-        """(query id, passage id, query, passage, grade) rows of pairs whose first sample has at most a grade."""
-        return self._connection.execute(
-            "SELECT DISTINCT pool.query_id, pool.passage_id, q.text, p.text, l.grade FROM pool"
-            " JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id"
-            " JOIN labels l ON l.settings = ? AND l.query_hash = q.hash AND l.passage_hash = p.hash AND l.sample = 0"
-            " WHERE l.grade <= ?",
-            (settings, highest),
-        )
+        return Gaps(self._connection, settings, samples, batch, by_rank)
 
     def record_texts(self) -> None:
         """Write to the store which texts the ids have now, and where the pairs come from."""

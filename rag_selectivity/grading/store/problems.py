@@ -22,18 +22,16 @@ _PROBLEMS = {
     # Of the file beside the store that its processes share.
     "SQLITE_IOERR_SHMSIZE": "the disk is full, or a limit of the system or a quota keeps the file from growing. Free "
     "some space, or raise it. {go_on}",
-    "SQLITE_IOERR_LOCK": "@locks",
-    "SQLITE_IOERR_UNLOCK": "@locks",
-    "SQLITE_IOERR_RDLOCK": "@locks",
-    "SQLITE_IOERR_SHM": "@locks",
-    "SQLITE_NOLFS": "@locks",
-    "SQLITE_PROTOCOL": "@locks",
+    **dict.fromkeys([f"SQLITE_IOERR_{what}" for what in ("LOCK", "UNLOCK", "RDLOCK", "SHM")], "@locks"),
+    **dict.fromkeys(("SQLITE_NOLFS", "SQLITE_PROTOCOL"), "@locks"),
     "SQLITE_IOERR": "reading or writing the file failed. Check that its disk is still connected. {go_on}",
     "SQLITE_READONLY": "the file or its folder is read-only; copy the file to a folder that you can write to",
     "SQLITE_PERM": "you have no permission to open the file; ask its owner for it",
     "SQLITE_CANTOPEN": "the file cannot be opened or created; give a file in a folder that you can write to",
-    "SQLITE_BUSY": "another process has kept the store locked for too long. Wait until it is done, or end it",
-    "SQLITE_LOCKED": "another process has kept the store locked for too long. Wait until it is done, or end it",
+    **dict.fromkeys(
+        ("SQLITE_BUSY", "SQLITE_LOCKED"),
+        "another process has kept the store locked for too long. Wait until it is done, or end it",
+    ),
     "SQLITE_CORRUPT": "@damaged",
     "SQLITE_NOTADB": "cannot be used as a label store: it is none, or its beginning is damaged. Name the file that "
     "`grade` made, or restore it from a copy",
@@ -41,13 +39,8 @@ _PROBLEMS = {
 #: What Python says of a text that is no UTF-8.
 _NO_TEXT = "Could not decode to UTF-8"
 #: Every table of a store was there when it was made.
-_NO_TABLE = tuple(
-    f"no such table: {name}"
-    for name in (
-        *("settings", "servers", "pairs", "labels", "draws", "origins"),
-        *("human", "answers"),
-    )
-)
+_TABLES = ("settings", "servers", "pairs", "labels", "draws", "origins", "human", "answers")
+_NO_TABLE = tuple(f"no such table: {name}" for name in _TABLES)
 _SHARED = {
     "@locks": "its file system cannot lock files (some network file systems cannot); move the store to a local disk",
     "@damaged": "cannot be used as a label store: the file is damaged or cut short. Restore it from a copy, or save "

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import fields
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -17,10 +16,10 @@ from typing import Any
 from rag_selectivity.grading.store.draws import draws_by_number
 from rag_selectivity.grading.store.problems import damaged
 from rag_selectivity.grading.store.records import (
+    LABEL_COLUMNS,
     UNKNOWN_FAILURE,
     Draw,
     HumanLabel,
-    Label,
     Origin,
     design_of,
     is_adjudication,
@@ -33,6 +32,9 @@ GradesOfPair = tuple[str, str, dict[int, list[int]]]
 _PAIRS_OF_LABELS = "CROSS JOIN pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash"
 _FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
+
+#: What is told of the last failure of a kind.
+_LAST = ("attempts", "error", "last_answer")
 
 
 class _Names(dict[int, str]):
@@ -81,15 +83,13 @@ def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     failures = _counts(
         connection, f"SELECT settings, {_FAILURE}, count(*) FROM labels WHERE grade IS NULL GROUP BY 1, 2"
     )
-    served = _counts(
-        connection,
-        "SELECT l.settings, v.served_model, count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server"
-        " WHERE v.served_model != '' GROUP BY 1, 2",
-    )
-    ways = _counts(
-        connection,
-        "SELECT l.settings, v.way, count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server"
-        " WHERE v.way != '' GROUP BY 1, 2",
+    served, ways = (
+        _counts(
+            connection,
+            f"SELECT l.settings, v.{column}, count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server"
+            f" WHERE v.{column} != '' GROUP BY 1, 2",
+        )
+        for column in ("served_model", "way")
     )
     origins = _origin_counts(connection)
     rows = connection.execute(
@@ -205,9 +205,8 @@ def rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     """Every label with everything that the store knows of it; see `Store.rows`."""
     names = judge_names(connection, kind=None)
     draws = draws_by_number(connection)
-    columns = [field.name for field in fields(Label) if field.name not in ("key", "served_model", "way")]
     labels = connection.execute(
-        f"SELECT p.query_id, p.passage_id, l.settings, {', '.join(f'l.{name}' for name in columns)},"
+        f"SELECT p.query_id, p.passage_id, l.settings, {', '.join(f'l.{name}' for name in LABEL_COLUMNS)},"
         " nullif(v.served_model, ''), nullif(v.way, ''), l.sample, l.created, s.model, s.parameters, s.rubric,"
         " s.rubric_version, s.prompt_version, lower(hex(p.query_hash)), lower(hex(p.passage_hash)),"
         " (SELECT json_group_array(json_array(o.draw, o.rank, o.detail)) FROM origins o"
@@ -216,10 +215,9 @@ def rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         " WHERE s.kind = 'grade' ORDER BY l.settings, p.query_id, p.passage_id, l.sample"
     )
     after = ("served_model", "way", "sample", "created", *_SETTINGS, "query_hash", "passage_hash")
-    known = (*columns, *after)
     for query, passage, settings, *values, origins in labels:
         row = {"query_id": query, "passage_id": passage, "source": "judge", "judge": names[settings]}
-        row |= dict(zip(known, values, strict=True))
+        row |= dict(zip((*LABEL_COLUMNS, *after), values, strict=True))
         _refuse_bytes(connection, row)
         of_pair = [(draws[draw], rank, json.loads(detail or "{}")) for draw, rank, detail in json.loads(origins)]
         yield {**row, "origins": _origins_text([Origin(*values) for values in of_pair])}
@@ -275,39 +273,32 @@ def failures(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     names = judge_names(connection, kind=None)
     kinds = dict(connection.execute("SELECT id, kind FROM settings").fetchall())
     found = [
-        {
-            **_failed(names, kinds, settings, failure, count),
-            **dict(
-                zip(
-                    ("query_id", "passage_id", "attempts", "error", "last_answer"),
-                    connection.execute(
-                        "SELECT p.query_id, p.passage_id, l.attempts, l.error, l.last_answer FROM labels l LEFT JOIN"
-                        " pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash WHERE l.id = ?",
-                        (example,),
-                    ).fetchone(),
-                    strict=True,
-                )
-            ),
-        }
+        (
+            *(settings, failure, count),
+            connection.execute(
+                "SELECT p.query_id, p.passage_id, l.attempts, l.error, l.last_answer FROM labels l LEFT JOIN"
+                " pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash WHERE l.id = ?",
+                (example,),
+            ).fetchone(),
+        )
         for settings, failure, count, example in connection.execute(
             f"SELECT settings, {_FAILURE}, count(*), max(id) FROM labels WHERE grade IS NULL GROUP BY 1, 2"
         ).fetchall()
     ]
     # Beside max(), SQLite takes the other columns from the row of the maximum.
-    for settings, failure, count, _, attempts, error, last_answer in connection.execute(
+    for settings, failure, count, _, *said in connection.execute(
         f"SELECT settings, {_FAILURE}, count(*), max(created), attempts, error, last_answer FROM answers"
         " WHERE value IS NULL GROUP BY 1, 2"
     ):
-        row = {"query_id": None, "passage_id": None, "attempts": attempts, "error": error, "last_answer": last_answer}
-        found.append({**_failed(names, kinds, settings, failure, count), **row})
-    for row in found:
+        found.append((settings, failure, count, (None, None, *said)))
+    columns = ("settings", "judge", "kind", "failure", "count", "query_id", "passage_id", *_LAST)
+    rows = [
+        dict(zip(columns, (settings, names[settings], kinds[settings], failure, count, *last), strict=True))
+        for settings, failure, count, last in found
+    ]
+    for row in rows:
         _refuse_bytes(connection, row)
-    return sorted(found, key=lambda row: (-row["count"], row["judge"], row["failure"]))
-
-
-def texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str, bytes, bytes]]:
-    """(query id, passage id, query hash, passage hash) rows: the texts that the ids have now."""
-    yield from connection.execute("SELECT query_id, passage_id, query_hash, passage_hash FROM pairs")
+    return sorted(rows, key=lambda row: (-row["count"], row["judge"], row["failure"]))
 
 
 def people(connection: sqlite3.Connection) -> dict[str, int]:
@@ -328,12 +319,6 @@ def _graded(connection: sqlite3.Connection, chosen: Collection[int], columns: st
         " ORDER BY p.query_id, p.passage_id, l.settings, l.sample",
         tuple(chosen) if of_chosen else (),
     )
-
-
-def _failed(
-    names: Mapping[int, str], kinds: Mapping[int, str], settings: int, failure: str, count: int
-) -> dict[str, Any]:
-    return {"settings": settings, "judge": names[settings], "kind": kinds[settings], "failure": failure, "count": count}
 
 
 def _counts(connection: sqlite3.Connection, statement: str) -> dict[int, dict[str, int]]:

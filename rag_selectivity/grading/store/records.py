@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from typing import Any
 
@@ -45,19 +45,14 @@ class Settings:
         return digest(json.dumps(identity, ensure_ascii=False))
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """The grade that a judge gave to a pair, or the failure that left it without one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What asking a judge took, and why there is no answer, if there is none.
 
     Attributes
     ----------
-    key : Key
-    grade : int or None
-        None if the pair failed.
-    reason, relevant_span, misleading
-        What the judge said besides the grade.
     prompt_tokens, completion_tokens, cost, seconds, attempts
-        What all requests for this label took.
+        What all requests took.
     failure : str or None
         The kind of the failure, as `JudgeFailure.kind`.
     error, last_answer : str or None
@@ -68,11 +63,6 @@ class Label:
         How the server was asked, as JSON: what it could do.
     """
 
-    key: Key
-    grade: int | None
-    reason: str | None = None
-    relevant_span: str | None = None
-    misleading: bool | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
@@ -86,22 +76,38 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAnswer:
+class Label(_Asked):
+    """The grade that a judge gave to a pair, or the failure that left it without one.
+
+    Attributes
+    ----------
+    key : Key
+    grade : int or None
+        None if the pair failed.
+    reason, relevant_span, misleading
+        What the judge said besides the grade.
+    """
+
+    key: Key
+    grade: int | None
+    reason: str | None = None
+    relevant_span: str | None = None
+    misleading: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer(_Asked):
     """A judge's answer that is not a grade. `content` is the hash of the question."""
 
     settings: int
     content: bytes
     value: Any
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-    seconds: float = 0.0
-    attempts: int = 1
-    failure: str | None = None
-    error: str | None = None
-    last_answer: str | None = None
-    served_model: str | None = None
-    way: str | None = None
+
+
+_OF_SERVER = ("served_model", "way")
+#: The columns that labels and answers share in their tables, and all those of a label.
+ASKED_COLUMNS = tuple(field.name for field in fields(_Asked) if field.name not in _OF_SERVER)
+LABEL_COLUMNS = ("grade", "reason", "relevant_span", "misleading", *ASKED_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)

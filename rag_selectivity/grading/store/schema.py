@@ -71,11 +71,6 @@ def _statements() -> dict[str, tuple[str, str]]:
     return {name: (kind, sql) for name, kind, sql in rows}
 
 
-def ordered_tables() -> list[str]:
-    """The names of the tables, those first to which others refer."""
-    return [name for name, (kind, _) in _statements().items() if kind == "table"]
-
-
 def what_is_foreign(connection: sqlite3.Connection) -> tuple[str, str] | None:
     """(type, name) of the first thing that is no part of a store.
 
@@ -95,7 +90,7 @@ def what_is_foreign(connection: sqlite3.Connection) -> tuple[str, str] | None:
 def missing_tables(connection: sqlite3.Connection) -> list[str]:
     """The tables that a store lacks."""
     there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return [name for name in ordered_tables() if name not in there]
+    return [name for name, (kind, _) in _statements().items() if kind == "table" and name not in there]
 
 
 def create_tables(connection: sqlite3.Connection) -> None:

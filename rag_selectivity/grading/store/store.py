@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from heapq import merge
@@ -14,18 +14,39 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store import draws, reading
+from rag_selectivity.grading.store import draws as of_draws
+from rag_selectivity.grading.store import reading
 from rag_selectivity.grading.store.importing import Incoming, put_all, settings_number, write_people
-from rag_selectivity.grading.store.opening import Readable, connect, readable
+from rag_selectivity.grading.store.opening import connect, mode_to_read, reading_connection
 from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.grading.store.problems import StoreConnection, explaining
-from rag_selectivity.grading.store.records import Draw, HumanLabel, Label, Origin, Settings, StoredAnswer
+from rag_selectivity.grading.store.records import HumanLabel, Label, Origin, Settings, StoredAnswer
 from rag_selectivity.grading.store.schema import transaction
 from rag_selectivity.grading.store.writer import Writer
 from rag_selectivity.tables.exact import STANDARD_INPUT
 
 _AT_ONCE = 2000
 _T = TypeVar("_T")
+
+
+def _listed(read: Callable[[StoreConnection], _T]) -> Callable[[Store], _T]:
+    """What a function reads of a store, as a method."""
+
+    def method(store: Store) -> _T:
+        with store._reading() as connection:
+            return read(connection)
+
+    return method
+
+
+def _streamed(read: Callable[[StoreConnection], Iterator[_T]]) -> Callable[[Store], Iterator[_T]]:
+    """The rows that a function reads of a store, as a method; the connection is open as long as they are read."""
+
+    def method(store: Store) -> Iterator[_T]:
+        with store._reading() as connection:
+            yield from read(connection)
+
+    return method
 
 
 class Store:
@@ -73,7 +94,7 @@ class Store:
         self.read_only = read_only
         self._lock = threading.RLock()
         self._connection = None if read_only else connect(self.path)
-        self._readable = readable(self.path) if read_only else Readable(self.path, "rw")
+        self._mode = mode_to_read(self.path) if read_only else "rw"
         self._pools: list[StoreConnection] = []
         self._writer: Writer | None = None
 
@@ -114,10 +135,10 @@ class Store:
 
     def add_texts(self, pairs: Iterable[tuple[str, str, bytes, bytes]]) -> None:
         """Add (query id, passage id, query hash, passage hash) rows; a pair that the store has keeps its texts."""
-        waiting = iter(pairs)
-        while some := list(islice(waiting, _AT_ONCE)):
-            with self._changing() as connection, transaction(connection):
-                connection.executemany("INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", some)
+        self._write(
+            pairs,
+            lambda connection, some: connection.executemany("INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", some),
+        )
 
     def put_human(self, rows: Iterable[tuple[str, str, int, str | None]], annotator: str) -> int:
         """Write human grades as (query id, passage id, grade, reason) rows; how many.
@@ -134,9 +155,7 @@ class Store:
         """
         # Whatever is wrong with a label is found before the first one is written.
         checked = list(labels)
-        for start in range(0, len(checked), _AT_ONCE):
-            with self._changing() as connection, transaction(connection):
-                write_people(connection, checked[start : start + _AT_ONCE])
+        self._write(checked, write_people)
         return len(checked)
 
     def put_all(self, incoming: Incoming, *, replace: bool = False, other_texts: bool = False) -> None:
@@ -154,8 +173,14 @@ class Store:
 
     def put_origins(self, rows: Iterable[tuple[str, str, Origin]]) -> None:
         """Write (query id, passage id, origin) rows: how the pairs came into the store."""
-        with self._changing() as connection:
-            draws.put_origins(connection, rows)
+        self._write(rows, of_draws.write_origins)
+
+    def _write(self, rows: Iterable[_T], write: Callable[[StoreConnection, list[_T]], object]) -> None:
+        """Write rows in portions, each of which is a transaction."""
+        waiting = iter(rows)
+        while some := list(islice(waiting, _AT_ONCE)):
+            with self._changing() as connection, transaction(connection):
+                write(connection, some)
 
     def new_pool(self) -> Pool:
         """An empty pool for a grading run."""
@@ -168,12 +193,8 @@ class Store:
 
     def answer(self, settings: int, content: bytes) -> Any:
         """The stored answer to a question by its hash, or None."""
-        with self._looking_up() as connection:
-            row = connection.execute(
-                "SELECT value FROM answers WHERE settings = ? AND content = ? AND value IS NOT NULL",
-                (settings, content),
-            ).fetchone()
-        return None if row is None else json.loads(row[0])
+        found = self.answer_and_server(settings, content)
+        return None if found is None else found[0]
 
     def answer_and_server(self, settings: int, content: bytes) -> tuple[Any, str | None] | None:
         """The stored answer to a question, and the model that the server named (None: it named none); or None."""
@@ -185,94 +206,29 @@ class Store:
             ).fetchone()
         return None if row is None else (json.loads(row[0]), row[1] or None)
 
-    def judges(self) -> list[dict[str, Any]]:
-        """A row for each judge: its name, settings, tokens and cost, and what it did.
-
-        `graded` and `failed` count labels; `failures` counts them by reason, `served_models` by
-        the model that the server named, `ways` by how the server was asked. `origins` counts graded pairs by where
-        they come from; a pair that two draws chose counts for both kinds.
-        """
-        with self._reading() as connection:
-            return reading.judges(connection)
-
-    def humans(self) -> list[tuple[str, int]]:
-        """(annotator, number of grades) rows."""
-        with self._reading() as connection:
-            return reading.humans(connection)
-
-    def outdated_human_labels(self) -> list[tuple[str, str, str]]:
-        """(query id, passage id, annotator) of the labels whose query or passage has another text now."""
-        with self._reading() as connection:
-            return reading.outdated_human_labels(connection)
-
-    def human_grades(self) -> Iterator[tuple[str, str, int]]:
-        """(query id, passage id, grade) rows, one for each annotator of a pair."""
-        with self._reading() as connection:
-            yield from reading.human_grades(connection)
-
-    def targeted_pairs(self) -> dict[tuple[str, str], str]:
-        """{(query id, passage id): design} of the pairs that people graded by a targeted draw alone.
-
-        Such a draw chooses pairs by what is known of their labels, so that the pairs are no random sample.
-        """
-        with self._reading() as connection:
-            return reading.targeted_pairs(connection)
+    judges = _listed(reading.judges)
+    humans = _listed(reading.humans)
+    outdated_human_labels = _listed(reading.outdated_human_labels)
+    human_grades = _streamed(reading.human_grades)
+    targeted_pairs = _listed(reading.targeted_pairs)
 
     def annotators_among(self, judges: Sequence[str] | None) -> list[str]:
         """The names among those of `judges` that are people's: those that no judge has."""
-        if not judges:
-            return []
         with self._reading() as connection:
             return self._annotators_among(connection, judges)
 
-    def human_labels(self) -> Iterator[HumanLabel]:
-        """Every label of a person with its sample, note, texts and draw; one that was skipped has no grade."""
-        with self._reading() as connection:
-            yield from reading.human_labels(connection)
-
-    def text_hashes(self) -> Iterator[tuple[str, str, bytes, bytes]]:
-        """(query id, passage id, query hash, passage hash) rows: which texts the ids have now."""
-        with self._reading() as connection:
-            yield from reading.text_hashes(connection)
+    human_labels = _streamed(reading.human_labels)
+    text_hashes = _streamed(reading.text_hashes)
 
     def labels_of_query(self, query: str, settings: int) -> Iterator[tuple[str, int | None, str | None, str | None]]:
         """(passage id, grade, reason, error) rows: the first sample of each passage of a query."""
         with self._looking_up() as connection:
             return iter(reading.labels_of_query(connection, query, settings))
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Every label with everything that the store knows of it.
-
-        A failed one has a failure, an error and often a last answer in place of a grade. `origins` is JSON, and None
-        if no origin is known.
-        """
-        with self._reading() as connection:
-            yield from reading.rows(connection)
-
-    def origins(self) -> Iterator[tuple[str, str, Origin]]:
-        """(query id, passage id, origin) rows in the order of the ids; a pair that two draws chose has two."""
-        with self._reading() as connection:
-            yield from draws.read_origins(connection)
-
-    def draws(self) -> dict[int, Draw]:
-        """The draws by their numbers; a later draw has a higher number."""
-        with self._reading() as connection:
-            return draws.draws_by_number(connection)
-
-    def origin_numbers(self) -> Iterator[list[tuple[str, str, int, int]]]:
-        """(query id, passage id, number of the draw, size of the tail) rows in lists; see `draws.origin_numbers`."""
-        with self._reading() as connection:
-            yield from draws.origin_numbers(connection)
-
-    def origins_of_people(self) -> Iterator[tuple[str, str, Origin]]:
-        """(query id, passage id, origin) rows of the pairs that were drawn for people and graded by them."""
-        with self._reading() as connection:
-            yield from draws.origins_of_people(connection)
-
-    def texts(self) -> Iterator[tuple[str, str, bytes, bytes]]:
-        """(query id, passage id, query hash, passage hash) rows: the texts that the ids have now."""
-        with self._reading() as connection:
-            yield from reading.texts(connection)
+    rows = _streamed(reading.rows)
+    origins = _streamed(of_draws.read_origins)
+    draws = _listed(of_draws.draws_by_number)
+    origin_numbers = _streamed(of_draws.origin_numbers)
 
     def cost_of_a_grade(self) -> float | None:
         """The mean cost of the grades whose cost is known; None if there are none."""
@@ -280,15 +236,8 @@ class Store:
             cost = connection.execute("SELECT avg(cost) FROM labels WHERE grade IS NOT NULL").fetchone()[0]
         return None if cost is None else float(cost)
 
-    def drawn_for_people(self) -> dict[str, int]:
-        """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
-        with self._reading() as connection:
-            return draws.drawn_for_people(connection)
-
-    def people(self) -> dict[str, int]:
-        """{annotator: pairs that they graded}."""
-        with self._reading() as connection:
-            return reading.people(connection)
+    drawn_for_people = _listed(of_draws.drawn_for_people)
+    people = _listed(reading.people)
 
     def failures(self, judges: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The failed labels and answers of some judges (default: all) by reason, the most frequent first.
@@ -318,9 +267,8 @@ class Store:
             for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given):
                 for settings, samples in grades.items():
                     yield query, passage, names[settings], samples
-            for query, passage, by_person in reading.grades_of_people(
-                connection, self._annotators_among(connection, judges), repeats=True
-            ):
+            annotators = self._annotators_among(connection, judges)
+            for query, passage, by_person in reading.grades_of_people(connection, annotators, repeats=True):
                 for annotator, samples in by_person.items():
                     yield query, passage, annotator, samples
 
@@ -365,7 +313,7 @@ class Store:
     def _reading(self) -> Iterator[StoreConnection]:
         """A new connection that changes nothing, so that a long reading holds up nobody."""
         with explaining(self.path):
-            connection = self._readable.connect()
+            connection = reading_connection(self.path, self._mode)
             try:
                 yield connection
             finally:

@@ -12,10 +12,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from rag_selectivity.grading.store.opening import connect, log_of
 from rag_selectivity.grading.store.problems import StoreConnection
-from rag_selectivity.grading.store.records import Label, StoredAnswer
+from rag_selectivity.grading.store.records import ASKED_COLUMNS, LABEL_COLUMNS, Label, StoredAnswer
 from rag_selectivity.grading.store.schema import transaction
 
 Records = Sequence[Label | StoredAnswer]
@@ -29,31 +30,6 @@ _PAGES_OF_TRANSACTION, _PAGES_OF_RECORD, _PAGES_OF_LOG = 3.0, 0.5, 12_000
 _LOG_BYTES = 128_000_000
 _LOG_WAIT = 0.05
 
-_LABEL_COLUMNS = (
-    "grade",
-    "reason",
-    "relevant_span",
-    "misleading",
-    "prompt_tokens",
-    "completion_tokens",
-    "cost",
-    "seconds",
-    "attempts",
-    "failure",
-    "error",
-    "last_answer",
-)
-_ANSWER_COLUMNS = (
-    "prompt_tokens",
-    "completion_tokens",
-    "cost",
-    "seconds",
-    "attempts",
-    "failure",
-    "error",
-    "last_answer",
-)
-
 
 def _upsert(table: str, keys: Sequence[str], columns: Sequence[str], done: str) -> str:
     """Insert a row, or replace one without a result: a grade in the store is never overwritten."""
@@ -64,10 +40,9 @@ def _upsert(table: str, keys: Sequence[str], columns: Sequence[str], done: str) 
     )
 
 
-_PUT_LABEL = _upsert("labels", ("settings", "query_hash", "passage_hash", "sample"), _LABEL_COLUMNS, "grade")
-_PUT_ANSWER = _upsert("answers", ("settings", "content"), ("value", *_ANSWER_COLUMNS), "value")
-_label_values = attrgetter(*_LABEL_COLUMNS)
-_answer_values = attrgetter(*_ANSWER_COLUMNS)
+_PUT_LABEL = _upsert("labels", ("settings", "query_hash", "passage_hash", "sample"), LABEL_COLUMNS, "grade")
+_PUT_ANSWER = _upsert("answers", ("settings", "content"), ("value", *ASKED_COLUMNS), "value")
+_label_values, _asked_values = attrgetter(*LABEL_COLUMNS), attrgetter(*ASKED_COLUMNS)
 
 
 def put_label(connection: sqlite3.Connection, label: Label, server: int, created: float) -> None:
@@ -154,25 +129,15 @@ class Writer:
 
     def _write(self, connection: sqlite3.Connection, records: Records) -> None:
         now = time.time()
-        labels = [record for record in records if isinstance(record, Label)]
+        labels = ((label, self._server_of(label)) for label in records if isinstance(label, Label))
         connection.executemany(
-            _PUT_LABEL, ((*label.key, *_label_values(label), self._server_of(label), now) for label in labels)
+            _PUT_LABEL, ((*label.key, *_label_values(label), server, now) for label, server in labels)
         )
-        answers = [record for record in records if isinstance(record, StoredAnswer)]
-        connection.executemany(
-            _PUT_ANSWER,
-            (
-                (
-                    answer.settings,
-                    answer.content,
-                    None if answer.value is None else json.dumps(answer.value, ensure_ascii=False),
-                    *_answer_values(answer),
-                    self._server_of(answer),
-                    now,
-                )
-                for answer in answers
-            ),
-        )
+        for answer in records:
+            if isinstance(answer, StoredAnswer):
+                value = None if answer.value is None else json.dumps(answer.value, ensure_ascii=False)
+                key, server = (answer.settings, answer.content), self._server_of(answer)
+                connection.execute(_PUT_ANSWER, (*key, value, *_asked_values(answer), server, now))
 
     def _note_servers(self, connection: sqlite3.Connection, records: Records) -> None:
         """Give numbers to new servers, outside of the transaction: one that is rolled back would take them away."""
@@ -197,15 +162,12 @@ def move_log(connection: StoreConnection, path: Path) -> None:
         connection.execute(f"PRAGMA busy_timeout = {int(connection.busy_seconds * 1000)}")
 
 
-class _Piece:
+class _Piece(NamedTuple):
     """Some records of one `put`, and whether they are its last."""
 
-    __slots__ = ("committed", "last", "records")
-
-    def __init__(self, records: Records, committed: Future[None], last: bool) -> None:
-        self.records = records
-        self.committed = committed
-        self.last = last
+    records: Records
+    committed: Future[None]
+    last: bool
 
 
 def _transactions(waiting: Sequence[_Waiting]) -> Iterator[list[_Piece]]:
