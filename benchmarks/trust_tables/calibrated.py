@@ -21,7 +21,7 @@ from rag_selectivity.calibrated.differences import calibrated_differences
 from rag_selectivity.calibrated.figures import Calibrated, Sampling, calibrated_figures
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import PeoplesLabels, calibration_ground
-from rag_selectivity.grading.designs import Settling, calibrate_draw
+from rag_selectivity.grading.designs import calibrate_draw, next_to_settle
 from rag_selectivity.measures.names import parse_measure
 
 MEASURES = [parse_measure(name) for name in ("Harm", "RA-nWG", "BoR")]
@@ -76,13 +76,12 @@ def people_of(world: World, labels: int, seed: int, settling: bool = False, dept
     drawn = _said(world, calibrate_draw(world.judge, world.runs, labels - listed, depth=depth, seed=seed))
     if not settling:
         return PeoplesLabels(drawn)
-    order = Settling.of(world.judge, world.runs, 4, depth, seed)
     known = {(query, passage): grade for query, row in drawn.items() for passage, grade in row.items()}
     settled: dict[str, dict[str, int]] = {}
     for _ in range(listed):
-        if not (waiting := order.waiting(known)):
+        pair = next_to_settle(world.judge, world.runs, known, relevant_from=4, depth=depth, seed=seed)
+        if pair is None:
             break
-        pair = waiting[0]
         grade = world.human[pair.query][pair.passage]
         known[pair.query, pair.passage] = settled.setdefault(pair.query, {})[pair.passage] = grade
     return PeoplesLabels(drawn, settled or None)
