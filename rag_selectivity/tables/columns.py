@@ -276,7 +276,10 @@ def _record_cells(source: Any, what: str, kind: Kind) -> _Cells:
     """The cells of rows: of dicts, or of a query, a passage, and a grade or perhaps a score."""
     form = "(query, passage, grade)" if kind == "labels" else "(query, passage) or (query, passage, score)"
     refuse_set(source, what)
-    records = list(iterated(source, f"{what}: expected {form} rows, dicts, a DataFrame or a path"))
+    expected = f"{what}: expected {form} rows, dicts, a DataFrame or a path"
+    if not isinstance(source, Iterable):
+        raise InputError(f"{expected}, got {type(source).__name__}")
+    records = list(iterated(source, expected))
     if records and all(isinstance(record, Mapping) for record in records):
         return _table_cells(enumerate(records, 1), what, kind, ", row ")
     widths = list(map(_width, records))
@@ -475,5 +478,5 @@ def _numbers(cells: _Cells, role: str) -> FloatArray | None:
     where, cell = cells.where(int(wrong[0])), column[wrong[0]]
     if role == "tokens":
         raise InputError(f"{where}: {cell!r} is not a number of tokens; give a number ≥ 0")
-    query = cells.columns["query"][wrong[0]]
-    raise InputError(f"{where}: query {query!r}: the {role} {shown(cell)} is not a number")
+    query, passage = (cells.columns[name][wrong[0]] for name in ("query", "passage"))
+    raise InputError(f"{where}: query {query!r}, passage {passage!r}: the {role} {shown(cell)} is not a number")

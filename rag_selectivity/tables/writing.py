@@ -123,6 +123,7 @@ def mend_of(path: str | Path, error: OSError) -> str:
     """The end of a message: what can be done about an error of the system."""
     mends = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space there, or name another file")
     mends[errno.ENOENT] = f"make the folder {os.path.dirname(os.path.realpath(path))} first"
+    mends[errno.ENOTDIR] = f"{os.path.dirname(path)} is a file: name another place"
     mends[errno.EBADF] = "no file is open there: open one in the shell, as in >results.txt, or name a file"
     return f"; {mends.get(error.errno or 0, 'name another file')}"
 
