@@ -136,7 +136,7 @@ def test_nobody_reads_a_pipe_any_more(tmp_path) -> None:
     [
         ("nowhere/x", "(No such file or directory); make the folder {folder}/nowhere first"),
         ("folder", "(Is a directory); name another file"),
-        ("file/x", "(Not a directory); name another file"),
+        ("file/x", "(Not a directory); {folder}/file is a file: name another place"),
         ("x" * 300, "(File name too long); name another file"),
         ("a\0b", "no file can have this name"),
         ("a\ud800", "half of a pair of surrogates"),

@@ -139,8 +139,8 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
     header = name in ("csv", "tsv")
 
     def odd(id_: pl.Expr) -> pl.Expr:
-        # Empty cells of a text are null.
-        return id_.str.starts_with("#") if name == "trec" else id_.is_null()
+        # Empty cells of TREC and CSV are null.
+        return id_.str.starts_with("#") if name == "trec" else id_.str.len_bytes() == 0
 
     def batches() -> Iterator[pl.DataFrame]:
         last = _LINE_END
