@@ -176,6 +176,33 @@ def test_a_fault_far_down_a_file_is_named(tmp_path: Path) -> None:
         rs.evaluate({"q1": {"d1": 1}}, {"run": tmp_path / "run.trec"})
 
 
+def test_what_is_irregular_far_down_scattered_lists_is_read_or_named(tmp_path: Path) -> None:
+    """The scan has seen that the lists are scattered before it comes to the line."""
+    run = large_run(1, kind="sorted")
+    labels = {query: {f"d{i}": i % 3 for i in range(300)} for query in run}
+    expected = figures(labels, run)
+    lines = sorted(trec_lines(run), key=lambda line: line.split()[3])
+    (tmp_path / "blanks.trec").write_text("".join([*lines[:-1], lines[-1].replace(" ", "  ", 1)]))
+    assert figures(labels, tmp_path / "blanks.trec") == expected
+    (tmp_path / "high.trec").write_text("".join([*lines[:-1], lines[-1].replace(lines[-1].split()[4], "high")]))
+    with pytest.raises(rs.InputError, match=r"high\.trec:160000: .*high"):
+        figures(labels, tmp_path / "high.trec")
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_an_id_that_is_none_in_a_large_frame_is_named(scattered) -> None:
+    polars = pytest.importorskip("polars")
+    rows = [
+        (query, passage, score) for query, ranked in large_run(1, kind="sorted").items() for passage, score in ranked
+    ]
+    if scattered:
+        rows.sort(key=lambda row: row[1])
+    rows[-1] = (rows[-1][0], "d\0", 0.5)
+    frame = polars.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
+    with pytest.raises(rs.InputError, match=r"row 160000.*NUL"):
+        rs.evaluate({"q1": {"d1": 1}}, {"run": frame})
+
+
 # -- odd values --------------------------------------------------------------------------------------
 
 

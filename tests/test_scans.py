@@ -35,13 +35,13 @@ def assert_odd(source) -> None:
     found = scan(source, "run")
     if found is not None:
         with pytest.raises(Odd):
-            found.collect()
+            polars.concat(found.rows())
 
 
 @pytest.mark.parametrize("kind", list(frames()))
 def test_frames(kind):
     found = scan(frames()[kind], "run")
-    rows = found.collect()
+    rows = polars.concat(found.rows())
     assert rows.rows() == ROWS
     assert dict(rows.schema) == {"query": polars.String, "passage": polars.String, "score": polars.Float64}
 
@@ -54,7 +54,7 @@ def test_a_folder_of_parquet(tmp_path, keyed):
         folder = tmp_path / (f"query_id={query}" if keyed else f"part-{i}")
         folder.mkdir()
         (part.drop("query_id") if keyed else part).write_parquet(folder / "0.parquet")
-    rows = scan(tmp_path, "run").collect()
+    rows = polars.concat(scan(tmp_path, "run").rows())
     assert rows.select("query", "passage", "score").rows() == ROWS
 
 
@@ -66,10 +66,10 @@ def test_texts(tmp_path, pack):
     lines = "".join(f'{{"query_id": "{q}", "doc_id": "{d}", "score": {s}}}\n' for q, d, s in ROWS)
     for name, text in {"a.trec": trec, "a.csv": csv, "a.jsonl": lines}.items():
         (tmp_path / name).write_bytes(pack(text.encode()))
-        rows = scan(tmp_path / name, "run").collect()
+        rows = polars.concat(scan(tmp_path / name, "run").rows())
         assert rows.select("query", "passage", "score").rows() == ROWS
     (tmp_path / "qrels").write_bytes(pack(labels.encode()))
-    rows = scan(tmp_path / "qrels", "labels").collect()
+    rows = polars.concat(scan(tmp_path / "qrels", "labels").rows())
     assert rows.rows() == [("q1", "007", 2), ("q1", "é", 1), ("q2", "1.0", -3)]
 
 
@@ -78,7 +78,7 @@ def test_an_odd_cell_is_left_to_the_exact_reader(cell):
     rows = [*ROWS, ("q3", "d", cell)] if cell != "" else [*ROWS, ("q3", "", 1.0)]
     found = scan(polars.DataFrame(rows, schema=NAMES, orient="row"), "run")
     with pytest.raises(Odd):
-        found.collect()
+        polars.concat(found.rows())
 
 
 @pytest.mark.parametrize("line", ['{"query_id": "q", "doc_id": "d", "score": 1, "score": 2}', '{"query_id": "q"}'])
@@ -90,7 +90,7 @@ def test_a_key_that_stands_twice_or_not_at_all_is_left_to_the_exact_reader(tmp_p
 
 def test_a_run_without_numbers_is_looked_through_at_once():
     rows = [(query, passage) for query, passage, _ in ROWS]
-    assert scan(polars.DataFrame(rows, schema=NAMES[:2], orient="row"), "run").collect().rows() == rows
+    assert polars.concat(scan(polars.DataFrame(rows, schema=NAMES[:2], orient="row"), "run").rows()).rows() == rows
     assert_odd(polars.DataFrame([*rows, ("q", None)], schema=NAMES[:2], orient="row"))
 
 
@@ -114,4 +114,4 @@ def test_what_is_irregular_is_no_scan(tmp_path, text):
     found = scan(path, "run")
     if found is not None:
         with pytest.raises(Odd):
-            found.collect()
+            polars.concat(found.rows())

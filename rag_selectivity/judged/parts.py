@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,29 +29,32 @@ def parts_of_scan(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
     ScatteredQueries
         If the rows of a query do not stand together, or one is odd: `exactly` then reads the run as it is.
     """
-    import polars as pl
-
     known: set[str] = set()
     try:
         for part in _whole_lists(scan):
             if len(set(part.queries)) < len(part) or not known.isdisjoint(part.queries):
-                raise ScatteredQueries(lambda: _grouped(scan))
+                raise ScatteredQueries(lambda: _grouped(scan, exactly))
             known.update(part.queries)
             yield part
-    except (Odd, OSError, pl.exceptions.PolarsError):
+    except Odd:
         raise ScatteredQueries(lambda: iter([exactly()])) from None
     if not known:
         yield exactly()
 
 
-def _grouped(scan: Scan) -> Iterator[Run]:
+def _grouped(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
     """The same run of rows that are scattered: the rows of some of the queries are held, and taken list by list."""
     import polars as pl
 
-    turns = -(-sum(batch.height for batch in scan.batches()) // _GROUPED_ROWS)
+    try:
+        # Before a list is given out, all rows are seen.
+        turns = -(-sum(batch.height for batch in scan.rows()) // _GROUPED_ROWS)
+    except Odd:
+        yield exactly()
+        return
     for turn in range(turns):
-        some = (batch.filter(pl.col("query").hash() % turns == turn) for batch in scan.batches())
-        held = pl.concat(scan.batches() if turns == 1 else some).with_columns(pl.col("query").cast(pl.Categorical))
+        some = (batch.filter(pl.col("query").hash() % turns == turn) for batch in scan.rows())
+        held = pl.concat(scan.rows() if turns == 1 else some).with_columns(pl.col("query").cast(pl.Categorical))
         codes = held["query"].to_physical().to_numpy()
         order = np.argsort(codes, kind="stable")
         new = np.append(True, np.diff(codes[order]) != 0)[: len(order)]
@@ -70,7 +73,7 @@ def _whole_lists(scan: Scan) -> Iterator[Run]:
 
     begun: list[pl.DataFrame] = []
     last = None
-    for batch in scan.batches():
+    for batch in scan.rows():
         if not batch.height:
             continue
         rows = batch.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift(fill_value=last)))
@@ -92,8 +95,6 @@ def _run(rows: pl.DataFrame, scan: Scan) -> Run:
     starts = np.flatnonzero(rows["new"].to_numpy())
     passages = rows["passage"].to_list()
     queries = rows["query"].gather(starts).to_list()
-    if "\0" in "".join(chain(queries, passages)):
-        raise Odd
     score, rank, tokens = (
         rows[name].to_numpy() if name in rows.columns else None for name in ("score", "rank", "tokens")
     )

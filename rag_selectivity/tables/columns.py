@@ -354,9 +354,11 @@ def _run_dict_cells(lists: Mapping[Any, Any]) -> _Cells:
 
 def _of_scan(found: Scan, kind: Kind) -> Columns:
     """The columns of a scan."""
-    frame = found.collect()
+    import polars as pl
+
+    frame = pl.concat(found.rows())
     ids = [frame[role].to_list() for role in ("query", "passage")]
-    if not len(frame) or any("\0" in "".join(column) for column in ids):
+    if not len(frame):
         raise Odd
     numbers: dict[str, Any] = {role: frame[role].to_numpy() for role in frame.columns[2:]}
     remarks = NO_REMARKS

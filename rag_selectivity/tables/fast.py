@@ -59,8 +59,7 @@ class Scan:
     ----------
     batches : callable
         Gives frames of some rows each, from the first one each time: columns query and passage (String), and those of
-        grade (Int64), score, rank and tokens (Float64) that there are. Raises `Odd` or an error of Polars where a cell
-        is missing, empty or no finite number, or the file is no such file as it seemed to be.
+        grade (Int64), score, rank and tokens (Float64) that there are. `rows` gives the same with one kind of error.
     source : str
         Its name in messages.
     lines : int or None
@@ -74,18 +73,18 @@ class Scan:
     lines: int | None = None
     names: tuple[str, ...] = ()
 
-    def collect(self) -> pl.DataFrame:
-        """All rows.
+    def rows(self) -> Iterator[pl.DataFrame]:
+        """Frames of some rows each.
 
         Raises
         ------
         Odd
-            If the exact reader has to read them.
+            If a cell is missing, empty or no finite number, or the file is no such file as it seemed to be.
         """
         import polars as pl
 
         try:
-            return pl.concat(self.batches())
+            yield from self.batches()
         except (pl.exceptions.PolarsError, OSError, ValueError):
             raise Odd from None
 
@@ -233,9 +232,12 @@ def _scan_of_columns(frame: pl.LazyFrame, kind: Kind, where: str, lines: int | N
         if not (texts or schema[name].is_integer() or (schema[name].is_float() and role not in ("query", "passage"))):
             return None
 
+    def odd(id_: pl.Expr) -> pl.Expr:
+        return (id_.str.len_bytes() == 0) | id_.str.contains("\0", literal=True)
+
     def batches() -> Iterator[pl.DataFrame]:
         for some in _slices(frame):
-            yield _checked(some, columns, lambda id_: id_.str.len_bytes() == 0).collect()
+            yield _checked(some, columns, odd).collect()
 
     return Scan(batches, where, lines, tuple(schema.names()))
 
