@@ -76,9 +76,7 @@ def test_texts(tmp_path, pack):
 @pytest.mark.parametrize("cell", [None, float("nan"), float("inf"), ""])
 def test_an_odd_cell_is_left_to_the_exact_reader(cell):
     rows = [*ROWS, ("q3", "d", cell)] if cell != "" else [*ROWS, ("q3", "", 1.0)]
-    found = scan(polars.DataFrame(rows, schema=NAMES, orient="row"), "run")
-    with pytest.raises(Odd):
-        polars.concat(found.rows())
+    assert_odd(polars.DataFrame(rows, schema=NAMES, orient="row"))
 
 
 @pytest.mark.parametrize("line", ['{"query_id": "q", "doc_id": "d", "score": 1, "score": 2}', '{"query_id": "q"}'])
@@ -111,7 +109,4 @@ def test_a_run_without_numbers_is_looked_through_at_once():
 def test_what_is_irregular_is_no_scan(tmp_path, text):
     path = tmp_path / "run"
     path.write_text(text, newline="")
-    found = scan(path, "run")
-    if found is not None:
-        with pytest.raises(Odd):
-            polars.concat(found.rows())
+    assert_odd(path)

@@ -171,10 +171,10 @@ def whole_text(path: Path) -> str:
 
 
 def is_large(path: Path) -> bool:
-    """Whether a file is so large that a scan is quicker."""
+    """Whether a file is so large that a scan is quicker, as a folder of Parquet may be."""
     if path == STANDARD_INPUT:
         return len(_content(sys.stdin)) >= _LARGE
-    return path.is_file() and path.stat().st_size >= _LARGE
+    return path.is_dir() or (path.is_file() and path.stat().st_size >= _LARGE)
 
 
 def text_lines(path: Path, *, whole: bool = False) -> Iterator[tuple[int, str]]:

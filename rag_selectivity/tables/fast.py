@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -84,7 +85,13 @@ class Scan:
         import polars as pl
 
         try:
-            yield from self.batches()
+            # While a frame is used, a thread parses the next one.
+            with ThreadPoolExecutor(1) as pool:
+                batches = self.batches()
+                coming = pool.submit(next, batches, None)
+                while (frame := coming.result()) is not None:
+                    coming = pool.submit(next, batches, None)
+                    yield frame
         except (pl.exceptions.PolarsError, OSError, ValueError):
             raise Odd from None
 
@@ -118,6 +125,7 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
         row, separator = json.loads(first), ""
         names = list(row)
         columns = _columns_of(names, kind, str(path))
+        types = {key: _type(role, row[key]) for role, key in columns.items()}
         # Of a key that stands twice, one reader takes the first value and the other one the last.
         for key in columns.values():
             start = json.dumps(key).encode() + b":"
@@ -131,10 +139,7 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
         columns = _columns_of(names, kind, str(path)) if names else {}
         if not columns or len(set(names)) < len(names):
             return None
-    if name == "jsonl":
-        types = {columns[role]: _type(role, row[columns[role]]) for role in columns}
-    else:
-        types = dict.fromkeys(names, pl.String) | {columns[role]: _type(role, "") for role in columns}
+        types = dict.fromkeys(names, pl.String) | {key: _type(role, "") for role, key in columns.items()}
     header = name in ("csv", "tsv")
 
     def odd(id_: pl.Expr) -> pl.Expr:
