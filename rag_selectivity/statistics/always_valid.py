@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.statistics.bisection import end_of
 
 #: Stakes, as shares of the largest stake that cannot lose everything; each has the same money.
 _STAKES = np.geomspace(0.002, 0.95, 12)
-_HALVINGS = 60
 #: The variance, summed over the differences of values from 0 to 1, at which the interval of a mean is narrowest.
 _TUNED_AT = 100.0
 #: How far from 0 the running mean is believed, as a share of the range: a smaller reach makes the interval narrower.
@@ -100,13 +100,7 @@ def _last_above(log_e: Callable[[float], float], outside: float, inside: float, 
     """The point where a falling process crosses the limit, between one where it is above and one where it is not."""
     if log_e(outside + 1e-12) < limit:
         return outside
-    for _ in range(_HALVINGS):
-        middle = (outside + inside) / 2
-        if log_e(middle) >= limit:
-            outside = middle
-        else:
-            inside = middle
-    return outside
+    return end_of(lambda x: log_e(x) < limit, inside, outside)[1]
 
 
 @dataclass(slots=True)
@@ -174,12 +168,7 @@ class MeanEvidence:
         inside, outside = 0.0, self._scale
         while self._log_e(outside, self.spread) < limit:
             inside, outside = outside, 2 * outside
-        for _ in range(_HALVINGS):
-            middle = (inside + outside) / 2
-            if self._log_e(middle, self.spread) < limit:
-                inside = middle
-            else:
-                outside = middle
+        outside = end_of(lambda x: self._log_e(x, self.spread) < limit, inside, outside)[1]
         low, high = (self.total - outside) / self.n, (self.total + outside) / self.n
         return max(low, -self.reach), min(high, self.reach)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import mcnemar
+from rag_selectivity.statistics.bisection import end_of
 from rag_selectivity.statistics.paired import influence, weights_of
 from rag_selectivity.tables.ids import IntArray
 
@@ -45,11 +46,7 @@ def rate_difference(n: int, discordant: float, level: float, power: float) -> fl
 
     if not reached(1.0):
         return math.inf
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
+    return end_of(reached, 1.0, 0.0, _HALVINGS)[0]
 
 
 def mean_difference(gaps: FloatArray, level: float, power: float, draws: int) -> float:
@@ -71,12 +68,8 @@ def mean_difference(gaps: FloatArray, level: float, power: float, draws: int) ->
     if 2.0 ** (1 - min(n, 1000)) > level or (n > 16 and 1 / (draws + 1) > level):
         return math.inf
     limit = -float(stdtrit(n - 1.0, level / 2))
-    low, high = 0.0, 4 * limit + 20
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        reached = 1 - float(nctdtr(n - 1.0, middle, limit))
-        low, high = (low, middle) if reached >= power else (middle, high)
-    return high * spread / math.sqrt(n)
+    gap, _ = end_of(lambda gap: 1 - float(nctdtr(n - 1.0, gap, limit)) >= power, 4 * limit + 20, 0.0, _HALVINGS)
+    return gap * spread / math.sqrt(n)
 
 
 def bits_of_gain(gain: float, rate: float) -> float:

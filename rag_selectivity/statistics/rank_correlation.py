@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.statistics.bisection import end_of
 
 _DRAWS = 4000
 #: From so many pairs on, the normal approximation; a simulation of all pairs would take long.
@@ -85,10 +86,4 @@ def _end(rarity: Callable[[FloatArray], float], n: int, tail: float, inside: flo
     """The tau at which what was seen becomes as rare as the tail, between the one seen and an end of the range."""
     if rarity(_simulated(outside, n)) > tail:
         return outside
-    for _ in range(_HALVINGS):
-        middle = (inside + outside) / 2
-        if rarity(_simulated(middle, n)) > tail:
-            inside = middle
-        else:
-            outside = middle
-    return outside
+    return end_of(lambda tau: rarity(_simulated(tau, n)) > tail, inside, outside, _HALVINGS)[1]

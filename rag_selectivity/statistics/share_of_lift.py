@@ -10,10 +10,10 @@ import numpy as np
 
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.statistics import bounded
+from rag_selectivity.statistics.bisection import end_of
 from rag_selectivity.tables.ids import IntArray
 
 NO_LIFT = "the ideal sets are not shown to be better than no passages, so that there is no lift to have a share of"
-_HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +110,7 @@ def _end(rejects: Callable[[float], bool], value: float, step: float) -> float:
         outside = value + step
         if not math.isfinite(outside) or abs(step) > 1e12:
             return math.copysign(math.inf, step)
-    inside = value
-    for _ in range(_HALVINGS):
-        middle = (inside + outside) / 2
-        inside, outside = (inside, middle) if rejects(middle) else (middle, outside)
-    return inside
+    return end_of(lambda share: not rejects(share), value, outside)[0]
 
 
 def _quantile(values: FloatArray, share: float) -> float:

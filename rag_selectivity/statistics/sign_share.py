@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_selectivity.statistics import mcnemar
+from rag_selectivity.statistics.bisection import end_of
 
 #: The prior of the always-valid form, Beta(_PRIOR, _PRIOR): narrow enough for shares near 1/2, which are what is seen.
 _PRIOR = 10.0
-_HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +80,8 @@ def any_time(wins: int, losses: int, level: float) -> SignShare:
     share = wins / (wins + losses)
     limit = -math.log1p(-level)
     inside = min(max(share, 1e-15), 1 - 1e-15)
-    low = _crossing(log_e, 1e-300, inside, limit) if wins else 0.0
-    high = _crossing(log_e, 1 - 1e-16, inside, limit) if losses else 1.0
+    low = end_of(lambda x: log_e(x) < limit, inside, 1e-300)[1] if wins else 0.0
+    high = end_of(lambda x: log_e(x) < limit, inside, 1 - 1e-16)[1] if losses else 1.0
     return _agreeing(share, min(1.0, math.exp(-log_e(0.5))), low, high, level)
 
 
@@ -131,17 +130,6 @@ def _log_e_of_half(wins: float, losses: float) -> float:
 
     mixed = float(betaln(wins + _PRIOR, losses + _PRIOR) - betaln(_PRIOR, _PRIOR))
     return mixed + (wins + losses) * math.log(2)
-
-
-def _crossing(log_e: Callable[[float], float], outside: float, inside: float, limit: float) -> float:
-    """Where the e-value crosses its limit between a share outside the interval and one inside."""
-    for _ in range(_HALVINGS):
-        middle = (outside + inside) / 2
-        if log_e(middle) >= limit:
-            outside = middle
-        else:
-            inside = middle
-    return outside
 
 
 def _agreeing(share: float, p: float, low: float, high: float, level: float) -> SignShare:

@@ -15,6 +15,7 @@ import numpy as np
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded, score
+from rag_selectivity.statistics.bisection import end_of
 from rag_selectivity.statistics.paired import Difference, settled
 
 _SAME = 1e-11
@@ -195,13 +196,7 @@ class _Permuted:
         inside = math.log2(self.centre) if self.form == "bits" else self.centre
         if self.p(theta(outside)) > 1 - level:
             return math.copysign(math.inf, outside - inside) if self.form == "bits" else outside
-        for _ in range(_HALVINGS):
-            middle = (outside + inside) / 2
-            if self.p(theta(middle)) > 1 - level:
-                inside = middle
-            else:
-                outside = middle
-        return inside
+        return end_of(lambda x: self.p(theta(x)) > 1 - level, inside, outside, _HALVINGS)[0]
 
 
 def _lowered(sums: FloatArray, theta: float) -> FloatArray:
