@@ -1,9 +1,13 @@
-"""Shared by the tests: where the public test collections are, six real runs on one of them, and a browser."""
+"""Shared by the tests: the public test collections, six real runs, a browser, no network, and what a call tells."""
 
 from __future__ import annotations
 
 import os
+import socket
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +15,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Workers share the cores already: products whose threads wait for each other take many times as long.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import rag_selectivity as rs
 from tests.browser import chromium
 from tests.six_runs import write_six_runs
 
@@ -31,3 +36,27 @@ def data() -> Path:
 def six_runs(data, tmp_path_factory) -> dict[str, Path]:
     """Six real runs on Cranfield as TREC files, by name."""
     return write_six_runs(data / "cranfield", tmp_path_factory.mktemp("six"))
+
+
+@pytest.fixture
+def no_socket_beyond_this_machine(monkeypatch) -> None:
+    """No framework may call home: Ragas' telemetry, or anything else."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> Any:
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            assert address[0] in ("127.0.0.1", "::1"), f"a connection to {address}"
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+def told(work: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """The result, or the error's words; and the warnings."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", rs.SelectivityWarning)
+        try:
+            result = work()
+        except rs.InputError as error:
+            result = str(error)
+    return result, [str(each.message) for each in heard]

@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -74,19 +73,6 @@ def blocks(page: Path, language: str) -> list[tuple[int, str]]:
 
 
 # -- Python ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_socket_beyond_this_machine(monkeypatch) -> None:
-    """No framework may call home while an example runs."""
-    connect = socket.socket.connect
-
-    def guarded(self: socket.socket, address: Any) -> Any:
-        if self.family in (socket.AF_INET, socket.AF_INET6):
-            assert address[0] in ("127.0.0.1", "::1"), f"a connection to {address}"
-        return connect(self, address)
-
-    monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in {*ALONE, CODES}], ids=name_of)

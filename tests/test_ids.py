@@ -12,23 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
+from tests.conftest import told
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
 SPELLINGS = {"strip": str.strip, "casefold": str.casefold, "nfc": lambda text: unicodedata.normalize("NFC", text)}
-
-
-def told(work):
-    """The report, or the error's words; and the warnings."""
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always", rs.SelectivityWarning)
-        try:
-            result = work()
-        except rs.InputError as error:
-            result = str(error)
-    return result, [str(each.message) for each in heard]
 
 
 # -- forms ---------------------------------------------------------------------------------------------

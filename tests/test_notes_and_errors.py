@@ -9,19 +9,9 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from tests.conftest import told
 
 pytestmark = pytest.mark.contract
-
-
-def told(work) -> tuple[rs.Report | str, list[str]]:
-    """The report, or the error's words; and the warnings."""
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always", rs.SelectivityWarning)
-        try:
-            result = work()
-        except rs.InputError as error:
-            result = str(error)
-    return result, [str(each.message) for each in heard]
 
 
 def evaluated(qrels, runs, **options):

@@ -6,7 +6,6 @@ import asyncio
 import json
 import math
 import os
-import socket
 from typing import Any
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
@@ -19,20 +18,11 @@ from rag_selectivity.grading.limits import Limits
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 from tests.ragas_rows import LABELS, ROWS, dataset, expected, run
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
-
-
-@pytest.fixture(autouse=True)
-def no_socket_beyond_this_machine(monkeypatch) -> None:
-    """Ragas' telemetry, or anything else, must not call home."""
-    connect = socket.socket.connect
-
-    def guarded(self: socket.socket, address: Any) -> Any:
-        if self.family in (socket.AF_INET, socket.AF_INET6):
-            assert address[0] in ("127.0.0.1", "::1"), f"a connection to {address}"
-        return connect(self, address)
-
-    monkeypatch.setattr(socket.socket, "connect", guarded)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.inside,
+    pytest.mark.usefixtures("no_socket_beyond_this_machine"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.grading.openai_judge import OpenAIJudge
+from rag_selectivity.results.grading import Grading
 from tests.endpoint_runs import cli, grades, rows, run, write_pairs
 from tests.hostile_server import KEY, HostileServer, Mode, Reply, Request, answer, but, good, per_passage, says
 from tests.judge_server import JudgeServer
@@ -27,6 +28,19 @@ def calls_of(*arguments: Any, content: Any = None) -> Mode:
         for i, each in enumerate(arguments)
     ]
     return lambda request, n: Reply(content, message={"tool_calls": calls}, finish="tool_calls")
+
+
+def graded(folder: Path, server: HostileServer, **limits: Any) -> Grading:
+    """The pairs of `write_pairs`, graded by the judge of a server."""
+    return rs.grade(
+        folder / "queries.tsv",
+        folder / "corpus.jsonl",
+        folder / "pool.trec",
+        store=folder / "labels.db",
+        judge=OpenAIJudge("judge-1", base_url=server.url, api_key=KEY),
+        limits=rs.Limits(**limits),
+        progress=False,
+    )
 
 
 # -- calls of tools -------------------------------------------------------------------------------
@@ -104,15 +118,7 @@ def test_an_error_in_place_of_a_message_is_read_and_quoted(tmp_path, name: str) 
     value, kind = ERRORS[name]
     write_pairs(tmp_path, 3)
     with HostileServer(per_passage({1: body(value)})) as server:
-        done = rs.grade(
-            tmp_path / "queries.tsv",
-            tmp_path / "corpus.jsonl",
-            tmp_path / "pool.trec",
-            store=tmp_path / "labels.db",
-            judge=OpenAIJudge("judge-1", base_url=server.url, api_key=KEY),
-            limits=rs.Limits(concurrency=1, backoff=0.001, attempts=2),
-            progress=False,
-        )
+        done = graded(tmp_path, server, concurrency=1, backoff=0.001, attempts=2)
     assert done.errors == {kind: 1}
     assert SAID in (done.last_error or "")
     assert "holds no message" not in (done.last_error or "")
@@ -122,15 +128,7 @@ def test_an_error_in_place_of_a_message_is_read_and_quoted(tmp_path, name: str) 
 def test_an_endpoint_that_answers_with_errors_is_not_asked_six_times_a_pair(tmp_path, value: Any) -> None:
     write_pairs(tmp_path, 24)
     with HostileServer(body(value)) as server:
-        done = rs.grade(
-            tmp_path / "queries.tsv",
-            tmp_path / "corpus.jsonl",
-            tmp_path / "pool.trec",
-            store=tmp_path / "labels.db",
-            judge=OpenAIJudge("judge-1", base_url=server.url, api_key=KEY),
-            limits=rs.Limits(backoff=0.001),
-            progress=False,
-        )
+        done = graded(tmp_path, server, backoff=0.001)
         assert len(server.requests) <= 2 * 24
     # Nothing is known of the pairs: the same call asks for them again.
     assert (done.graded, done.stopped_by) == (0, "endpoint")
@@ -404,14 +402,6 @@ def test_a_reply_without_an_end_is_not_read_to_its_end(tmp_path) -> None:
     write_pairs(tmp_path, 3)
     huge = b'{"choices": [{"message": {"content": "' + b"x" * 40_000_000
     with HostileServer(per_passage({1: lambda request, n: Reply(body=huge)})) as server:
-        done = rs.grade(
-            tmp_path / "queries.tsv",
-            tmp_path / "corpus.jsonl",
-            tmp_path / "pool.trec",
-            store=tmp_path / "labels.db",
-            judge=OpenAIJudge("judge-1", base_url=server.url, api_key=KEY),
-            limits=rs.Limits(attempts=1),
-            progress=False,
-        )
+        done = graded(tmp_path, server, attempts=1)
     assert (done.graded, done.failed) == (2, 1)
     assert "longer than" in (done.last_error or "")

@@ -97,8 +97,8 @@ def calibrate_draw(
 
     Examples
     --------
-    >>> labels = Qrels.from_dict({"q1": {"d1": 5, "d2": 1, "d3": 1}, "q2": {"d4": 5, "d5": 1}})
-    >>> runs = {"bm25": Run.from_dict({"q1": ["d1", "d2"], "q2": ["d5"]})}
+    >>> labels = Qrels.of({"q1": {"d1": 5, "d2": 1, "d3": 1}, "q2": {"d4": 5, "d5": 1}})
+    >>> runs = {"bm25": Run.of({"q1": ["d1", "d2"], "q2": ["d5"]})}
     >>> drawn = calibrate_draw(labels, runs, 4, depth=2)
     >>> sorted({pair.stratum for pair in drawn})
     ['1 in a list', '1 outside', '5 in a list', '5 outside']
@@ -194,8 +194,8 @@ def next_to_settle(
 
     Examples
     --------
-    >>> labels = Qrels.from_dict({"q1": {"d1": 4, "d2": 5}})
-    >>> runs = {"bm25": Run.from_dict({"q1": ["d1", "d2"]})}
+    >>> labels = Qrels.of({"q1": {"d1": 4, "d2": 5}})
+    >>> runs = {"bm25": Run.of({"q1": ["d1", "d2"]})}
     >>> next_to_settle(labels, runs, {}, relevant_from=4).passage
     'd2'
     >>> next_to_settle(labels, runs, {("q1", "d2"): 5}, relevant_from=4) is None

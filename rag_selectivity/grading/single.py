@@ -289,7 +289,7 @@ async def label_lists(
             "index empty, or its filter too narrow? (how-to: empty-retrievals)"
         )
     texts = _texts(passages, {passage for _, passage in listed}, corpus, identity, check_controls(controls))
-    runs = [Run.from_dict(pool) for pool in pools if pool]
+    runs = [Run.of(pool) for pool in pools if pool]
     done = await agrade(queries, texts, runs, store=store, judge=judge, tail=tail, controls=controls, **options)
     if done.failed or done.left or done.earlier_failures:
         warn(str(done), "pairs-not-graded", stacklevel=3)

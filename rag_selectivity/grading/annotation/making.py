@@ -127,7 +127,7 @@ def make_tasks(
         choice = outside_choice(store, draw, lists, corpus, depth=list_depth, seed=seed)
     else:
         # A file names its pairs, whatever their grades are.
-        labels = Qrels.from_dict({}) if kind == "file" else judge_labels(store, judges)
+        labels = Qrels.of({}) if kind == "file" else judge_labels(store, judges)
         # Labels of pairs that were chosen by what was known of them are no sample: without them the rest would be none.
         labelled = {(label.query, label.passage) for label in store.human_labels() if label.grade is not None}
         known = labelled - store.targeted_pairs().keys()
