@@ -107,7 +107,7 @@ def main() -> None:
     narrow, wide = BM25Retriever(nodes, 5), BM25Retriever(nodes, CANDIDATES)
     frequency = Counter(word for node in nodes for word in _words(node.text))
     reranker = CoverageReranker(document_frequency=dict(frequency))
-    settings = {"labels": rs.Qrels.from_dict(labels), "corpus_size": len(nodes), "scale": "utility"}
+    settings = {"labels": rs.Qrels.of(labels), "corpus_size": len(nodes), "scale": "utility"}
     steps = {
         "top 5": SelectivityEvaluator(narrow, depths=[5], **settings),
         "top 50": SelectivityEvaluator(wide, depths=[50], **settings),

@@ -36,7 +36,7 @@ async def judge(messages: Any, schema: Any) -> dict[str, Any]:
 def graded_store(path: Path, *, corpus: Any = None, people: bool = True) -> Path:
     """A store that a judge graded from two named pools, with grades of two people."""
     texts = CORPUS if corpus is None else corpus
-    pools = [rs.Run.from_dict(run) for run in RUNS.values()]
+    pools = [rs.Run.of(run) for run in RUNS.values()]
     files = []
     for name, run in zip(RUNS, pools, strict=True):
         file = path.parent / f"{name}.trec"

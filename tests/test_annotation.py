@@ -55,7 +55,7 @@ def labels_of(world: World, annotator: str = "person") -> dict[tuple[str, str, i
 
 
 def test_agree_draws_every_grade_in_proportion_and_spreads_over_queries(tmp_path) -> None:
-    labels = rs.Qrels.from_dict(
+    labels = rs.Qrels.of(
         {f"q{i}": {f"d{i}-{j}": 5 if (i, j) in {(0, 0), (1, 1)} else 1 + j % 2 for j in range(20)} for i in range(30)}
     )
     drawn = draw_pairs("agree:90", DrawSource(labels))
@@ -75,11 +75,11 @@ def test_agree_draws_every_grade_in_proportion_and_spreads_over_queries(tmp_path
 
 def test_the_weights_of_a_draw_add_up_to_what_was_drawn_from(world) -> None:
     labels = rs.read_qrels(world.store)
-    runs = {"bm25": rs.Run.from_dict({q: row[:10] for q, row in world.run.items()})}
+    runs = {"bm25": rs.Run.of({q: row[:10] for q, row in world.run.items()})}
     outside = draw_pairs("outside:60", DrawSource(labels, runs=runs, depth=10))
     assert sum(each.weight for each in outside) == pytest.approx(20 * 10)
     assert not {(e.query, e.passage) for e in outside} & {(q, p) for q, row in world.run.items() for p in row[:10]}
-    pool = rs.Run.from_dict(world.run)
+    pool = rs.Run.of(world.run)
     wider = draw_pairs("outside:60", DrawSource(labels, runs=runs, pools=[pool], depth=10))
     assert sum(each.weight for each in wider) == pytest.approx(20 * 15)
     ungraded = [each for each in wider if each.stratum == "no grade outside"]
@@ -105,13 +105,13 @@ def test_controls_are_not_drawn_and_a_tail_stands_for_its_passages(world) -> Non
         assert not set(task_of(world, draw, runs=runs).drawn) & set(control)
     with Store(world.store, read_only=True) as store:
         labels = judge_labels(store, None)
-    drawn = draw_pairs("outside:100", DrawSource(labels, {"bm25": rs.Run.from_dict(runs["bm25"])}, depth=5))
+    drawn = draw_pairs("outside:100", DrawSource(labels, {"bm25": rs.Run.of(runs["bm25"])}, depth=5))
     others = 20 * (20 - 5 - 2)
     assert sum(each.weight for each in drawn) == pytest.approx(20 * 95 + others)
 
 
 def test_the_chance_to_be_drawn_is_what_the_weight_says() -> None:
-    labels = rs.Qrels.from_dict({f"q{i}": {f"d{i}-{j}": 1 + j % 2 for j in range(3 + i)} for i in range(6)})
+    labels = rs.Qrels.of({f"q{i}": {f"d{i}-{j}": 1 + j % 2 for j in range(3 + i)} for i in range(6)})
     times: Counter[tuple[str, str]] = Counter()
     chance = {}
     for seed in range(2000):

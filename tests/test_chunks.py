@@ -148,7 +148,7 @@ def test_success_and_bor_of_inherited_labels_are_those_by_document(world) -> Non
         for query, ranked in run.items()
     }
     options = {"measures": ["Success", "BoR", "BoR_max", "lambda"], "depths": [1, 2]}
-    inherited = rs.Qrels.from_dict(qrels).inherit(document_of)
+    inherited = rs.Qrels.of(qrels).inherit(document_of)
     of_chunks = figures(evaluate(inherited, by_chunk, corpus_size=sum(counts.values()), **options))
     of_documents = figures(evaluate(qrels, run, passages_of=counts, **options))
     assert of_documents == pytest.approx(of_chunks, rel=0, abs=0, nan_ok=True)
@@ -423,7 +423,7 @@ def test_comparisons_sweeps_and_pages_go_without_chance() -> None:
 
 
 def test_every_chunk_has_the_grade_of_its_document() -> None:
-    qrels = rs.Qrels.from_dict({"q1": {"a": 5, "b": 1}, "q2": {"a": 2}, "bare": {}})
+    qrels = rs.Qrels.of({"q1": {"a": 5, "b": 1}, "q2": {"a": 2}, "bare": {}})
     chunks = {"a": ["a1", "a2"], "b": ["b1"], "z": ["z1"]}
     rows = [(chunk, document) for document, of_it in chunks.items() for chunk in of_it]
     expected = {"q1": {"a1": 5, "a2": 5, "b1": 1}, "q2": {"a1": 2, "a2": 2}, "bare": {}}
@@ -444,7 +444,7 @@ def test_every_chunk_has_the_grade_of_its_document() -> None:
     ],
 )
 def test_chunks_that_leave_labels_over_are_refused(documents, words) -> None:
-    qrels = rs.Qrels.from_dict({"q": {"a": 5, "b": 1, "c": 1, "d": 1}})
+    qrels = rs.Qrels.of({"q": {"a": 5, "b": 1, "c": 1, "d": 1}})
     assert words in message(lambda: qrels.inherit(documents))
 
 
@@ -472,7 +472,7 @@ def test_the_page_shows_the_figures_of_cranfield(data) -> None:
     by_document = {query: [chunk.split("#")[0] for chunk in best] for query, best in by_chunk.items()}
     counts = Counter(document for document, _ in chunks)
     labels = rs.read_qrels(folder / "qrels.trec")
-    of_the_index = rs.Qrels.from_dict(
+    of_the_index = rs.Qrels.of(
         {query: {d: grade for d, grade in row.items() if d in counts} for query, row in labels.to_dict().items()}
     )
     options = {

@@ -50,8 +50,8 @@ def world(queries: int = 40, passages: int = 25, seed: int = 1, judge_error: flo
 
 def drawn(human, judge, runs, n: int, seed: int = 1, **options):
     some: dict[str, dict[str, int]] = {}
-    named = {name: rs.Run.from_dict(lists) for name, lists in runs.items()}
-    for pair in calibrate_draw(rs.Qrels.from_dict(judge), named, n, depth=10, seed=seed, **options):
+    named = {name: rs.Run.of(lists) for name, lists in runs.items()}
+    for pair in calibrate_draw(rs.Qrels.of(judge), named, n, depth=10, seed=seed, **options):
         some.setdefault(pair.query, {})[pair.passage] = human[pair.query][pair.passage]
     return some
 
@@ -279,7 +279,7 @@ def with_tail(ends=(100,), shares=(0.01,), queries: int = 60, graded: int = 20, 
         np.array(size),
         tail_ranks=(graded + 1, max(ends)),
     )
-    return human, labels, {"one": rs.Run.from_dict(run)}
+    return human, labels, {"one": rs.Run.of(run)}
 
 
 def relevant_of_all(human) -> float:

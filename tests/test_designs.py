@@ -23,10 +23,10 @@ def world(queries: int = 60, passages: int = 20, seed: int = 1) -> tuple[Qrels, 
         for i in range(queries)
     }
     runs = {
-        name: Run.from_dict({q: [f"d{j}" for j in random.permutation(passages)[:8]] for q in labels})
+        name: Run.of({q: [f"d{j}" for j in random.permutation(passages)[:8]] for q in labels})
         for name in ("one", "two")
     }
-    return Qrels.from_dict(labels), runs
+    return Qrels.of(labels), runs
 
 
 def test_half_of_the_labels_are_in_the_lists_and_weights_add_up_to_the_pairs():
@@ -91,7 +91,7 @@ def test_known_pairs_controls_and_labels_of_people_are_not_drawn():
 def test_a_tail_stands_for_all_its_passages():
     labels, runs = world(queries=30)
     tail = np.array([int(p[1:]) >= 15 for p in labels.passages])
-    runs = {"one": Run.from_dict({q: [f"d{j}" for j in range(10)] for q in labels})}
+    runs = {"one": Run.of({q: [f"d{j}" for j in range(10)] for q in labels})}
     labels.origins = LabelOrigins(
         np.where(tail, int(Chosen.TAIL), int(Chosen.POOL)).astype(np.uint8),
         np.zeros(len(tail), bool),
@@ -128,7 +128,7 @@ def test_bad_input_says_what_to_do():
     with pytest.raises(InputError, match="give at least one"):
         calibrate_draw(labels, {}, 5)
     with pytest.raises(InputError, match="same ids"):
-        calibrate_draw(labels, {"r": Run.from_dict({"q0": ["x"]})}, 5)
+        calibrate_draw(labels, {"r": Run.of({"q0": ["x"]})}, 5)
     every = {(q, d) for q in labels for d in labels[q]}
     with pytest.raises(InputError, match="no pair to draw"):
         calibrate_draw(labels, runs, 5, known=every)

@@ -187,6 +187,6 @@ def test_ties_follow_the_key_and_then_the_order_given() -> None:
     chance = random.Random(5)
     passages = {f"q{i}": [f"d{chance.randrange(10 ** chance.randrange(1, 5))}" for _ in range(30)] for i in range(20)}
     scored = {q: {d: float(chance.randrange(3)) for d in row} for q, row in passages.items()}
-    ordered = rs.Run.from_dict(scored).ordered(Policy(ties="by_length"))
+    ordered = rs.Run.of(scored).ordered(Policy(ties="by_length"))
     expected = {q: sorted(row, key=lambda d, row=row: (-row[d], len(d))) for q, row in scored.items()}
     assert ordered.to_dict() == expected

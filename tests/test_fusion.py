@@ -51,9 +51,9 @@ def awkward_runs(seed: int) -> list[Run]:
             chosen = draw.sample(ids, draw.randint(0, len(ids)))
             lists[f"q{query}"] = chosen + chosen[:2] if draw.random() < 0.3 else chosen
         if draw.random() < 0.3:
-            runs.append(Run.from_dict({q: [(d, float(draw.randint(0, 4))) for d in ds] for q, ds in lists.items()}))
+            runs.append(Run.of({q: [(d, float(draw.randint(0, 4))) for d in ds] for q, ds in lists.items()}))
         else:
-            runs.append(Run.from_dict(lists))
+            runs.append(Run.of(lists))
     return runs
 
 
@@ -69,7 +69,7 @@ def test_equal_sums_of_different_ranks_are_a_tie() -> None:
     # 1/2 + 1/6 = 1/3 + 1/3, which no order of adding floats gives for sure.
     one = {"q": ["a", "b", "x1", "x2", "x3"]}
     other = {"q": ["y1", "b", "y2", "y3", "a"]}
-    fused = Run.fused([Run.from_dict(one), Run.from_dict(other)], k=1)
+    fused = Run.fused([Run.of(one), Run.of(other)], k=1)
     scores = dict(ranked(fused)["q"])
     assert scores["a"] == scores["b"] == float(Fraction(2, 3))
     assert [passage for passage, _ in ranked(fused)["q"]][:2] == ["b", "a"]
@@ -91,6 +91,6 @@ def test_mistakes_are_named(runs, k, message) -> None:
 
 
 def test_a_query_with_two_lists_is_named() -> None:
-    twice = Run.concatenate([Run.from_dict({"q": ["a"]}), Run.from_dict({"q": ["b"]})])
+    twice = Run.concatenate([Run.of({"q": ["a"]}), Run.of({"q": ["b"]})])
     with pytest.raises(InputError, match="query 'q' has two lists in a run"):
         Run.fused([twice])

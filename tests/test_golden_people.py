@@ -177,7 +177,7 @@ def test_the_estimate_of_relevant_passages_in_unequal_tails_holds_the_truth(
     held, means = 0, []
     with Store(tmp_path / "none.db") as store:
         for seed in range(100):
-            drawn = tail_draw(200, 5, [("run", rs.Run.from_dict(run))], store, depth=10, seed=seed)
+            drawn = tail_draw(200, 5, [("run", rs.Run.of(run))], store, depth=10, seed=seed)
             found = drawn.estimate({pair: grades[pair] for pair in drawn.pairs})
             assert (found.queries, found.empty, found.unlabelled, found.graded) == (60, 20, 0, 200)
             assert found.mean == pytest.approx(sum(w * (grades[pair] == 5) for pair, w in drawn.pairs.items()) / 60)

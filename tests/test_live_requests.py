@@ -146,7 +146,7 @@ def test_a_trace_hides_texts_and_still_finds_its_labels(tmp_path: Path) -> None:
         monitor.close()
         assert (SECRET in path.read_text(), PASSAGE in path.read_text()) == (texts, texts)
         trace = Trace.read(path)
-        found = trace.labels_from(rs.Qrels.from_dict(labels))
+        found = trace.labels_from(rs.Qrels.of(labels))
         assert set(found.to_dict()) == {SECRET if texts else text_id(SECRET), "q7"}
     rows = [json.loads(line) for line in (tmp_path / "False.jsonl").read_text().splitlines()]
     assert [row["query_hash"] for row in rows] == [text_id(SECRET)] * 2

@@ -183,8 +183,8 @@ def test_a_measure_needs_what_it_says_and_has_figures_of_queries_if_it_is_a_mean
     depths = measure.default_depths(np.array([3]))
 
     def outcome(size: int | None) -> Outcome:
-        qrels = rs.Qrels.from_dict(labels)
-        return measure.outcome(rs.join(qrels, rs.Run.from_dict(run), scale="utility", corpus_size=size), depths)
+        qrels = rs.Qrels.of(labels)
+        return measure.outcome(rs.join(qrels, rs.Run.of(run), scale="utility", corpus_size=size), depths)
 
     found = outcome(50)
     assert measure.per_query == (found.aggregate.form == "mean")

@@ -170,7 +170,7 @@ def test_corpus_sizes_of_a_stored_report_are_counts(tmp_path, size) -> None:
 
 
 def test_scores_that_only_float64_holds_are_equal_as_trec_eval_compares_them() -> None:
-    run = rs.Run.from_dict({"q1": {"d1": 1e300, "d2": 1e290, "d3": 1.0}})
+    run = rs.Run.of({"q1": {"d1": 1e300, "d2": 1e290, "d3": 1.0}})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         report = rs.evaluate({"q1": {"d2": 1}}, run, measures=["RR"], policy="trec_eval")

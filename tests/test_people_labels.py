@@ -71,7 +71,7 @@ def test_people_who_contradict_each_other_are_named(tmp_path) -> None:
     for name, grades in (("ada", {"q0": {"d0": 1, "d1": 2}}), ("ben", {"q0": {"d0": 5, "d1": 2}}), ("cy", alike)):
         path = write_qrels(tmp_path / f"{name}.qrels", grades)
         assert run_command("store", "import", tmp_path / "people.db", path, "--annotator", name).returncode == 0
-    labels = rs.Qrels.from_dict(judge).on_scale("utility")
+    labels = rs.Qrels.of(judge).on_scale("utility")
     _, notes = calibration_ground(labels, tmp_path / "people.db")
     assert [note for note in notes if "different grades" in note] == [
         "people gave different grades to 1 pair, and the median counts (of two grades, the lower); the largest "

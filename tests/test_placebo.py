@@ -36,9 +36,9 @@ DEPTHS = np.array([1, 2, 4])
 
 def made(labels, lists, *, size, pool=None):
     return join(
-        Qrels.from_dict(labels),
-        Run.from_dict(lists),
-        pool=None if pool is None else Run.from_dict(pool),
+        Qrels.of(labels),
+        Run.of(lists),
+        pool=None if pool is None else Run.of(pool),
         corpus_size=size,
         scale="utility",
     )

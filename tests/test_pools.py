@@ -82,7 +82,7 @@ def left_without(world, name: str) -> np.ndarray:
 @pytest.mark.parametrize("name", ["bm25", "dense"])
 def test_what_a_pool_is_worth_is_what_is_lost_without_it(world, name) -> None:
     labels, run, pools = world
-    named = {source: rs.Run.from_dict(pool) for source, pool in pools.items()}
+    named = {source: rs.Run.of(pool) for source, pool in pools.items()}
     bootstrap = rs.Bootstrap(resamples=400, seed=3)
     options = {"scale": "utility", "measures": ["PROC"], "depths": [K], "bootstrap": bootstrap}
     found = rs.evaluate(labels, {"r": run}, pool=named, **options).runs["r"].pool_sources[name][f"PROC@{K}"]
@@ -155,7 +155,7 @@ def test_the_form_of_ids_comes_before_the_union() -> None:
         ({}, None, "pool is empty"),
         ({"r": []}, None, "the list of run 'r' is empty"),
         ({"R": [{"q": ["d"]}, {"q": ["e"]}]}, None, r'no run \'R\'; did you mean "r"\? \(the runs are r\)'),
-        ({"zz": [rs.Run.from_dict({"q": ["d"]})]}, None, r"there is no run 'zz' \(the runs are r\)"),
+        ({"zz": [rs.Run.of({"q": ["d"]})]}, None, r"there is no run 'zz' \(the runs are r\)"),
         ({"r": {"q": ["d"]}, "zz": [{"q": ["d"]}]}, None, r"there is no run 'zz'"),
         ([Path("a.trec"), "a.trec"], None, r"a\.trec is given twice"),
     ],

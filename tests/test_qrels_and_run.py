@@ -28,7 +28,6 @@ IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"),
         ROWS,
         pandas.DataFrame(ROWS, columns=["query_id", "doc_id", "relevance"]),
         polars.DataFrame(ROWS, schema=["qid", "docno", "label"], orient="row"),
-        Qrels.from_dict(QRELS),
     ],
 )
 def test_qrels_from_every_source_are_the_same(source) -> None:
@@ -111,7 +110,7 @@ SCORES = st.sampled_from([0.0, 1.0, 1.0 + 1e-12, -2.5, 3.0])
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("pqr"), st.dictionaries(IDS, SCORES, max_size=8), min_size=1))
 def test_the_order_is_that_of_a_plain_sort(lists) -> None:
-    run = Run.from_dict(lists)
+    run = Run.of(lists)
 
     def expected(key) -> dict[str, list[str]]:
         return {q: sorted(ranked, key=lambda d: key(d, ranked[d]), reverse=True) for q, ranked in lists.items()}

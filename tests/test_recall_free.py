@@ -50,7 +50,7 @@ def test_the_two_forms_of_t() -> None:
 @pytest.mark.parametrize("measure", ["T(alpha=0.3)", "T(alpha=0.3,form=code)"])
 def test_t_lies_between_the_ends_that_its_interval_rests_on(measure) -> None:
     labels = {"all": dict.fromkeys("abcd", 1), "none": {"e": 1}}
-    judged = rs.join(rs.Qrels.from_dict(labels), rs.Run.from_dict({query: list("abcd") for query in labels}))
+    judged = rs.join(rs.Qrels.of(labels), rs.Run.of({query: list("abcd") for query in labels}))
     outcome = rs.parse_measure(measure).outcome(judged, np.array([2, 4]))
     for column in (0, 1):
         assert outcome.ends_at(column) == pytest.approx(tuple(outcome.parts[0][::-1, column]))

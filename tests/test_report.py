@@ -82,7 +82,7 @@ def test_the_dataframe_has_a_row_for_each_figure(report) -> None:
         {"q1": ["a"], "q2": ["c"]},
         {"q1": {"a": 1.0}, "q2": {"c": 2.0}},
         {"run": {"q1": ["a"], "q2": ["c"]}},
-        rs.Run.from_dict({"q1": ["a"], "q2": ["c"]}),
+        rs.Run.of({"q1": ["a"], "q2": ["c"]}),
         [("q1", "a", 1.0), ("q2", "c", 2.0)],
         pandas.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "c"], "score": [1.0, 2.0]}),
     ],

@@ -155,7 +155,7 @@ def test_labels_of_a_query_by_its_names_or_by_what_the_framework_brought() -> No
     assert labels.of_query(None, "q1", relevant=["x"]) == {"d1": 5}
     assert labels.of_query("q2", relevant=[7]) == {"7": 4}  # relevant, not junk
     assert labels.of_query("q2") is None
-    for source in (Dataset({"q": ["d"]}), rs.Qrels.from_dict({"q": {"d": 1}}), [("q", "d", 1)], {"q": ["d"]}):
+    for source in (Dataset({"q": ["d"]}), rs.Qrels.of({"q": {"d": 1}}), [("q", "d", 1)], {"q": ["d"]}):
         assert Labels.of(source).of_query("q") == {"d": 1}
     assert Labels.of({"q": {"d": 1}}, grade_map="0:1,1:5").of_query("q") == {"d": 5}
     assert Labels.of(labels) is labels
@@ -231,7 +231,7 @@ def test_kept_figures_of_rows_make_the_bor_of_evaluate() -> None:
 
 @pytest.mark.parametrize("measure", ["BoR@5", "RA-nWG@5"])
 def test_the_mean_of_summed_figures_is_the_figure_of_evaluate(measure) -> None:
-    joined = rs.join(rs.Qrels.from_dict(GRADES), rs.Run.from_dict(LISTS), corpus_size=SIZE, scale="utility")
+    joined = rs.join(rs.Qrels.of(GRADES), rs.Run.of(LISTS), corpus_size=SIZE, scale="utility")
     figures = query_figures(measure, joined)
     alone = evaluate_query(measure, GRADES["q3"], LISTS["q3"], corpus_size=SIZE, scale="utility")
     assert figures["q3"].value == pytest.approx(alone.value, nan_ok=True)

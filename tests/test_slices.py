@@ -337,7 +337,7 @@ def test_a_slice_completes_the_tails_of_its_queries() -> None:
         labels[query] = {"d0": 5, "d1": 2, "d2": 1, "d3": 1, "d5": 5 if HARD[query] == "hard" else 1, "d8": 1}
         passages += [(query, passage) for passage in labels[query]]
         assert i < N
-    qrels = rs.Qrels.from_dict(labels)
+    qrels = rs.Qrels.of(labels)
     in_tail = np.array([passage in ("d5", "d8") for _, passage in passages])
     qrels.origins = LabelOrigins(
         np.where(in_tail, int(Chosen.TAIL), int(Chosen.POOL)).astype(np.uint8),

@@ -77,7 +77,7 @@ def same_figures(report: rs.Report, run: str, labels: Any, lists: Any, pool: Any
 
 
 def evaluated(path: Path, qrels: Mapping[str, Any], **options: Any) -> rs.Report:
-    labels = rs.Qrels.from_dict(dict(qrels))
+    labels = rs.Qrels.of(dict(qrels))
     trace = Trace.read(path, labels, **options)
     return rs.evaluate(
         trace.labels_from(labels),
@@ -131,7 +131,7 @@ def test_langchain_gives_the_lists_and_pools_that_were_there(langchain, tmp_path
     for i, query in enumerate(lists):
         chain.invoke(query, config={"metadata": {"query_id": f"q{i}"}})
     named = {f"q{i}": labels[query] for i, query in enumerate(lists)}
-    trace = Trace.read(langchain.write(tmp_path / "spans.json"), rs.Qrels.from_dict(named))
+    trace = Trace.read(langchain.write(tmp_path / "spans.json"), rs.Qrels.of(named))
     shown = {f"q{i}": ids[:3] for i, ids in enumerate(lists.values())}
     pool = {f"q{i}": ids for i, ids in enumerate(lists.values())}
     assert {key: list(trace.shown[key]) for key in trace.names} == shown
@@ -188,7 +188,7 @@ def test_llama_index_gives_what_the_postprocessor_left(llama_index, tmp_path, te
         engine.query(query)
     path = llama_index.write(tmp_path / "spans.json")
     shown = {query: ids[:1:-1] for query, ids in lists.items()}
-    trace = Trace.read(path, rs.Qrels.from_dict(labels))
+    trace = Trace.read(path, rs.Qrels.of(labels))
     assert {key: list(trace.shown[key]) for key in trace.names} == shown
     assert {key: list(trace.pool[key]) for key in trace.names} == lists
     assert same_figures(evaluated(path, labels), "t", labels, shown, lists, depths=DEPTHS, bootstrap=None)
@@ -442,7 +442,7 @@ def test_what_is_no_otlp(tmp_path, content, message) -> None:
 def test_ids_of_another_tenant_are_an_error(exported, tmp_path) -> None:
     some_spans(exported)
     with pytest.raises(rs.InputError, match="no label was found among the 4 passages"):
-        Trace.read(exported.write(tmp_path / "s.json"), rs.Qrels.from_dict({"one?": {"x": 1}, "two?": {"y": 1}}))
+        Trace.read(exported.write(tmp_path / "s.json"), rs.Qrels.of({"one?": {"x": 1}, "two?": {"y": 1}}))
 
 
 def test_a_reranker_without_a_retriever_span_has_its_input_as_pool() -> None:

@@ -171,9 +171,9 @@ def verdict(seed: int, difference: float, lifted: float, shared: int, labels: in
     """The verdict on a judge by labels of a calibrating draw, and whether it inverts the order of the runs."""
     random = np.random.default_rng([seed, labels, shared, round(100 * difference), round(100 * lifted)])
     people, judge, runs = two_runs(random, difference, lifted, shared)
-    named = {name: rs.Run.from_dict(run) for name, run in runs.items()}
+    named = {name: rs.Run.of(run) for name, run in runs.items()}
     drawn: Labels = {}
-    for pair in calibrate_draw(rs.Qrels.from_dict(judge), named, labels, depth=DEPTH, seed=seed):
+    for pair in calibrate_draw(rs.Qrels.of(judge), named, labels, depth=DEPTH, seed=seed):
         drawn.setdefault(pair.query, {})[pair.passage] = people[pair.query][pair.passage]
     (found,) = rs.agree(drawn, judge, runs=runs, bootstrap=rs.Bootstrap(50, seed)).ranks
     return found.verdict, found.as_judged < 0

@@ -59,7 +59,7 @@ def prepared(name: str, slices: int = 1, otherwise: bool = False) -> tuple[World
         judges = [worlds.noisy(world.human, noise, 3).to_dict() for noise in ("strict", "lenient", "mild")]
         if name.startswith("judges"):
             judges = [world.judge.to_dict(), world.human.to_dict(), judges[1]]
-        judge = rs.Qrels.from_dict({query: judges[place[query] % 3][query] for query in queries})
+        judge = rs.Qrels.of({query: judges[place[query] % 3][query] for query in queries})
         world = World(world.human, judge, world.runs, world.corpus_size)
     return world, (joined(world, world.judge), joined(world, world.human)), place
 

@@ -179,7 +179,7 @@ def cranfield(noise: str, seed: int = 1, depth: int = 50, most_relevant: int | N
         if most_relevant is not None:
             best = sorted((p for p, g in grades.items() if g >= 4), key=lambda p: (-grades[p], p))
             labels[query] |= dict.fromkeys(best[most_relevant:], 2)
-    human = rs.Qrels.from_dict(labels)
+    human = rs.Qrels.of(labels)
     return World(human, noisy(human, noise, seed), runs, CRANFIELD_SIZE)
 
 
@@ -192,7 +192,7 @@ def made_run(human: rs.Qrels, noise: float, seed: int, depth: int = 50) -> rs.Ru
         scores = np.array(list(grades.values())) + random.normal(0, noise, len(grades))
         passages = list(grades)
         lists[query] = [passages[i] for i in np.argsort(-scores)[:depth].tolist()]
-    return rs.Run.from_dict(lists)
+    return rs.Run.of(lists)
 
 
 def equal_runs(world: World, seed: int, favoured: float = 0.0) -> World:
@@ -219,8 +219,8 @@ def equal_runs(world: World, seed: int, favoured: float = 0.0) -> World:
         for query in world.judge
     }
     judged_first = {query: [p for p in first[query] if p in world.human[query]] for query in world.human}
-    runs = {"one": rs.Run.from_dict(judged_first), "two": rs.Run.from_dict(lists)}
-    return World(world.human, rs.Qrels.from_dict(judge), runs, world.corpus_size)
+    runs = {"one": rs.Run.of(judged_first), "two": rs.Run.of(lists)}
+    return World(world.human, rs.Qrels.of(judge), runs, world.corpus_size)
 
 
 def noisy(human: rs.Qrels, noise: str, seed: int) -> rs.Qrels:
@@ -316,7 +316,7 @@ def lenient_on_half(seed: int = 3) -> Judge:
 
 def graded(people: Grades, judge: Judge) -> rs.Qrels:
     """A judge's grades of what people graded."""
-    return rs.Qrels.from_dict({q: {p: judge(q, p, g) for p, g in row.items()} for q, row in people.items()})
+    return rs.Qrels.of({q: {p: judge(q, p, g) for p, g in row.items()} for q, row in people.items()})
 
 
 # -- worlds --------------------------------------------------------------------------------------------
@@ -331,8 +331,8 @@ def of_texts(name: str, runs: tuple[str, ...], make: Callable[[], Judge], querie
     for query in chosen:
         pool = sorted({*source.grades[query], *(p for each in lists.values() for p in each[query][:50])})
         people[query] = {passage: source.grades[query].get(passage, 1) for passage in pool}
-    whole = {run: rs.Run.from_dict({q: each[q] for q in chosen}) for run, each in lists.items()}
-    return World(rs.Qrels.from_dict(people), graded(people, make()), whole, len(source.passages))
+    whole = {run: rs.Run.of({q: each[q] for q in chosen}) for run, each in lists.items()}
+    return World(rs.Qrels.of(people), graded(people, make()), whole, len(source.passages))
 
 
 @cache
@@ -351,7 +351,7 @@ def dl19(make: Callable[[Lists], Judge]) -> World:
         judged = [passage for passage in row if passage in labels[query]]
         keys = np.arange(len(judged)) + random.normal(0, 10, len(judged))
         other[query] = [judged[i] for i in np.argsort(keys).tolist()]
-    runs = {"bm25": rs.Run.from_dict(bm25), "judged only": rs.Run.from_dict(other)}
+    runs = {"bm25": rs.Run.of(bm25), "judged only": rs.Run.of(other)}
     return World(labels, graded(labels.to_dict(), make(bm25)), runs, MS_MARCO)
 
 
@@ -372,7 +372,7 @@ def reranked_by_judges(judge: str, other: str) -> World:
         for query in base.human:
             passages = random.permutation(list(base.human[query])).tolist()
             lists[query] = sorted(passages, key=lambda passage, row=ranking[query]: -row.get(passage, 0))
-        runs[name] = rs.Run.from_dict(lists)
+        runs[name] = rs.Run.of(lists)
     return World(base.human, base.judge, runs, MS_MARCO)
 
 
@@ -429,14 +429,14 @@ def tail_world(name: str, run: str, judge: Callable[[rs.Qrels], rs.Qrels]) -> Wo
     """A run's first 200 ranks, all graded by people and by a judge."""
     source, lists = source_of(name), lists_of(name, run)
     people = {q: {p: source.grades[q].get(p, 1) for p in lists[q][:LAST]} for q in source.grades}
-    human = rs.Qrels.from_dict(people)
-    runs = {"run": rs.Run.from_dict({q: lists[q][:LAST] for q in people})}
+    human = rs.Qrels.of(people)
+    runs = {"run": rs.Run.of({q: lists[q][:LAST] for q in people})}
     return World(human, judge(human), runs, len(source.passages))
 
 
 def _dice(human: rs.Qrels) -> rs.Qrels:
     random = np.random.default_rng(1)
-    return rs.Qrels.from_dict({q: {p: int(random.integers(1, 6)) for p in human[q]} for q in human})
+    return rs.Qrels.of({q: {p: int(random.integers(1, 6)) for p in human[q]} for q in human})
 
 
 def _rule(make: Callable[[], Judge]) -> Callable[[rs.Qrels], rs.Qrels]:

@@ -53,7 +53,7 @@ class SelectivityProvider(providers.Provider):  # type: ignore[misc,unused-ignor
     NAME = "rag_selectivity"
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> SelectivityEvaluator:
-        return SelectivityEvaluator(list(measures), Qrels.from_dict(QrelsConverter(qrels).as_dict_of_dict()))
+        return SelectivityEvaluator(list(measures), Qrels.of(QrelsConverter(qrels).as_dict_of_dict()))
 
 
 class SelectivityEvaluator(providers.Evaluator):  # type: ignore[misc,unused-ignore]
@@ -65,7 +65,7 @@ class SelectivityEvaluator(providers.Evaluator):  # type: ignore[misc,unused-ign
 
     def _iter_calc(self, run: Any) -> Iterator[Any]:
         # PyTerrier asks for the figures of queries that no batch held with an empty run.
-        lists = Run.from_dict(RunConverter(run).as_dict_of_dict() or {key: [] for key in self.qrel_qids})
+        lists = Run.of(RunConverter(run).as_dict_of_dict() or {key: [] for key in self.qrel_qids})
         joins: dict[Any, JudgedRun] = {}
         for measure in self.measures:
             size, scale = measure["N"], measure["scale"] or measure.MEASURE.required_scale

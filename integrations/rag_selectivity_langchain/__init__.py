@@ -69,4 +69,4 @@ def run_from_documents(
             lists[query] = [identity_of(document, identity) for document in documents]
         except InputError as error:
             raise InputError(f"query {query!r}: {error}") from None
-    return Run.from_dict(lists)
+    return Run.of(lists)

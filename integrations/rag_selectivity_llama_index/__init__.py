@@ -69,4 +69,4 @@ __getattr__ = load_on_first_use(
 
 def run_from_nodes(retrieved: Mapping[str, Sequence[NodeWithScore]]) -> Run:
     """{query id: what `retriever.retrieve` returned}, by node id, in the order given."""
-    return Run.from_dict({query: [identity_of(each.node) for each in nodes] for query, nodes in retrieved.items()})
+    return Run.of({query: [identity_of(each.node) for each in nodes] for query, nodes in retrieved.items()})

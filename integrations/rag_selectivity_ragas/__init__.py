@@ -90,4 +90,4 @@ def run_from_dataset(dataset: Any, *, id_column: str | None = None) -> Run:
 
     Queries are questions, or the values of `id_column`; a question that is asked again is numbered.
     """
-    return Run.from_dict({row.key: list(row.passages) for row in rows_of(dataset, id_column=id_column)})
+    return Run.of({row.key: list(row.passages) for row in rows_of(dataset, id_column=id_column)})

@@ -130,7 +130,7 @@ def selectivity(
         raise InputError(f"{', '.join(map(str, measures))}: {without_size}")
     report = evaluate(
         _qrels(labelled, grades, given, scale),
-        {name: Run.from_dict({row.key: list(row.passages) for row in rows})},
+        {name: Run.of({row.key: list(row.passages) for row in rows})},
         pool=_pool(rows, pool),
         corpus_size=sizes,
         passages_of=corpus.passages_of,
@@ -219,6 +219,6 @@ def _one_pool(rows: Sequence[Row], pool: Any) -> Run:
     else:
         given = Run.of(pool).to_dict()
         lists = {row.key: given.get(row.query, given.get(row.user_input, [])) for row in rows}
-    return Run.from_dict(
+    return Run.of(
         {row.key: pool_of(row, lists[row.key] or (), pool if isinstance(pool, str) else "pool") for row in rows}
     )

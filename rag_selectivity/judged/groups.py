@@ -24,7 +24,7 @@ class Groups:
     """{passage: its group}; a passage without a group is a group of its own.
 
     >>> groups = Groups({"d1": "same", "d7": "same"})
-    >>> groups.of_qrels(Qrels.from_dict({"q": {"d1": 3, "d7": 5, "d9": 1}})).to_dict()
+    >>> groups.of_qrels(Qrels.of({"q": {"d1": 3, "d7": 5, "d9": 1}})).to_dict()
     {'q': {'=same': 5, 'd9': 1}}
     """
 

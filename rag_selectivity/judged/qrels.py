@@ -31,7 +31,7 @@ class Qrels:
 
     Stored in columns; reads like a dict of dicts:
 
-    >>> qrels = Qrels.from_dict({"q1": {"d1": 5, "d2": 1}, "q2": {"d7": 4}})
+    >>> qrels = Qrels.of({"q1": {"d1": 5, "d2": 1}, "q2": {"d7": 4}})
     >>> qrels["q1"], len(qrels), "q3" in qrels
     ({'d1': 5, 'd2': 1}, 2, False)
 
@@ -136,17 +136,14 @@ class Qrels:
     def of(cls, source: Any) -> Qrels:
         """From a Qrels, a dict, rows, a frame (of pandas, polars or Arrow) or a path, as `read_qrels` reads it.
 
+        A dict is {query: {passage: grade}}; in place of the inner dict, a list or set names the relevant passages.
+
         Raises
         ------
         InputError
             For anything else, and for what is wrong in it.
         """
         return source if isinstance(source, cls) else cls.from_columns(labels(source))
-
-    @classmethod
-    def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
-        """From {query: {passage: grade}}; in place of a dict, a list or set of passages names the relevant ones."""
-        return cls.from_columns(labels(judgments))
 
     @classmethod
     def from_records(
@@ -187,7 +184,7 @@ class Qrels:
     ) -> Qrels:
         """Every passage is relevant to the queries of its class: {query: class} and {passage: class}.
 
-        For labels by topic, author or another value of metadata: the same as `from_dict` with all pairs.
+        For labels by topic, author or another value of metadata: the same as a dict with all pairs.
 
         Parameters
         ----------
@@ -239,7 +236,7 @@ class Qrels:
 
         `passage(name, id)` gives the passages other ids; default: their own.
 
-        >>> qrels = Qrels.from_dict({"q1": {"d1": 5}, "q2": {"d7": 4}})
+        >>> qrels = Qrels.of({"q1": {"d1": 5}, "q2": {"d7": 4}})
         >>> qrels.under({"monday": "q1", "tuesday": "q1"}).to_dict()
         {'monday': {'d1': 5}, 'tuesday': {'d1': 5}}
         """
@@ -265,7 +262,7 @@ class Qrels:
         InputError
             If a judged document has no chunk, or a chunk has two documents.
 
-        >>> qrels = Qrels.from_dict({"q1": {"d1": 5, "d2": 1}})
+        >>> qrels = Qrels.of({"q1": {"d1": 5, "d2": 1}})
         >>> qrels.inherit({"d1#0": "d1", "d1#1": "d1", "d2#0": "d2", "d3#0": "d3"}).to_dict()
         {'q1': {'d1#0': 5, 'd1#1': 5, 'd2#0': 1}}
         """
@@ -284,7 +281,7 @@ class Qrels:
     def in_form(self, form: IdForm) -> Qrels:
         """The same judgments with all ids in a form.
 
-        >>> Qrels.from_dict({"Q1": {"D1": 5}, "q1": {"d2": 4}}).in_form(IdForm.of("casefold")).to_dict()
+        >>> Qrels.of({"Q1": {"D1": 5}, "q1": {"d2": 4}}).in_form(IdForm.of("casefold")).to_dict()
         {'q1': {'d1': 5, 'd2': 4}}
 
         Raises
@@ -316,7 +313,7 @@ class Qrels:
 
         Resamples are drawn by position, so that the order of a file must not decide what they hold.
 
-        >>> Qrels.from_dict({"q10": ["b"], "q2": ["c", "a"]}).in_order(by_passage=True).to_dict()
+        >>> Qrels.of({"q10": ["b"], "q2": ["c", "a"]}).in_order(by_passage=True).to_dict()
         {'q2': {'a': 1, 'c': 1}, 'q10': {'b': 1}}
         """
         keys = list(map(natural_key, self.queries))
@@ -431,8 +428,8 @@ class Qrels:
     def label_hashes(self) -> HashArray:
         """A hash of each query's judgments in any order: uint64[queries]; 0 for a query without judgments.
 
-        >>> one = Qrels.from_dict({"q": {"d1": 5, "d2": 1}}).label_hashes()
-        >>> other = Qrels.from_dict({"q": {"d2": 1, "d1": 5}}).label_hashes()
+        >>> one = Qrels.of({"q": {"d1": 5, "d2": 1}}).label_hashes()
+        >>> other = Qrels.of({"q": {"d2": 1, "d1": 5}}).label_hashes()
         >>> one.tolist() == other.tolist()
         True
         """
@@ -474,7 +471,7 @@ class Qrels:
 
         An expected id without a grade gets the lowest relevant grade. `settled_scale` says which labels need no scale.
 
-        >>> Qrels.from_dict({"q1": ["d1"], "q2": {"d2": 5}}).on_scale("utility").to_dict()
+        >>> Qrels.of({"q1": ["d1"], "q2": {"d2": 5}}).on_scale("utility").to_dict()
         {'q1': {'d1': 4}, 'q2': {'d2': 5}}
 
         Raises
@@ -576,6 +573,6 @@ def _classes(given: Mapping[Any, Any], what: str) -> list[Any]:
         if not isinstance(value, (str, int, float, np.generic)) and value is not None:
             raise InputError(
                 f"{what} {id_!r} has the class {value!r}: give one text or number; if there are several classes each, "
-                f"give the pairs with Qrels.from_dict"
+                f"give the pairs with Qrels.of"
             )
     return [None if value != value else value for value in given.values()]

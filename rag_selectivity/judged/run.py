@@ -34,7 +34,7 @@ class ScatteredQueries(Exception):
 class Run:
     """Ranked passage ids for each query, with scores if they are known.
 
-    >>> run = Run.from_dict({"q1": ["d3", "d1"], "q2": ["d7"]})
+    >>> run = Run.of({"q1": ["d3", "d1"], "q2": ["d7"]})
     >>> run["q1"], len(run)
     (['d3', 'd1'], 2)
 
@@ -97,6 +97,8 @@ class Run:
     def of(cls, source: Any, policy: Policy | None = None) -> Run:
         """From a Run, a dict, rows, a frame (of pandas, polars or Arrow) or a path, as `read_run` reads it.
 
+        A dict is {query: [passage, …]} (best first), {query: {passage: score}}, or {query: [(passage, score), …]}.
+
         Raises
         ------
         InputError
@@ -104,11 +106,6 @@ class Run:
         """
         long_tags = policy is not None and policy.long_tags
         return source if isinstance(source, cls) else cls.from_columns(run(source, long_tags=long_tags))
-
-    @classmethod
-    def from_dict(cls, lists: Mapping[Any, Any]) -> Run:
-        """From {query: [passage, …]} (best first), {query: {passage: score}}, or {query: [(passage, score), …]}."""
-        return cls.from_columns(run(lists))
 
     @classmethod
     def of_rows(
@@ -170,7 +167,7 @@ class Run:
 
         Examples
         --------
-        >>> fused = Run.fused([Run.from_dict({"q": ["a", "b"]}), Run.from_dict({"q": ["b", "c"]})])
+        >>> fused = Run.fused([Run.of({"q": ["a", "b"]}), Run.of({"q": ["b", "c"]})])
         >>> fused["q"], round(float(fused.scores[0]), 4)
         (['b', 'a', 'c'], 0.0325)
         """
@@ -196,7 +193,7 @@ class Run:
     def without_self(self) -> Run:
         """The same lists without the passages that have the id of their query.
 
-        >>> Run.from_dict({"d1": ["d1", "d2"], "d2": ["d3"]}).without_self().to_dict()
+        >>> Run.of({"d1": ["d1", "d2"], "d2": ["d3"]}).without_self().to_dict()
         {'d1': ['d2'], 'd2': ['d3']}
         """
         own = map(self.queries.__getitem__, self.row_queries().tolist())
@@ -221,7 +218,7 @@ class Run:
     def in_form(self, form: IdForm) -> Run:
         """The same run with all ids in a form; two queries may get the same id, which `join` refuses.
 
-        >>> Run.from_dict({"Q1": ["D1", "D2"]}).in_form(IdForm.of("casefold")).to_dict()
+        >>> Run.of({"Q1": ["D1", "D2"]}).in_form(IdForm.of("casefold")).to_dict()
         {'q1': ['d1', 'd2']}
         """
         if not form.changes_ids or form == self.form:

@@ -148,8 +148,8 @@ class LiveFigures:
     def _check_measures(self) -> None:
         lowest = scale_named(self._labels.scale).lowest
         judged = join(
-            Qrels.from_dict({"q": {"d": max(1, lowest)}}),
-            Run.from_dict({"q": ["d"]}),
+            Qrels.of({"q": {"d": max(1, lowest)}}),
+            Run.of({"q": ["d"]}),
             corpus_size=self._corpus_size,
             scale=self._labels.scale,
             policy=self._policy,
@@ -239,7 +239,7 @@ class LiveFigures:
     def _judged(self, part: list[Retrieval]) -> JudgedRun:
         by_name = {str(i): retrieval for i, retrieval in enumerate(part)}
         if part[0].grades is not None:
-            qrels = Qrels.from_dict({name: each.grades for name, each in by_name.items()})
+            qrels = Qrels.of({name: each.grades for name, each in by_name.items()})
         else:
             qrels = self._labels.qrels.under(
                 {name: each.name_in(self._labels.by_query) or "" for name, each in by_name.items()}
@@ -251,8 +251,8 @@ class LiveFigures:
         pools = {name: each.pool for name, each in by_name.items() if each.pool is not None}
         judged = join(
             qrels,
-            Run.from_dict({name: each.shown for name, each in by_name.items()}),
-            pool=Run.from_dict(pools) if pools else None,
+            Run.of({name: each.shown for name, each in by_name.items()}),
+            pool=Run.of(pools) if pools else None,
             corpus_size=sizes,
             passages_of=self.passages_of,
             scale=self._labels.scale,

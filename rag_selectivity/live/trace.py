@@ -166,7 +166,7 @@ class Trace:
             raise InputError(f"{path}: the trace is empty")
         if pools:
             pools.update({key: [] for key in failed})
-        run, pool = Run.from_dict(shown), Run.from_dict(pools) if pools else None
+        run, pool = Run.of(shown), Run.of(pools) if pools else None
         return cls(
             Path(path),
             run,
@@ -246,7 +246,7 @@ class Trace:
         lacking = (f"{counted(without, 'passage')} of the trace had no text and cannot be graded.",) if without else ()
         for note in (*self.notes, *lacking):
             warnings.warn(SelectivityWarning(f"{self.path}: {note}", "trace-incomplete"), stacklevel=2)
-        return queries, self.texts, Run.from_dict({name: ids for name, ids in graded.items() if ids})
+        return queries, self.texts, Run.of({name: ids for name, ids in graded.items() if ids})
 
 
 def is_trace(path: str | Path) -> bool:

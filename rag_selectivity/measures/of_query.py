@@ -221,12 +221,12 @@ def evaluate_queries(
     for labels in judged.values():
         if not isinstance(labels, Mapping):
             raise InputError(f"the grades of a query must be {{passage: grade}}, got {shown(labels)}")
-    qrels = Qrels.from_dict(judged)
+    qrels = Qrels.of(judged)
     qrels.levels = tuple(levels)
     joined = join(
         qrels,
-        Run.from_dict(ranked),
-        pool=None if candidates is None else Run.from_dict(candidates),
+        Run.of(ranked),
+        pool=None if candidates is None else Run.of(candidates),
         corpus_size=corpus_size,
         passages_of=passages_of,
         scale=scale,
