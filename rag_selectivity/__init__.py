@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rag_selectivity.calibrate import calibrate_alpha
     from rag_selectivity.compare import compare
     from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
-    from rag_selectivity.evaluate import evaluate, evaluate_joined
+    from rag_selectivity.evaluation.evaluate import evaluate, evaluate_joined
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.grading.grade import grade
     from rag_selectivity.grading.limits import Budget, Limits
@@ -55,7 +55,7 @@ _PLACES = {
         "calibrate": "calibrate_alpha",
         "compare": "compare",
         "errors": "InputError MissingExtraError SelectivityError SelectivityWarning",
-        "evaluate": "evaluate evaluate_joined",
+        "evaluation.evaluate": "evaluate evaluate_joined",
         "grading.claims": "check_claims",
         "grading.grade": "grade",
         "grading.limits": "Budget Limits",

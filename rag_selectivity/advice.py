@@ -94,7 +94,7 @@ def advise(
     Clopper and Pearson 1934, Biometrika 26; Maurer, Hothorn and Lehmacher 1995 (tests in a fixed sequence);
     Waudby-Smith and Ramdas 2024, JRSS B 86 (betting).
 
-    >>> from rag_selectivity.joined import join_runs
+    >>> from rag_selectivity.evaluation.joining import join_runs
     >>> qrels = {f"q{i}": ["d"] for i in range(200)}
     >>> run = {f"q{i}": [*["x"] * (i % 3), "d", *["x"] * 20] for i in range(200)}
     >>> advice = advise(join_runs(qrels, {"r": run}).judged["r"])

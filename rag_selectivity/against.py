@@ -6,22 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.estimates import estimates_of
+from rag_selectivity.estimating.estimates import estimates_with, no_ends
+from rag_selectivity.figures.figures import Facts, Figures, Rules
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import AS_JUDGED, WITH_CONTROLS, Estimate
-from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import StoredReport, StoredRun
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
-from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted
 
 #: The queries that a comparison with a stored report uses.
@@ -117,12 +115,12 @@ class Against:
         """
         if on not in ON:
             raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
-        pairs = {run: _pair(report, run, stored, on) for run in (report if runs is None else runs)}
+        pairs = {run: _pair(report, run, stored, on == "shared") for run in (report if runs is None else runs)}
         return cls(report, stored, pairs, bootstrap)
 
     @property
     def notes(self) -> list[str]:
-        return [pair.note for pair in self.pairs.values() if pair.note is not None]
+        return [pair.note for pair in self.pairs.values() if pair.note]
 
     def change(self, run: str, measure: Measure) -> Change:
         """A stored figure and the same figure now, over the paired queries, with the interval of the difference.
@@ -133,7 +131,7 @@ class Against:
         pair, now = self.pairs[run], _without_controls(self.report[run, measure])
         before = _without_controls(pair.estimate(measure))
         pair.check_pool(measure)
-        outcomes = self.outcomes(run, measure, pair.rows)
+        outcomes = pair.outcomes(measure)
         if pair.shared and (now.possible or before.possible):
             defined_now, defined_then = (outcome.defined[:, 0] for outcome in outcomes)
             return Change(
@@ -143,20 +141,8 @@ class Against:
                 reason="lists are judged in part, so it is a range, and --on shared cannot compare ranges",
             )
         return change_of(
-            outcomes, pair.rows.queries, before, now, shared=pair.shared, path=pair.path, bootstrap=self.bootstrap
+            outcomes, pair.now.queries, before, now, shared=pair.shared, path=pair.path, bootstrap=self.bootstrap
         )
-
-    def outcomes(self, run: str, measure: Measure, rows: Rows) -> tuple[Outcome, Outcome]:
-        """The outcomes of the paired queries, now and stored; figures that differ only by rounding are made equal."""
-        outcome = self.report.outcome(run, measure)
-        stored = rows.records.parts.get(str(measure), ())
-        if outcome is None or len(stored) != len(outcome.parts):
-            raise InputError(
-                f"{self.stored.path}: the figures of each query do not fit {measure}; write the file again"
-            )
-        now = outcome.over(rows.now)
-        then = (part[rows.then, None] for part in stored)
-        return now, replace(now, parts=tuple(map(without_last_digits, then, now.parts)))
 
 
 def change_of(
@@ -189,39 +175,17 @@ def change_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The queries of a run that are compared.
-
-    Attributes
-    ----------
-    queries : tuple of str
-    now, then : int64[queries]
-        Their rows in the report and in the stored report.
-    records : QueryRecords
-        The stored figures of each query.
-    """
-
-    queries: tuple[str, ...]
-    now: IntArray
-    then: IntArray
-    records: QueryRecords
-
-    def named(self, chosen: NDArray[np.bool_]) -> list[str]:
-        """The ids of some of the queries."""
-        return [self.queries[i] for i in np.flatnonzero(chosen).tolist()]
-
-
-@dataclass(frozen=True, slots=True)
 class Pair:
-    """A run and its stored run, over the queries that are compared."""
+    """A run and its stored run; `now` and `then` are their figures over the queries that are compared."""
 
     path: Path
     run: str
     stored: StoredRun
+    now: Figures
+    then: Figures
     same_pool: bool
     shared: bool
-    rows: Rows
-    note: str | None = None
+    note: str = ""
 
     def estimate(self, measure: Measure) -> Estimate:
         """The stored estimate of a measure."""
@@ -239,6 +203,13 @@ class Pair:
                 f"{self.path} cannot be compared with run {self.run!r}: {measure} uses the pool (--pool), and only one "
                 f"of the two was given one; give both a pool, or neither"
             )
+
+    def outcomes(self, measure: Measure) -> tuple[Outcome, Outcome]:
+        """The outcomes of the paired queries, now and stored; figures that differ only by rounding are made equal."""
+        now, then = self.now.outcome(measure), self.then.outcome(measure)
+        if now is None or then is None or len(then.parts) != len(now.parts):
+            raise InputError(f"{self.path}: the figures of each query do not fit {measure}; write the file again")
+        return now, replace(now, parts=tuple(map(without_last_digits, then.parts, now.parts)))
 
 
 def without_last_digits(part: FloatArray, other: FloatArray) -> FloatArray:
@@ -259,95 +230,70 @@ def _undefined_in_one(
     return f"{' and '.join(counts)}; --on shared compares the queries with a figure in both"
 
 
-def _over(outcome: Outcome, chosen: Any) -> Estimate:
+def _over(outcome: Outcome, chosen: NDArray[np.bool_]) -> Estimate:
     """A measure's estimate over some of the queries."""
-    some = replace(outcome, parts=tuple(np.where(chosen[:, None], part, np.nan) for part in outcome.parts))
-    none = np.full(1, np.nan)
-    return estimates_of(some.value(), none, none, some.defined.sum(axis=0), int(chosen.sum()), outcome.reasons)[0]
+    some = outcome.over(chosen)
+    estimate = estimates_with(some, *no_ends([some])[0])[0]
+    return replace(estimate, caveats=(), effective=None)
 
 
 # -- whether two reports can be compared ------------------------------------------------------------------
 
 
-def _pair(report: Report, run: str, stored: StoredReport, on: str) -> Pair:
+def _pair(report: Report, run: str, stored: StoredReport, shared: bool) -> Pair:
     """The run and its stored run; if they cannot be compared, an InputError that names every difference."""
-    then = stored.run(run, len(report.runs))
-    now, judged = report.runs[run].fingerprint, report.runs[run].judged
-    records = None if judged is None else QueryRecords.of(judged, {})
-    is_known, was_known = (each is not None and each.labels is not None for each in (records, then.records))
-    if now is None or records is None or then.fingerprint is None or then.records is None or not is_known & was_known:
+    then, now, path = stored.run(run, len(report.runs)), report.runs[run].figures, stored.path
+    kept, labels, is_known = then.figures, now.facts.labels, now.facts.labels is not None
+    rules, rules_then = now.rules, None if kept is None else kept.rules
+    if kept is None or kept.facts.labels is None or labels is None or rules is None or rules_then is None:
         raise InputError(
-            f"{stored.path} cannot be compared with run {run!r}: {stored.path if is_known else 'the report'} does not "
+            f"{path} cannot be compared with run {run!r}: {path if is_known else 'the report'} does not "
             f"identify its queries and judgments (reports of live retrievals and of counts never do); evaluate both "
             f"with judgments"
         )
-    pair = Pair(
-        stored.path,
-        run,
-        then,
-        now.pool == then.fingerprint.pool,
-        on == "shared",
-        _rows_of_both(records, then.records),
-    )
-    return _paired(pair, records, _settings_that_differ(now, then.fingerprint, stored.path))
-
-
-def _rows_of_both(records: QueryRecords, stored: QueryRecords) -> Rows:
-    """The queries that both reports have."""
-    place = {query: row for row, query in enumerate(stored.queries)}
-    rows_then = np.array([place.get(query, -1) for query in records.queries], np.int64)
-    rows_now = np.flatnonzero(rows_then >= 0)
-    return Rows(tuple(records.queries[row] for row in rows_now.tolist()), rows_now, rows_then[rows_now], stored)
-
-
-def _paired(pair: Pair, records: QueryRecords, settings: list[str]) -> Pair:
-    """The pair after the checks; with `shared`, only with the queries of the same judgments."""
-    common, stored = pair.rows, pair.rows.records
-    relabelled = np.zeros(len(common.now), bool)
-    if records.labels is not None and stored.labels is not None:
-        relabelled = records.labels[common.now] != stored.labels[common.then]
-    known = set(common.queries)
+    place = {query: row for row, query in enumerate(kept.queries)}
+    rows = np.array([place.get(query, -1) for query in now.queries], np.int64)
+    same = rows >= 0
+    same[same] = labels[same] == kept.facts.labels[rows[same]]
+    known = set(now.queries)
     left_out = queries_that_differ(
-        pair.path,
-        [query for query in records.queries if query not in known],
-        [query for query in stored.queries if query not in known],
-        common.named(relabelled),
+        path,
+        [query for query in now.queries if query not in place],
+        [query for query in kept.queries if query not in known],
+        [query for query, row, alike in zip(now.queries, rows, same, strict=True) if row >= 0 and not alike],
     )
-    rows = common
-    if pair.shared:
-        rows = Rows(tuple(common.named(~relabelled)), common.now[~relabelled], common.then[~relabelled], stored)
-    sizes = _sizes_that_differ(records, rows, pair.path)
-    weights = _weights_that_differ(records, rows, pair.path)
-    _refuse(pair, [*settings, *sizes, *weights], [] if pair.shared else left_out)
-    if not pair.shared:
-        return pair
-    if len(rows.queries) < _FEWEST_SHARED:
-        shared = counted(len(rows.queries), "query", "queries")
+    chosen = same if shared else rows >= 0
+    pair = Pair(path, run, then, now.where(chosen), kept.where(rows[chosen]), rules.pool == rules_then.pool, shared)
+    facts = now.facts.over(chosen), kept.facts.over(rows[chosen])
+    settings = [
+        *_rules_that_differ(rules, rules_then, path),
+        *_sizes_that_differ(*facts, pair.now.queries, path),
+        *_weights_that_differ(*facts, pair.now.queries, path),
+    ]
+    if settings or (left_out and not shared):
+        mend = f"evaluate with the settings of {path}, or write that report again"
+        if not settings:
+            mend = f"use the queries that both have with the same judgments (--on shared), or write {path} again"
         raise InputError(
-            f"{pair.path} cannot be compared with run {pair.run!r}: both have only {shared} with the same judgments, "
-            f"and at least {_FEWEST_SHARED} are needed ({'; '.join(left_out)})"
+            f"{path} cannot be compared with run {run!r}: {'; '.join(settings if shared else [*settings, *left_out])}. "
+            f"To compare them, {mend}"
+        )
+    if not shared:
+        return pair
+    if len(pair.now.queries) < _FEWEST_SHARED:
+        raise InputError(
+            f"{path} cannot be compared with run {run!r}: both have only "
+            f"{counted(len(pair.now.queries), 'query', 'queries')} with the same judgments, and at least "
+            f"{_FEWEST_SHARED} are needed ({'; '.join(left_out)})"
         )
     note = (
-        f"{pair.run} and {pair.path} are compared over {len(rows.queries):,} queries with the same judgments; "
+        f"{run} and {path} are compared over {len(pair.now.queries):,} queries with the same judgments; "
         f"left out: {'; '.join(left_out) or 'none'}"
     )
-    return replace(pair, rows=rows, note=note)
+    return replace(pair, note=note)
 
 
-def _refuse(pair: Pair, settings: list[str], queries: list[str]) -> None:
-    """Raise an error that names the differences and what to do, if there are any."""
-    if not settings and not queries:
-        return
-    what_to_do = f"evaluate with the settings of {pair.path}, or write that report again"
-    if not settings:
-        what_to_do = f"use the queries that both have with the same judgments (--on shared), or write {pair.path} again"
-    raise InputError(
-        f"{pair.path} cannot be compared with run {pair.run!r}: {'; '.join([*settings, *queries])}. "
-        f"To compare them, {what_to_do}"
-    )
-
-
-def _settings_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
+def _rules_that_differ(now: Rules, then: Rules, path: Path) -> list[str]:
     """The differences in scale, numbers of passages of documents, and policy."""
     differences = []
     if now.scale != then.scale:
@@ -372,37 +318,33 @@ def _given_in_one(what: str, now: object, then: object, path: Path) -> list[str]
     return [f"{what} {given} and not {lacking}"]
 
 
-def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[str]:
+def _sizes_that_differ(now: Facts, then: Facts, queries: Sequence[str], path: Path) -> list[str]:
     """The difference in N between the paired queries."""
-    stored = rows.records
-    if records.sizes is None or stored.sizes is None:
-        return _given_in_one("the corpus size N is given", records.sizes, stored.sizes, path)
-    mine, theirs = records.sizes[rows.now], stored.sizes[rows.then]
+    if now.sizes is None or then.sizes is None:
+        return _given_in_one("the corpus size N is given", now.sizes, then.sizes, path)
+    mine, theirs = now.sizes, then.sizes
     differing = np.flatnonzero(mine != theirs)
     if not len(differing):
         return []
     if (mine == mine[0]).all() and (theirs == theirs[0]).all():
         return [f"the corpus size N is {mine[0]:,} here and {theirs[0]:,} in {path}"]
-    shown = ", ".join(
-        f"{rows.queries[i]!r}: {mine[i]:,} here, {theirs[i]:,} in the file" for i in differing[:3].tolist()
-    )
+    shown = ", ".join(f"{queries[i]!r}: {mine[i]:,} here, {theirs[i]:,} in the file" for i in differing[:3].tolist())
     return [f"the corpus size N of {counted(len(differing), 'query', 'queries')} is not that in {path} ({shown})"]
 
 
-def _weights_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[str]:
+def _weights_that_differ(now: Facts, then: Facts, queries: Sequence[str], path: Path) -> list[str]:
     """The difference in the weights of the paired queries, of which only ratios matter."""
-    stored = rows.records
-    if records.weights is None or stored.weights is None:
-        return _given_in_one("the queries are weighted", records.weights, stored.weights, path)
-    mine, theirs = records.weights[rows.now], stored.weights[rows.then]
-    if not len(mine):
+    if now.weights is None or then.weights is None:
+        return _given_in_one("the queries are weighted", now.weights, then.weights, path)
+    if not len(now.weights):
         return []
-    differing = np.flatnonzero(~np.isclose(mine / mine[0], theirs / theirs[0], rtol=1e-9, atol=0.0))
+    alike = np.isclose(now.weights / now.weights[0], then.weights / then.weights[0], rtol=1e-9, atol=0.0)
+    differing = np.flatnonzero(~alike)
     if not len(differing):
         return []
     return [
         f"the weights of {counted(len(differing), 'query', 'queries')} are not those in {path} "
-        f"({examples([rows.queries[i] for i in differing.tolist()])})"
+        f"({examples([queries[i] for i in differing.tolist()])})"
     ]
 
 

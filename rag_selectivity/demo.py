@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from rag_selectivity.decision import decide
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.evaluate import evaluate
+from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, RandomSuccess, Success, regime
 from rag_selectivity.render.blocks import Block, Heading, Lines, Paragraph, Table, text_of

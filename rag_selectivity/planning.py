@@ -14,8 +14,8 @@ import numpy as np
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.calibrated.plan import expected_widths, halving
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import evaluate_joined
-from rag_selectivity.joined import join_runs, settled_labels
+from rag_selectivity.evaluation.evaluate import evaluate_joined
+from rag_selectivity.evaluation.joining import join_runs, settled_labels
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import named_runs

@@ -17,9 +17,11 @@ from rag_selectivity.decision.costs import read_costs
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.decision.systems import comparable
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import measure_all, report_on
+from rag_selectivity.evaluation.evaluate import measure_all, report_on
+from rag_selectivity.evaluation.joining import join_runs, settled_labels
+from rag_selectivity.figures.by import NAMES, slicings_of
+from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.grading.store_file import reasons_in
-from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.run import Run
@@ -32,8 +34,6 @@ from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import StoredReport
-from rag_selectivity.slices.given import NAMES, slicings_of
-from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.tables.exact import is_path, read_records
@@ -141,9 +141,9 @@ def report_from_files(
     if weights is None:
         # A decision measures what it needs itself: these figures are none.
         alone = measure_all(judged, parsed, [1])
-        alone = replace(alone, plan=[], outcomes={name: [] for name in judged})
+        alone = replace(alone, figures={name: figures.only([]) for name, figures in alone.figures.items()})
         # `decide` makes the intervals that it needs itself.
-        evaluated = report_on(judged, alone, None, joined.notes, joined.ground)
+        evaluated = report_on(alone, None, joined.notes, joined.ground)
         evaluated = replace(evaluated, bootstrap=bootstrap, settings=bootstrap.settings)
         completed = evaluated.completed
         decision = decide(
@@ -172,7 +172,7 @@ def report_from_files(
     if by is not None:
         texts = queries if "length" in by else None
         slicings = slicings_of(by, judged, queries=texts, ids=ids, needed=False)
-    report = report_on(judged, measured, bootstrap, joined.notes, joined.ground, slicings=slicings, completed=completed)
+    report = report_on(measured, bootstrap, joined.notes, joined.ground, slicings, completed)
     compared = None
     if slicings:
         wanted = (

@@ -12,8 +12,8 @@ from rag_selectivity.calibrated.curve import Curves
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, calibrated_by, controls_left_out, sampling_of
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import figures_at
-from rag_selectivity.joined import join_runs
+from rag_selectivity.evaluation.evaluate import figures_at
+from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import ListTokens
 from rag_selectivity.judged.policy import Policy, resolve_policy

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 import rag_selectivity as rs
 from rag_selectivity.against import Against
 from rag_selectivity.decision import decide
+from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.gates import failures, parse_max_drop
-from rag_selectivity.joined import join_runs
 from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.single import aggregate, evaluate_query

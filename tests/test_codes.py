@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_selectivity.caveats import CAVEATS
+from rag_selectivity.estimating.caveats import CAVEATS
 from rag_selectivity.explain.codes import all_codes
 from tests.forked_cli import run_command
 

@@ -15,8 +15,8 @@ from rag_selectivity.decision import decide
 from rag_selectivity.decision.costs import read_costs
 from rag_selectivity.decision.losses import losses_of
 from rag_selectivity.decision.systems import all_pairs, letters, pair_of
-from rag_selectivity.evaluate import measure_all, report_on
-from rag_selectivity.joined import join_runs
+from rag_selectivity.evaluation.evaluate import measure_all, report_on
+from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.measures import RANWG, Success
 from rag_selectivity.render.blocks import text_of
 from rag_selectivity.render.cost_blocks import cost_blocks
@@ -173,8 +173,8 @@ def test_among_equal_runs_two_are_told_apart_no_more_often_than_the_level(scale,
         judged = join_runs(grades, runs, scale=scale).judged
         measured = measure_all(judged, [measure], [])
         bootstrap = rs.Bootstrap(resamples=20, seed=seed)
-        report = report_on(judged, measured, bootstrap)
-        rows = all_pairs(judged, list(runs), measured, report, bootstrap, paired=True)
+        report = report_on(measured, bootstrap)
+        rows = all_pairs(list(runs), measured.figures, report, bootstrap, paired=True)
         wrong += any(pair_of(row).apart for row in rows)
     assert wrong <= 7, wrong  # P[Binomial(40, .05) > 7] < .001
 

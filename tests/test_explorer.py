@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.figures.query_table import read_query_table
 from rag_selectivity.render.explorer import explorer
-from rag_selectivity.slices.table import read_query_table
 from tests.explorer_world import JUNK, REL, ExplorerWorld, K, unpacked
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]

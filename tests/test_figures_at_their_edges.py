@@ -12,7 +12,7 @@ from scipy import integrate, special, stats
 from scipy.stats import binomtest
 
 import rag_selectivity as rs
-from rag_selectivity.joined import join_runs
+from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.judged.reach import LabelReach
 from rag_selectivity.measures import EF, Outcome
 from rag_selectivity.measures.base import MEAN

@@ -317,13 +317,12 @@ def test_the_last_digits_of_other_depths_are_no_difference(data, dropped) -> Non
     run = {"bm25": where / "runs" / "bm25.trec"}
     options = {"scale": "utility", "measures": ["RA-nWG"], "bootstrap": None}
     before, now = (rs.evaluate(where / "qrels.trec", run, depths=depths, **options) for depths in ([1, 5, 10], [10]))
-    exact = [of.query_records("bm25").parts["RA-nWG@10"][0] for of in (before, now)]
+    exact = [of.runs["bm25"].figures.columns["RA-nWG@10"][0] for of in (before, now)]
     assert (exact[0] != exact[1]).any()
     assert dropped(before, now, "RA-nWG@10:0") == []
     against = dropped.last
     change = against.change("bm25", rs.parse_measure("RA-nWG@10"))
-    rows = against.pairs["bm25"].rows
-    mine, stored = against.outcomes("bm25", rs.parse_measure("RA-nWG@10"), rows)
+    mine, stored = against.pairs["bm25"].outcomes(rs.parse_measure("RA-nWG@10"))
     assert np.array_equal(mine.parts[0], stored.parts[0], equal_nan=True)
     assert change.n == 225
 
@@ -358,14 +357,15 @@ def test_every_part_of_every_query_comes_back_to_the_last_digit(tmp_path, data) 
     assert len(text) < 400_000
     assert sum(line.startswith('        "queries": ["1", "2"') for line in text.splitlines()) == 1
     stored = StoredReport.read(tmp_path / "r.json").runs["bm25"]
-    records, part = stored.records, written.runs["bm25"]
-    assert records.queries == part.queries
-    assert set(records.parts) == set(part.estimates)
-    assert (records.labels == part.judged.label_hashes).all()
-    assert stored.fingerprint == part.fingerprint
+    figures, part = stored.figures, written.runs["bm25"]
+    assert figures.queries == part.queries
+    assert set(figures.columns) == set(part.estimates)
+    assert (figures.facts.labels == part.judged.label_hashes).all()
+    assert figures.rules == part.figures.rules
     for key in part.estimates:
-        outcome, exact = written.outcome("bm25", key), written.query_records("bm25").parts[key]
-        for kept, column, single in zip(records.parts[key], exact, outcome.parts, strict=True):
+        measure, exact = rs.parse_measure(key), part.figures.columns[key]
+        outcome = measure.without_depth.outcome(part.judged, np.array([measure.at or 1]))
+        for kept, column, single in zip(figures.columns[key], exact, outcome.parts, strict=True):
             assert np.array_equal(kept, column, equal_nan=True), key
             assert kept == pytest.approx(single[:, 0], rel=1e-13, nan_ok=True), key
         assert outcome.value()[0] == pytest.approx(written["bm25", key].value, rel=1e-12), key

@@ -137,7 +137,7 @@ READERS = {
     "report": Reader(
         ".json",
         json.dumps(REPORT),
-        lambda p: [*StoredReport.read(p).runs["run"].records.queries],  # type: ignore[union-attr]
+        lambda p: [*StoredReport.read(p).runs["run"].figures.queries],  # type: ignore[union-attr]
         "987",
         True,
     ),

@@ -158,16 +158,14 @@ def test_reports(labels, run, resampled) -> None:
         stored = StoredReport.read(folder / "r.json")
     assert list(stored.runs) == list(report.runs)
     for name, part in report.runs.items():
-        records = report.query_records(name)
-        kept = stored.runs[name].records
-        assert records is not None
+        kept = stored.runs[name].figures
         assert kept is not None
-        assert kept.queries == records.queries
-        assert stored.runs[name].fingerprint == part.fingerprint
-        for key, columns in records.parts.items():
-            assert all(one.tobytes() == other.tobytes() for one, other in zip(columns, kept.parts[key], strict=True)), (
-                key
-            )
+        assert kept.queries == part.queries
+        assert kept.rules == part.figures.rules
+        columns = part.figures.columns
+        assert set(kept.columns) == set(part.estimates)
+        for key, again in kept.columns.items():
+            assert all(one.tobytes() == other.tobytes() for one, other in zip(columns[key], again, strict=True)), key
         for key, estimate in part.estimates.items():
             again = stored.runs[name].estimates[key]
             for field in ("value", "low", "high"):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.simulated import Floats, Line
-from rag_selectivity.estimates import concentration
+from rag_selectivity.estimating.estimates import concentration
 from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.hypergeometric import random_success

@@ -18,7 +18,7 @@ from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL, Estimate
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted
 
@@ -71,30 +71,15 @@ def tails_by_run(
     return figures_with_tails(ground, judged, served, first, sampling_of(bootstrap), parts, completed)
 
 
-def estimates_with_tails(
-    estimates: Mapping[str, Estimate], figures: Mapping[str, Calibrated], intervals: bool
+def completed_estimates(
+    estimates: Mapping[str, Estimate], figures: Mapping[str, Calibrated], intervals: bool, basis: str
 ) -> dict[str, Estimate]:
-    """The estimates with completed tails, and the ones as judged beside them."""
-    completed = {
-        key: _calibrated(estimates[key], figure, intervals, WITH_TAIL)
-        for key, figure in figures.items()
-        if key in estimates
-    }
+    """The estimates over completions of the labels, and the ones as judged beside them."""
+    completed = {key: _completed(estimates[key], each, intervals, basis) for key, each in figures.items()}
     return {**estimates, **completed}
 
 
-def calibrated_estimates(
-    estimates: Mapping[str, Estimate], figures: Mapping[str, Calibrated], ground: Ground, intervals: bool
-) -> tuple[dict[str, Estimate], list[str]]:
-    """The estimates with calibrated values, the ones as judged beside them, and notes on the labels by people."""
-    result = dict(estimates)
-    for key, figure in figures.items():
-        if key in estimates:
-            result[key] = _calibrated(estimates[key], figure, intervals, CALIBRATED)
-    return result, _notes(ground, figures)
-
-
-def _calibrated(judged: Estimate, figure: Calibrated, intervals: bool, basis: str) -> Estimate:
+def _completed(judged: Estimate, figure: Calibrated, intervals: bool, basis: str) -> Estimate:
     reason = figure.reason
     if reason is None and not math.isfinite(figure.value):
         reason = judged.reason or "it is not a finite number in most completions of the labels"
@@ -130,7 +115,8 @@ def controls_left_out(ground: Ground) -> str:
     return f"{which} not used, since only the judge graded them"
 
 
-def _notes(ground: Ground, figures: Mapping[str, Calibrated]) -> list[str]:
+def notes_on_people(ground: Ground, figures: Mapping[str, Calibrated]) -> list[str]:
+    """What a report says of the labels by people."""
     notes = [
         f"{calibrated_by(ground)}, by the judge's grade and the place in the lists, over {DRAWS} completions; figures "
         f"of single queries are as judged"

@@ -62,7 +62,7 @@ def validate(
 
     Prints correlations with intervals, paired differences between measures, and parameters chosen by the answers.
     """
-    from rag_selectivity.joined import settled_labels
+    from rag_selectivity.evaluation.joining import settled_labels
     from rag_selectivity.measures.plan import COMPARED_DEPTHS
     from rag_selectivity.tables.scores import score_depths
     from rag_selectivity.tables.small import PlacedRows, rows_of

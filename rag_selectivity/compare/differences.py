@@ -11,12 +11,13 @@ import numpy as np
 
 from rag_selectivity.calibrated.differences import CalibratedDifference, calibrated_differences
 from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
-from rag_selectivity.caveats import AS_JUDGED_BASELINE, equals_placebo
-from rag_selectivity.estimates import corrected, difference_row
-from rag_selectivity.evaluate import Measured
+from rag_selectivity.estimating.caveats import AS_JUDGED_BASELINE, equals_placebo
+from rag_selectivity.estimating.rows import corrected, difference_row
+from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.chance import BoR
+from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.comparison import COMPLETED, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
@@ -30,8 +31,7 @@ from rag_selectivity.tables.ids import IntArray
 
 def differences(
     pairs: Sequence[tuple[str, str]],
-    judged: Mapping[str, JudgedRun],
-    measured: Measured,
+    figures: Mapping[str, Figures],
     report: Report,
     bootstrap: Bootstrap,
     *,
@@ -42,28 +42,28 @@ def differences(
 ) -> tuple[RunDifference, ...]:
     """Every measured difference of the given pairs (run, baseline): the rows of one comparison, as one family of tests.
 
-    `report` is made of `measured`. If it holds labels by people, the differences rest on them. Without `power`, no
-    detectable difference is computed. `judged` are the parts of the runs `whole` over the queries of a slice, if these
-    are given.
+    `report` is made of these figures. If it holds labels by people, the differences rest on them. Without `power`, no
+    detectable difference is computed. The figures are those of a slice of the runs `whole`, if these are given.
     """
     calibrated: dict[tuple[str, str, str], CalibratedDifference] = {}
     if report.ground is not None:
-        graded = [(measure, at) for measure, at in measured.plan if measure.name not in WITHOUT_GRADES]
+        plan = next(iter(figures.values())).plan
+        graded = [(measure, at) for measure, at in plan if measure.name not in WITHOUT_GRADES]
+        judged = {name: each.join for name, each in figures.items()}
         for base in dict.fromkeys(base for _, base in pairs):
             names = (base, *(name for name, other in pairs if other == base))
             compared, every = ({name: runs[name] for name in names} for runs in (judged, whole or judged))
             parts = None if whole is None else compared
             found = calibrated_differences(report.ground, every, base, graded, sampling_of(bootstrap), parts)
             calibrated |= {(name, base, key): difference for (name, key), difference in found.items()}
-    return _Differences(measured, judged, report, bootstrap, paired, draws, power, calibrated).rows(pairs)
+    return _Differences(figures, report, bootstrap, paired, draws, power, calibrated).rows(pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class _Differences:
     """All differences of a comparison; each row comes from one pair of outcomes at one depth."""
 
-    measured: Measured
-    judged: Mapping[str, JudgedRun]
+    figures: Mapping[str, Figures]
     report: Report
     bootstrap: Bootstrap
     paired: bool
@@ -72,7 +72,8 @@ class _Differences:
     calibrated: Mapping[tuple[str, str, str], CalibratedDifference]
 
     def rows(self, pairs: Sequence[tuple[str, str]]) -> tuple[RunDifference, ...]:
-        asked = [i for i, (measure, _) in enumerate(self.measured.plan) if measure in self._shown()]
+        shown = {measure.without_depth for measure in self.report.measures}
+        asked = [i for i, (measure, _) in enumerate(self._plan) if measure in shown]
         rows, shows = [], []
         for name, base in pairs:
             for i in asked:
@@ -81,15 +82,18 @@ class _Differences:
                     shows.append(self._sensitivity(row, i, column))
         return corrected(rows, shows, self.bootstrap.level, self.power)
 
-    def _shown(self) -> set[Measure]:
-        return {replace(measure, at=None) for measure in self.measured.measures}
+    @property
+    def _plan(self) -> Plan:
+        return next(iter(self.figures.values())).plan
+
+    def _pair(self, name: str, base: str, i: int) -> tuple[Outcome, Outcome]:
+        return self.figures[name].outcomes[i], self.figures[base].outcomes[i]
 
     def _rows_of(self, name: str, base: str, i: int) -> list[RunDifference]:
-        measure, depths = self.measured.plan[i]
-        pair = self.measured.outcomes[name][i], self.measured.outcomes[base][i]
+        (measure, depths), pair = self._plan[i], self._pair(name, base, i)
         # Judged is shown for information; its difference is not tested.
         tested = measure.name != "Judged"
-        units = self.bootstrap.units(self.judged[base].queries) if self.paired else None
+        units = self.bootstrap.units(self.figures[base].queries) if self.paired else None
         difference = self._difference(*pair, units)
         rows = []
         for column, depth in enumerate(depths.tolist()):
@@ -115,7 +119,7 @@ class _Differences:
         difference: Difference,
     ) -> RunDifference:
         row = difference_row(
-            runs, measure, pair, column, difference, self.judged[runs[1]].queries, self.bootstrap.level, self.paired
+            runs, measure, pair, column, difference, self.figures[runs[1]].queries, self.bootstrap.level, self.paired
         )
         estimates = [self.report.runs[run].estimates.get(str(measure)) for run in runs]
         values, of_baseline = self._with_controls(measure, estimates, [row.value, row.baseline_value], row.difference)
@@ -163,9 +167,8 @@ class _Differences:
         """(level, power) → the detectable difference of the row; None if it was not tested query by query."""
         if self.power is None or not self.paired or not row.test or row.test == COMPLETED:
             return None
-        pair = self.measured.outcomes[row.run][i], self.measured.outcomes[row.baseline][i]
-        units = self.bootstrap.units(self.judged[row.baseline].queries)
-        return detectable.sensitivity(*pair, column, units=units, draws=self.draws)
+        units = self.bootstrap.units(self.figures[row.baseline].queries)
+        return detectable.sensitivity(*self._pair(row.run, row.baseline, i), column, units=units, draws=self.draws)
 
 
 def _calibrated(row: RunDifference, change: CalibratedDifference) -> RunDifference:

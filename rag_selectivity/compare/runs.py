@@ -14,17 +14,17 @@ from rag_selectivity.calibrated.reporting import calibrated_by, controls_left_ou
 from rag_selectivity.compare.differences import differences
 from rag_selectivity.compare.slices import sliced_differences
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.evaluate import measure_all, report_on
-from rag_selectivity.joined import join_runs
+from rag_selectivity.evaluation.evaluate import measure_all, report_on
+from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.evaluation.slices import remarks_on
+from rag_selectivity.figures.by import slicings_of
+from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.weighting import weighted, weights_notes, weights_settings
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_measures
 from rag_selectivity.results.comparison import Comparison
-from rag_selectivity.slices.figures import remarks_on
-from rag_selectivity.slices.given import slicings_of
-from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import Scale
 
@@ -213,9 +213,9 @@ def comparison_of(
             "labels by people (human) calibrate differences over the same queries only: leave out paired=False "
             "(--unpaired), or evaluate each run alone"
         )
-    report = report_on(judged, measured, bootstrap, notes, ground, slicings=slicings)
+    report = report_on(measured, bootstrap, notes, ground, slicings)
     pairs = [(name, base) for name in judged if name != base]
-    rows = differences(pairs, judged, measured, report, bootstrap, paired=paired, draws=draws, power=power)
+    rows = differences(pairs, measured.figures, report, bootstrap, paired=paired, draws=draws, power=power)
     family = len({(row.run, row.tested_as) for row in rows if row.test})
     settings = {
         **bootstrap.settings,
@@ -231,7 +231,7 @@ def comparison_of(
     if not slicings:
         return Comparison(base, rows, report, settings, tuple(query_notes))
     query_notes += [note for slicing in slicings for note in slicing.notes]
-    slices = sliced_differences(pairs, judged, measured, report, bootstrap, slicings, paired=paired, draws=draws)
+    slices = sliced_differences(pairs, measured.figures, report, bootstrap, slicings, paired=paired, draws=draws)
     in_slices = [row for by_value in slices.values() for part in by_value.values() for row in part.rows]
     tested = {(row.by, row.run, row.tested_as) for row in in_slices if row.test and not row.few}
     settings["family_of_slices"] = len(tested)

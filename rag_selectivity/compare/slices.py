@@ -9,12 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from rag_selectivity.compare.differences import differences
-from rag_selectivity.evaluate import Measured
-from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.evaluation.slices import parts_of
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.results.comparison import RunDifference, SliceDifferences
 from rag_selectivity.results.report import Report
-from rag_selectivity.slices.figures import parts_of
-from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import holm
 
@@ -24,8 +23,7 @@ SlicedDifferences = dict[str, dict[str, SliceDifferences]]
 
 def sliced_differences(
     pairs: Sequence[tuple[str, str]],
-    judged: Mapping[str, JudgedRun],
-    measured: Measured,
+    figures: Mapping[str, Figures],
     report: Report,
     bootstrap: Bootstrap,
     slicings: Sequence[Slicing],
@@ -35,10 +33,11 @@ def sliced_differences(
 ) -> SlicedDifferences:
     """The differences in each slice; those of all slices of 20 queries or more are one family of tests (Holm).
 
-    `report` is made of `measured` and has the slices.
+    `report` is made of these figures and has the slices.
     """
     found: SlicedDifferences = {}
-    parts = {name: list(parts_of(run, measured.outcomes[name], slicings, None)) for name, run in judged.items()}
+    parts = {name: list(parts_of(table, slicings, None)) for name, table in figures.items()}
+    whole = {name: table.join for name, table in figures.items()}
     for slicing in slicings:
         for value in slicing.values:
             some = {
@@ -50,7 +49,7 @@ def sliced_differences(
             compared = [pair for pair in pairs if set(pair) <= set(some)]
             if not compared:
                 continue
-            in_slice = {name: part.judged for name, part in some.items()}
+            in_slice = {name: part.figures for name, part in some.items()}
             runs = {
                 name: replace(report.runs[name], estimates=report.runs[name].slices[slicing.column][value].estimates)
                 for name in some
@@ -58,15 +57,18 @@ def sliced_differences(
             rows = differences(
                 compared,
                 in_slice,
-                replace(measured, outcomes={name: part.outcomes for name, part in some.items()}),
                 replace(report, runs=runs),
                 bootstrap,
                 paired=paired,
                 draws=draws,
                 power=None,
-                whole=judged,
+                whole=whole,
             )
-            queries = len(next(iter(in_slice.values()))) if paired else sum(map(len, in_slice.values()))
+            queries = (
+                len(next(iter(in_slice.values())).queries)
+                if paired
+                else sum(len(each.queries) for each in in_slice.values())
+            )
             of_column = found.setdefault(slicing.column, {})
             rows = tuple(replace(row, by=(slicing.column, value)) for row in rows)
             of_column[value] = SliceDifferences(slicing.column, value, queries, rows)

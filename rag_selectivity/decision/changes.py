@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rag_selectivity.against import Against, Change, as_judged
-from rag_selectivity.caveats import equals_placebo
 from rag_selectivity.errors import InputError
+from rag_selectivity.estimating.caveats import equals_placebo
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.comparison import (
     BETTER,
@@ -211,7 +211,7 @@ def _changes_of(against: Against, run: str, stored_as: str, decision: Decision) 
 
 def _is_the_same(against: Against, run: str, measure: Measure) -> bool:
     """Whether the figure is the same for every query."""
-    now, then = against.outcomes(run, measure, against.pairs[run].rows)
+    now, then = against.pairs[run].outcomes(measure)
     return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(now.parts, then.parts, strict=True))
 
 

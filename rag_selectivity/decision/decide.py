@@ -21,7 +21,7 @@ from rag_selectivity.decision.measured_costs import TOKENS
 from rag_selectivity.decision.systems import all_pairs, best_first, comparable, letters, pair_of
 from rag_selectivity.decision.trade_off import checked_depths, quality_measure, trade_offs
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.evaluate import Measured, measure_all, report_on
+from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import BoR, BoR_max, Measure, Success
 from rag_selectivity.measures.plan import at_depth, default_measures
@@ -183,8 +183,8 @@ class _Decider:
         best = order[0]
         rows: tuple[RunDifference, ...] = ()
         if self.bootstrap is not None:
-            ranked = _only(measured, [measure])
-            rows = all_pairs(self.judged, order, ranked, report, self.bootstrap, paired=self.paired)
+            ranked = measured.only([measure])
+            rows = all_pairs(order, ranked.figures, report, self.bootstrap, paired=self.paired)
         pairs = tuple(map(pair_of, rows))
         of_run = letters(order, [(pair.run, pair.other) for pair in pairs if pair.apart]) if len(order) > 1 else {}
         closed = self._closed(report, best, measure)
@@ -271,7 +271,7 @@ class _Decider:
 
     def _report_on(self, measured: Measured, bootstrap: Bootstrap | None) -> Report:
         """The figures of what was measured, with what the given report computed."""
-        return report_on(self.judged, measured, bootstrap, ground=self.report.ground, completed=self.report.completed)
+        return report_on(measured, bootstrap, ground=self.report.ground, completed=self.report.completed)
 
     # -- K -------------------------------------------------------------------------------------------------
 
@@ -439,19 +439,7 @@ class _Decider:
             asked = [measure for measure in asked if not isinstance(measure, BoR)]
         others = [(name, self.baseline) for name in self.judged if name != self.baseline]
         pairs = comparable(others, self.judged, paired=self.paired)
-        shown = _only(measured, asked)
-        for row in differences(pairs, self.judged, shown, report, self.bootstrap, paired=self.paired):
+        shown = measured.only(asked)
+        for row in differences(pairs, shown.figures, report, self.bootstrap, paired=self.paired):
             verdicts[row.run, str(row.measure)] = row.verdict
         return verdicts
-
-
-def _only(measured: Measured, measures: Sequence[Measure]) -> Measured:
-    """What was measured under some of the measures, which name their depth."""
-    asked = {replace(measure, at=None) for measure in measures}
-    rows = [i for i, (measure, _) in enumerate(measured.plan) if measure in asked]
-    return replace(
-        measured,
-        measures=list(measures),
-        plan=[measured.plan[i] for i in rows],
-        outcomes={name: [outcomes[i] for i in rows] for name, outcomes in measured.outcomes.items()},
-    )

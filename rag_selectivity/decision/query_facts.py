@@ -166,7 +166,7 @@ def _values(report: Report, name: str, run: RunReport, measure: Measure) -> NDAr
     measured = run.per_query.get(str(measure))
     if measured is not None:
         return measured
-    outcome = report.outcome(name, measure)
+    outcome = run.figures.outcome(measure)
     # A ratio of means has no figure for a single query.
     return None if outcome is None or len(outcome.parts) != 1 else outcome.parts[0][:, 0]
 

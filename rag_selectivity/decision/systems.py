@@ -8,7 +8,7 @@ from itertools import combinations
 from string import ascii_lowercase
 
 from rag_selectivity.compare.differences import differences
-from rag_selectivity.evaluate import Measured
+from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.comparison import BETTER, RunDifference
@@ -29,9 +29,8 @@ def best_first(report: Report, measure: Measure) -> list[str]:
 
 
 def all_pairs(
-    judged: Mapping[str, JudgedRun],
     order: Sequence[str],
-    measured: Measured,
+    figures: Mapping[str, Figures],
     report: Report,
     bootstrap: Bootstrap,
     *,
@@ -41,15 +40,15 @@ def all_pairs(
 
     All pairs are one family of Holm's correction. Unless unpaired, runs over different queries make no pair.
     """
-    pairs = comparable(combinations(order, 2), judged, paired=paired)
-    return differences(pairs, judged, measured, report, bootstrap, paired=paired)
+    pairs = comparable(combinations(order, 2), figures, paired=paired)
+    return differences(pairs, figures, report, bootstrap, paired=paired)
 
 
 def comparable(
-    pairs: Iterable[tuple[str, str]], judged: Mapping[str, JudgedRun], *, paired: bool
+    pairs: Iterable[tuple[str, str]], runs: Mapping[str, Figures | JudgedRun], *, paired: bool
 ) -> list[tuple[str, str]]:
     """The pairs of runs that can be compared: over the same queries, or any if unpaired."""
-    return [(one, other) for one, other in pairs if not paired or judged[one].queries == judged[other].queries]
+    return [(one, other) for one, other in pairs if not paired or runs[one].queries == runs[other].queries]
 
 
 def pair_of(row: RunDifference) -> Pair:

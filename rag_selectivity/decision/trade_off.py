@@ -9,12 +9,12 @@ from itertools import combinations
 
 import numpy as np
 
-from rag_selectivity.caveats import equals_placebo
 from rag_selectivity.compare.differences import differences
 from rag_selectivity.decision.costs import Costs, pareto
 from rag_selectivity.decision.measured_costs import COLUMNS, TOKENS
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import Measured, measure_all, report_on
+from rag_selectivity.estimating.caveats import equals_placebo
+from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import FloatArray
@@ -113,7 +113,7 @@ def trade_offs(
         return {}
     grid = sorted({K, *(depths or ())})
     measured = measure_all(judged, [measure @ depth for depth in grid], [])
-    shown = report_on(judged, measured, bootstrap, ground=report.ground, completed=report.completed)
+    shown = report_on(measured, bootstrap, ground=report.ground, completed=report.completed)
     places = [(run, depth) for run in judged for depth in grid]
     quality = {(run, depth): shown[run, measure @ depth] for run, depth in places}
     _check_form(measured, measure)
@@ -132,7 +132,7 @@ def trade_offs(
 
 
 def _check_form(measured: Measured, measure: Measure) -> None:
-    outcomes = [of_run[measured.row_of(measure)] for of_run in measured.outcomes.values()]
+    outcomes = [table.outcomes[0] for table in measured.only([measure]).figures.values()]
     if any(outcome.aggregate.form != "mean" or outcome.bounds is None for outcome in outcomes) or not all(
         math.isfinite(end) for outcome in outcomes for column in range(outcome.parts[0].shape[1])
         for end in outcome.ends_at(column) or ()
@@ -174,9 +174,9 @@ class _Compared:
 
     def _outcome(self, place: Place) -> Outcome:
         run, depth = place
-        row = self.measured.row_of(self.measure)
-        column = self.measured.plan[row][1].tolist().index(depth)
-        return self.measured.outcomes[run][row].at(slice(column, column + 1))
+        outcome = self.measured.figures[run].outcome(self.measure @ depth)
+        assert outcome is not None
+        return outcome
 
     def _calibrated(self, places: Sequence[Place], tail: float) -> dict[Place, float]:
         """The bounds over completions of the labels by people's, which are known at one depth only."""
@@ -189,7 +189,7 @@ class _Compared:
         bootstrap = replace(self.bootstrap or Bootstrap(), level=1 - 2 * tail)
         pairs = [(one, other) for (one, _), (other, _) in combinations(places, 2)]
         most = dict.fromkeys(places, 0.0)
-        for row in differences(pairs, self.judged, self.measured, self.report, bootstrap, power=None):
+        for row in differences(pairs, self.measured.figures, self.report, bootstrap, power=None):
             if row.measure != self.measure @ depth:
                 continue
             one, other = (row.run, depth), (row.baseline, depth)

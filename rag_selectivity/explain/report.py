@@ -141,15 +141,15 @@ def _chosen(estimates: Mapping[str, Estimate], wanted: Sequence[Measure], run: s
 
 
 def _of_report(report: Report, name: str) -> _Run:
-    part, records = report.runs[name], report.query_records(name)
+    part = report.runs[name]
     details = report.query_details(name) if part.judged is not None else None
-    parts = None if records is None else records.parts
+    parts = None if part.judged is None else part.figures.columns
     return _Run(part.estimates, part.queries, parts, details, part.input, part.label_caveats)
 
 
 def _of_stored(report: StoredReport, name: str) -> _Run:
     part = report.runs[name]
-    queries, parts = ((), None) if part.records is None else (part.records.queries, part.records.parts)
+    queries, parts = ((), None) if part.figures is None else (part.figures.queries, part.figures.columns)
     return _Run(part.estimates, queries, parts, None, part.input, part.label_caveats)
 
 

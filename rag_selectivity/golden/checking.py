@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.evaluate import evaluate
+from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.golden.checked import NOTE, PROBLEM, WARNING, ChangedLabel, Check, Finding
 from rag_selectivity.golden.contents import changed_labels
 from rag_selectivity.golden.corpus_print import printed

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.errors import SelectivityWarning
-from rag_selectivity.evaluate import evaluate
+from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.golden.label_source import Row, sources_of
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import ranked_rows

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.estimates import corrected, difference_row, estimates_with
+from rag_selectivity.estimating.estimates import estimates_with
+from rag_selectivity.estimating.rows import corrected, difference_row
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.claims import WHOLE, ClaimMeasure
 from rag_selectivity.results.claims import ClaimCheck

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
 from rag_selectivity.errors import InputError
-from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
+from rag_selectivity.estimating.caveats import LabelFacts, universes, with_label_caveats
+from rag_selectivity.estimating.estimates import estimates_of_moments, notes_of_refusals, with_caveats
+from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.facts import note_of_lost_labels
 from rag_selectivity.judged.joining import join
 from rag_selectivity.judged.judged_run import Coverage, JudgedRun
@@ -318,27 +319,23 @@ class LiveFigures:
         sampled = self._sampled_outcomes(self._moments)
         intervals = bootstrap.intervals(sampled) if resampled else None
         estimates: dict[str, Estimate] = {}
-        per_query: dict[str, FloatArray] = {}
         for i, (measure, at) in enumerate(self._plan):
             moments = self._moments[i]
             low, high = intervals[i] if intervals is not None else moments.interval(bootstrap.level)
             figures = estimates_of_moments(moments, low, high)
-            for column, (depth, figure) in enumerate(zip(at.tolist(), figures, strict=True)):
+            for depth, figure in zip(at.tolist(), figures, strict=True):
                 if depth != WHOLE_LIST and depth > traffic.longest:
                     continue
-                key = str(measure @ depth)
-                estimates[key] = figure
-                if measure.per_query:
-                    per_query[key] = sampled[i].parts[0][:, column]
+                estimates[str(measure @ depth)] = figure
         estimates = with_caveats(estimates, measures)
         if self._reach is not None:
             shuffled = universes(self._plan, self._reached, self._reach, exhaustive=False)
             placebos = self._placebos.figures(shuffled, bootstrap.level)
             facts = LabelFacts(self._reached, self._reach, placebos)
             estimates = with_label_caveats(estimates, facts, dict(self._plan))
-        per_query = {key: column for key, column in per_query.items() if key in estimates}
-        notes = tuple(self._notes(traffic, estimates, self.complete, self._moments[0].total))
-        run = RunReport(tuple(self._names()), estimates, per_query, self._coverage, notes, None)
+        table = Figures(tuple(self._names()), self._plan, sampled)
+        notes = tuple(self._notes(traffic, table, estimates, self.complete, self._moments[0].total))
+        run = RunReport(table, estimates, self._coverage, notes)
         depths = tuple(depth for depth in ranks_in(self._plan).tolist() if depth <= traffic.longest)
         return run, depths, bootstrap.settings if resampled else {"method": "delta", "level": bootstrap.level}
 
@@ -372,7 +369,9 @@ class LiveFigures:
             names.append(name if times[name] == 1 else f"{name} ({times[name]})")
         return names
 
-    def _notes(self, traffic: Traffic, figures: Container[str], complete: bool, measured: int) -> Iterable[str]:
+    def _notes(
+        self, traffic: Traffic, table: Figures, figures: Container[str], complete: bool, measured: int
+    ) -> Iterable[str]:
         yield (
             f"{traffic.retrievals:,} retrievals, {traffic.labelled:,} of them with labels; {traffic.shown:.3g} shown "
             f"on average. Figures without a depth are of all that was shown"
@@ -420,7 +419,6 @@ class LiveFigures:
         if self._coverage.duplicates:
             yield f"{self._coverage.duplicates:,} passages stood twice in their list"
         yield from note_of_lost_labels(self._lost_labels)
-        summed = zip(self._plan, self._moments or (), strict=False)
-        yield from notes_of_refusals(((*planned, moments.refused) for planned, moments in summed), figures)
+        yield from notes_of_refusals(table, figures)
         for reason, count in self._refused.items():
             yield f"{count:,} retrievals could not be measured: {reason}"

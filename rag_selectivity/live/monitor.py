@@ -17,8 +17,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.caveats import with_unchecked_judge
 from rag_selectivity.errors import InputError
+from rag_selectivity.estimating.caveats import with_unchecked_judge
 from rag_selectivity.indexes import given_size
 from rag_selectivity.judged.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts

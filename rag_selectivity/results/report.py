@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.judged.token_budget import budgets_among
-from rag_selectivity.measures.base import FloatArray, Measure, Outcome
+from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
@@ -20,7 +20,6 @@ from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import Estimate, finite
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.results.records import QueryRecords
 from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunReport
@@ -225,30 +224,6 @@ class Report(Result):
                     details.update((f"{base @ depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
         return details
 
-    def outcome(self, run: str, measure: str | Measure) -> Outcome | None:
-        """The figures of every query under a measure; None if the report was made from sums over queries."""
-        parsed = parse_measure(measure)
-        judged = self._run(run).judged
-        if judged is None:
-            return None
-        at = parsed.at if parsed.at is not None else parsed.default_depths(np.array([1]))[0]
-        return replace(parsed, at=None).outcome(judged, np.array([at])).settled()
-
-    def query_records(self, run: str) -> QueryRecords | None:
-        """What a stored report holds about each query; None if the report was made from sums over queries."""
-        part = self._run(run)
-        if part.judged is None:
-            return None
-        parts: dict[str, tuple[FloatArray, ...]] = {}
-        for base in without_depth(self.measures):
-            named = [measure.at for measure in self.measures if replace(measure, at=None) == base]
-            grid = {*base.default_depths(np.array(self.depths)).tolist(), *(at for at in named if at is not None)}
-            depths = sorted(depth for depth in grid if str(base @ depth) in part.estimates)
-            outcome = base.outcome(part.judged, np.array(depths, dtype=None if depths else np.int64)).settled()
-            for column, depth in enumerate(depths):
-                parts[str(base @ depth)] = tuple(values[:, column] for values in outcome.parts)
-        return QueryRecords.of(part.judged, parts)
-
     def to_dict(self, *, queries: bool = True) -> dict[str, Any]:
         """As plain data, ready for JSON; `queries=False` leaves out the figures of each query."""
         return {
@@ -331,12 +306,11 @@ class Report(Result):
         return {"diagnosis": diagnoses} if diagnoses else {}
 
     def _stored_as_data(self, run: str) -> dict[str, Any]:
-        """What a later report is compared with: the fingerprint, and the figures of each query if there are any."""
-        fingerprint, records = self._run(run).fingerprint, self.query_records(run)
-        return {
-            "fingerprint": None if fingerprint is None else asdict(fingerprint),
-            "per_query": None if records is None else records.to_dict(),
-        }
+        """What a later report is compared with: the rules, and the figures of each query; None for live retrievals."""
+        part = self._run(run)
+        if part.judged is None or part.figures.rules is None:
+            return {"fingerprint": None, "per_query": None}
+        return {"fingerprint": asdict(part.figures.rules), "per_query": part.figures.to_dict(part.estimates)}
 
     def _run(self, name: str) -> RunReport:
         try:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.judged_run import Coverage, JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.pool_source import PoolSource
-from rag_selectivity.results.records import Fingerprint
 from rag_selectivity.results.slices import Slices
 
 
@@ -39,12 +40,10 @@ def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunReport:
-    """One run's estimates and its figures for each query.
+    """One run's estimates, and the table of its figures by query that they are made from.
 
-    `per_query` holds a float64[queries] column for each measure that has a figure for a single query; a ratio of means
-    (EF, BoR) has none. `judged` is the join that was measured. It is None for live retrievals.
     `input` holds what is known about the input as plain data: the form of the ids (`ids`), how
     many `queries` are in labels and run, how many `passages` were retrieved and judged, how ids met in the queries that
     were looked at (`sampled`), what was noticed while reading (`remarks`), and of random `controls`, if there are any,
@@ -54,26 +53,34 @@ class RunReport:
     worth, by its name and the key of PROC; it is empty without several pools or PROC.
     """
 
-    queries: tuple[str, ...]
+    figures: Figures = field(repr=False, compare=False)
     estimates: Mapping[str, Estimate]
-    per_query: Mapping[str, FloatArray]
     coverage: Coverage
     notes: tuple[str, ...] = ()
-    judged: JudgedRun | None = field(default=None, repr=False, compare=False)
     input: Mapping[str, Any] = field(default_factory=dict)
     label_caveats: tuple[Caveat, ...] = ()
     slices: Slices = field(default_factory=dict)
     pool_sources: Mapping[str, Mapping[str, PoolSource]] = field(default_factory=dict)
 
     @property
+    def queries(self) -> tuple[str, ...]:
+        """The queries, by their ids."""
+        return self.figures.queries
+
+    @property
+    def judged(self) -> JudgedRun | None:
+        """The join that was measured; None for live retrievals."""
+        return self.figures.judged
+
+    @cached_property
+    def per_query(self) -> dict[str, FloatArray]:
+        """The figures of single queries by measure: float64[queries]; a ratio of means (EF, BoR) has none."""
+        return {key: column for key, column in self.figures.per_query.items() if key in self.estimates}
+
+    @property
     def caveats(self) -> tuple[RunCaveat, ...]:
         """The caveats of all figures: one for each code and level, with the text of the first and all its measures."""
         return caveats_of(self.label_caveats, self.estimates)
-
-    @property
-    def fingerprint(self) -> Fingerprint | None:
-        """The settings that a later report must share; None for live retrievals, which cannot be repeated."""
-        return None if self.judged is None else Fingerprint.of(self.judged)
 
     @property
     def evaluated(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -11,10 +12,10 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, model_validator
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.figures.figures import Figures, Rules
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Caveat, Estimate
 from rag_selectivity.results.provenance import NO_AGREEMENT
-from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.report import SCHEMA
 from rag_selectivity.results.shapes import (
     Count,
@@ -38,14 +39,13 @@ _AGAIN = "write it again with -o report.json"
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """One run of a stored report; `records` is None if the report does not hold the figures of each query.
+    """One run of a stored report; `figures` is None if the report does not hold the figures of each query.
 
     `input`, `label_caveats` and `slices` are as in `rag_selectivity.results.run_report.RunReport`.
     """
 
     estimates: Mapping[str, Estimate]
-    fingerprint: Fingerprint | None
-    records: QueryRecords | None
+    figures: Figures | None
     input: Mapping[str, Any] = field(default_factory=dict)
     label_caveats: tuple[Caveat, ...] = ()
     slices: Slices = field(default_factory=dict)
@@ -250,8 +250,7 @@ class _Run(Shape):
         of_figures = {caveat.code for estimate in estimates.values() for caveat in estimate.caveats}
         return StoredRun(
             estimates,
-            None if self.fingerprint is None else Fingerprint(**dict(self.fingerprint)),
-            None if self.per_query is None else QueryRecords.from_dict(dict(self.per_query)),
+            self._figures(),
             self.input,
             tuple(each.caveat() for each in self.caveats if each.code not in of_figures - {NO_AGREEMENT}),
             {
@@ -262,6 +261,16 @@ class _Run(Shape):
                 for column, by_value in self.slices.items()
             },
         )
+
+    def _figures(self) -> Figures | None:
+        if self.per_query is None:
+            return None
+        rules = None if self.fingerprint is None else Rules(**dict(self.fingerprint))
+        known = {}
+        for key in self.per_query.parts:
+            with suppress(InputError):
+                known[key] = parse_measure(key)
+        return Figures.from_dict(dict(self.per_query), rules, known)
 
 
 class _Weights(Shape):

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import evaluate
+from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
 from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.store import Store

@@ -22,6 +22,8 @@ from rag_selectivity.tables.cells import is_missing
 from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.ids import IntArray
 
+#: Low and high of an outcome, float64[depths] each.
+Ends = tuple[FloatArray, FloatArray]
 _COLUMNS_AT_ONCE = 768
 DEPTHS_AT_ONCE = 64
 
@@ -87,9 +89,7 @@ class Bootstrap:
             raise InputError(f"bootstrap must be a Bootstrap, as in Bootstrap(resamples=1000), got {value!r}")
         return value
 
-    def intervals(
-        self, outcomes: Sequence[Outcome], queries: Sequence[str] = ()
-    ) -> list[tuple[FloatArray, FloatArray]]:
+    def intervals(self, outcomes: Sequence[Outcome], queries: Sequence[str] = ()) -> list[Ends]:
         """Low and high for each outcome: float64[depths], NaN where fewer than two queries are defined.
 
         All outcomes must be over the same queries, whose names matter only where there are clusters. A

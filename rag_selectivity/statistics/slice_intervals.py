@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics.bootstrap import Bootstrap, Columns, blocks_of, estimand_of
+from rag_selectivity.statistics.bootstrap import Bootstrap, Columns, Ends, blocks_of, estimand_of
 from rag_selectivity.statistics.draws import resample_counts
 from rag_selectivity.statistics.interval_methods import of_success_rate
 from rag_selectivity.tables.ids import IntArray
@@ -21,9 +21,6 @@ from rag_selectivity.tables.ids import IntArray
 _SUMS_AT_ONCE, _DEPTHS_AT_ONCE = 1536, 16
 #: Slicings with more cells together than this are summed one by one.
 _MOST_CELLS = 512
-
-#: Low and high of an outcome, float64[depths] each.
-Ends = tuple[FloatArray, FloatArray]
 
 
 def slice_intervals(

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_selectivity.decision.query_facts import QueryFacts
 from rag_selectivity.decision.stand_outs import Grades, HardNegative, Lists, Magnet
-from rag_selectivity.slices.table import QueryTable
+from rag_selectivity.figures.query_table import QueryTable
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,13 @@ from rag_selectivity.decision.stand_outs import (
     retrieved_passages,
     unlabelled_magnets,
 )
+from rag_selectivity.figures.query_table import read_query_table
 from rag_selectivity.measures import Measure
 from rag_selectivity.render.explorer.chosen import chosen_of, groups_of
 from rag_selectivity.render.explorer.data import Contents
 from rag_selectivity.render.explorer.packing import BUDGET, OF_A_GROUP, Packed, pack, room_for_texts
 from rag_selectivity.render.explorer.texts import Texts, texts_of, texts_with_room
 from rag_selectivity.results.report import Report
-from rag_selectivity.slices.table import read_query_table
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.wording import counted, number, percent
 

@@ -5,35 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.figures import Calibrated, Completed
+from rag_selectivity.calibrated.figures import Completed
 from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.people import calibration_ground
-from rag_selectivity.calibrated.reporting import (
-    calibrated_by_run,
-    calibrated_estimates,
-    controls_left_out,
-    estimates_with_tails,
-    tails_by_run,
-)
-from rag_selectivity.caveats import with_unchecked_judge
+from rag_selectivity.calibrated.reporting import controls_left_out, tails_by_run
 from rag_selectivity.errors import InputError
-from rag_selectivity.estimates import (
-    estimates_with,
-    notes_of_refusals,
-    pool_sources_of,
-    values_of,
-    with_controls,
-)
-from rag_selectivity.joined import join_runs
+from rag_selectivity.estimating.caveats import with_unchecked_judge
+from rag_selectivity.estimating.estimates import no_ends, notes_of_refusals, pool_sources_of, values_of
+from rag_selectivity.evaluation.basis import Basis
+from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.evaluation.labels import Labels
+from rag_selectivity.evaluation.slices import parts_of, remarks_on
+from rag_selectivity.figures.by import slicings_of
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reach import labels_found_by_any
 from rag_selectivity.judged.weighting import weighted, weights_notes, weights_settings
-from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import (
     Plan,
@@ -46,16 +40,11 @@ from rag_selectivity.measures.plan import (
     wanted_measures,
     with_whole_lists,
 )
-from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice
-from rag_selectivity.slices.figures import parts_of, remarks_on
-from rag_selectivity.slices.given import slicings_of
-from rag_selectivity.slices.labels import Labels
-from rag_selectivity.slices.slicing import Slicing
-from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
 from rag_selectivity.statistics.controlled import ControlledFigures
 from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.tables.cells import shown
@@ -223,20 +212,24 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The outcomes of every run: `outcomes[run][i]` belongs to the measure and the depths in `plan[i]`.
-
-    `grid` holds the depths for measures that name none; `depths` holds every K that was measured.
-    """
+    """The figures of every run, all of one plan, and the measures that were asked for."""
 
     measures: list[Measure]
-    grid: IntArray
-    plan: Plan
-    depths: IntArray
-    outcomes: dict[str, list[Outcome]]
+    figures: dict[str, Figures]
 
-    def row_of(self, measure: Measure) -> int:
-        """The place in `plan` of a measure without depth."""
-        return next(i for i, (each, _) in enumerate(self.plan) if each == measure)
+    @property
+    def plan(self) -> Plan:
+        """Each measure without its depth, with all its depths."""
+        return next(iter(self.figures.values())).plan
+
+    @property
+    def judged(self) -> dict[str, JudgedRun]:
+        """The joins that were measured."""
+        return {name: figures.judged for name, figures in self.figures.items() if figures.judged is not None}
+
+    def only(self, measures: Sequence[Measure]) -> Measured:
+        """What was measured under some of the measures."""
+        return Measured(list(measures), {name: figures.only(measures) for name, figures in self.figures.items()})
 
 
 def measure_all(
@@ -255,12 +248,7 @@ def measure_all(
     plan = plan_of(chosen, grid)
     if depths is None:
         plan = with_whole_lists(plan, chosen)
-    table_depths = ranks_in(plan)
-    outcomes: dict[str, list[Outcome]] = {}
-    for name, run in judged.items():
-        run.check_depths(table_depths)
-        outcomes[name] = [measure.outcome(run, at).settled() for measure, at in plan]
-    return Measured(chosen, grid, plan, table_depths, outcomes)
+    return Measured(chosen, {name: Figures.of(run, plan) for name, run in judged.items()})
 
 
 def figures_at(judged: JudgedRun, measures: Sequence[Measure], depths: IntArray) -> list[FloatArray]:
@@ -284,9 +272,9 @@ def figures_at(judged: JudgedRun, measures: Sequence[Measure], depths: IntArray)
                 controlled = controls.of(measure, depth, outcome)
                 if controlled is not None:
                     values[place] = controlled.value
-    tails = _tails_of(judged)
+    plan = [(measure, depths) for measure in measures]
+    tails = Basis({"run": judged}, plan, None, None).tails
     if tails is not None:
-        plan = [(measure, depths) for measure in measures]
         completed = tails_by_run(tails[0], {"run": judged}, plan, tails[1], None)["run"]
         for measure, values in zip(measures, figures, strict=True):
             for place, depth in enumerate(depths.tolist()):
@@ -306,12 +294,10 @@ def evaluate_joined(
     slicings: Sequence[Slicing] = (),
 ) -> Report:
     """Measure joins; `evaluate` joins first and then calls this."""
-    measured = measure_all(judged, measures, depths)
-    return report_on(judged, measured, bootstrap, notes, ground, slicings)
+    return report_on(measure_all(judged, measures, depths), bootstrap, notes, ground, slicings)
 
 
 def report_on(
-    judged: Mapping[str, JudgedRun],
     measured: Measured,
     bootstrap: Bootstrap | None,
     notes: Mapping[str, list[str]] | None = None,
@@ -319,109 +305,58 @@ def report_on(
     slicings: Sequence[Slicing] = (),
     completed: Completed | None = None,
 ) -> Report:
-    """The report of outcomes that were measured before; `ground` calibrates them by people's labels.
+    """The report of figures that were measured before; `ground` calibrates them by people's labels.
 
     `completed` has what another report of the same runs computed.
     """
+    bootstrap = Bootstrap.of(bootstrap)
+    completed = Completed() if completed is None else completed
+    judged = measured.judged
+    first = next(iter(judged.values()))
+    deepest = int(ranks_in(measured.plan).max(initial=0))
     # Slices have the resamples of all queries.
     with kept_draws() if slicings else nullcontext():
-        return _report_on(judged, measured, bootstrap, notes or {}, ground, slicings, completed)
-
-
-def _report_on(
-    judged: Mapping[str, JudgedRun],
-    measured: Measured,
-    bootstrap: Bootstrap | None,
-    notes: Mapping[str, list[str]],
-    ground: Ground | None,
-    slicings: Sequence[Slicing],
-    completed: Completed | None,
-) -> Report:
-    completed = Completed() if completed is None else completed
-    plan, outcomes, table_depths = measured.plan, measured.outcomes, measured.depths
-    bootstrap = Bootstrap.of(bootstrap)
-    calibrated: Mapping[str, Mapping[str, Calibrated]] = {}
-    first = next(iter(judged.values()))
-    tails = _tails_of(first) if ground is None else None
-    _refuse_weights(first, ground, tails is not None)
-    if ground is not None:
-        calibrated = calibrated_by_run(ground, judged, plan, bootstrap, None, completed)
-    elif tails is not None:
-        calibrated = tails_by_run(tails[0], judged, plan, tails[1], bootstrap, None, completed)
-    intervals = _intervals(judged, outcomes, bootstrap)
-
-    reports = {}
-    provenance = _provenance(first, ground)
-    found = labels_found_by_any(judged)
-    for name, run in judged.items():
-        per_query = {}
-        for (measure, at), outcome in zip(plan, outcomes[name], strict=True):
-            if measure.per_query:
-                per_query.update({str(measure @ depth): outcome.parts[0][:, i] for i, depth in enumerate(at.tolist())})
-        estimates = _estimates_of(measured, outcomes[name], intervals[name])
-        remarks: list[str] = []
-        controls: dict[str, Any] = {}
-        if ground is not None:
-            estimates, remarks = calibrated_estimates(estimates, calibrated[name], ground, bootstrap is not None)
-        else:
-            estimates, controls = with_controls(estimates, plan, outcomes[name], run, bootstrap)
-            estimates = estimates_with_tails(estimates, calibrated.get(name, {}), bootstrap is not None)
-        labels = Labels(
-            run, plan, measured.measures, outcomes[name], found[name], bootstrap, calibrated=ground is not None
-        )
-        estimates = with_unchecked_judge(labels.qualified(estimates), provenance)
-        slices: dict[str, dict[str, Slice]] = {}
-        for part in parts_of(run, outcomes[name], slicings, bootstrap):
-            of_part = _estimates_of(measured, part.outcomes, part.ends)
-            if ground is None and run.controls is not None:
-                of_part, _ = with_controls(of_part, plan, part.outcomes, part.judged, bootstrap)
-            in_part = {name: part.judged}
-            if ground is not None:
-                figures = calibrated_by_run(ground, judged, plan, bootstrap, in_part)[name]
-                of_part, _ = calibrated_estimates(of_part, figures, ground, bootstrap is not None)
-            elif tails is not None:
-                figures = tails_by_run(tails[0], judged, plan, tails[1], bootstrap, in_part)[name]
-                of_part = estimates_with_tails(of_part, figures, bootstrap is not None)
-            of_part = labels.qualified(of_part, part.chosen)
-            of_column = slices.setdefault(part.column, {})
-            of_column[part.value] = Slice(part.column, part.value, part.queries, of_part)
-        per_query = {key: column for key, column in per_query.items() if key in estimates}
-        clipped = run.clipped_at(int(table_depths.max(initial=0)))
-        measured_of = zip(plan, outcomes[name], strict=True)
-        refused = notes_of_refusals(((*planned, outcome.refused) for planned, outcome in measured_of), estimates)
-        run_notes = [
-            *notes.get(name, ()),
-            *run.facts.notes(name),
-            *run.coverage.notes(clipped),
-            *weights_notes(run),
-            *refused,
-            *remarks,
-            *(note for slicing in slicings for note in slicing.notes),
-            *remarks_on(slices, ground, slicings),
-        ]
-        facts = run.facts.as_input()
-        if run.controls is not None and ground is None:
-            run_notes += run.controls.notes_at(int(table_depths.max(initial=0)))
-        if controls:
-            facts = {**facts, "controls": controls}
-        reports[name] = RunReport(
-            run.queries,
-            estimates,
-            per_query,
-            run.coverage,
-            tuple(run_notes),
-            run,
-            input=facts,
-            label_caveats=() if provenance is None else provenance.caveats,
-            slices=slices,
-            pool_sources=pool_sources_of(run, plan, outcomes[name], bootstrap),
-        )
-
+        basis = Basis(judged, measured.plan, ground, bootstrap, completed)
+        provenance, found = _provenance(first, ground), labels_found_by_any(judged)
+        ends = _ends(measured.figures, bootstrap)
+        runs = {}
+        for name, figures in measured.figures.items():
+            run, plan = judged[name], figures.plan
+            labels = Labels(figures, measured.measures, found[name], bootstrap, calibrated=ground is not None)
+            estimates, controls, remarks = basis.estimates(name, figures, ends[name])
+            estimates = with_unchecked_judge(labels.qualified(estimates), provenance)
+            slices: dict[str, dict[str, Slice]] = {}
+            for part in parts_of(figures, slicings, bootstrap):
+                of_part, _, _ = basis.estimates(name, part.figures, part.ends, whole=False)
+                of_part = labels.qualified(of_part, part.chosen)
+                of_column = slices.setdefault(part.column, {})
+                of_column[part.value] = Slice(part.column, part.value, len(part.figures.queries), of_part)
+            run_notes = [
+                *(notes or {}).get(name, ()),
+                *run.facts.notes(name),
+                *run.coverage.notes(run.clipped_at(deepest)),
+                *weights_notes(run),
+                *notes_of_refusals(figures, estimates),
+                *remarks,
+                *(note for slicing in slicings for note in slicing.notes),
+                *remarks_on(slices, ground, slicings),
+                *(run.controls.notes_at(deepest) if run.controls is not None and ground is None else ()),
+            ]
+            runs[name] = RunReport(
+                figures,
+                estimates,
+                run.coverage,
+                tuple(run_notes),
+                input={**run.facts.as_input(), **({"controls": controls} if controls else {})},
+                label_caveats=() if provenance is None else provenance.caveats,
+                slices=slices,
+                pool_sources=pool_sources_of(run, plan, figures.outcomes, bootstrap),
+            )
     size = first.corpus_size
     return Report(
-        runs=reports,
+        runs=runs,
         measures=tuple(measured.measures),
-        depths=tuple(table_depths.tolist()),
+        depths=tuple(ranks_in(measured.plan).tolist()),
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
         scale=first.scale.name,
         settings={**(bootstrap.settings if bootstrap else {}), **weights_settings(judged)},
@@ -431,14 +366,6 @@ def _report_on(
         provenance=provenance,
         completed=completed,
     )
-
-
-def _refuse_weights(run: JudgedRun, ground: Ground | None, tails: bool) -> None:
-    """Refuse weights where a figure would be one without them."""
-    if ground is not None:
-        run.refuse_weights("figures that people's labels (human) calibrate", ", or leave human (--human) out")
-    if tails:
-        run.refuse_weights("figures that are completed from the labels of tails")
 
 
 def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
@@ -453,46 +380,21 @@ def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
     return replace(known.with_people(found, ground.drawn_for_people, calibrated=True), unused=controls_left_out(ground))
 
 
-def _tails_of(run: JudgedRun) -> tuple[Ground, int] | None:
-    """The labels with passages that were drawn from tails, and the first rank of these; None if there are none."""
-    origins = None if run.qrels is None else run.qrels.origins
-    if run.qrels is None or origins is None or origins.tail_ranks is None or run.documents is not None:
-        return None
-    ground, _ = calibration_ground(run.qrels, None)
-    return (ground, origins.tail_ranks[0]) if ground.tail_open.any() else None
-
-
-def _estimates_of(measured: Measured, outcomes: Sequence[Outcome], ends: Sequence[Any]) -> dict[str, Estimate]:
-    """The estimates of a run or a part as judged, with intervals."""
-    estimates: dict[str, Estimate] = {}
-    for (measure, at), outcome, (low, high) in zip(measured.plan, outcomes, ends, strict=True):
-        keys = [str(measure @ depth) for depth in at.tolist()]
-        estimates.update(zip(keys, estimates_with(outcome, low, high), strict=True))
-    return estimates
-
-
 def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:
     runs = list(judged)
     largest = [int(run.corpus_size.max()) for run in runs if run.corpus_size is not None and len(run.corpus_size)]
     return default_depths(max(int(run.returned.max(initial=1)) for run in runs), min(largest, default=None))
 
 
-def _intervals(
-    judged: Mapping[str, JudgedRun], outcomes: Mapping[str, list[Outcome]], bootstrap: Bootstrap | None
-) -> dict[str, list[tuple[Any, Any]]]:
+def _ends(figures: Mapping[str, Figures], bootstrap: Bootstrap | None) -> dict[str, list[Ends]]:
     """The intervals of every run; runs over the same queries use the same resamples, in one pass."""
     if bootstrap is None:
-        return {
-            name: [(np.full(o.parts[0].shape[1], np.nan),) * 2 for o in of_run] for name, of_run in outcomes.items()
-        }
+        return {name: no_ends(table.outcomes) for name, table in figures.items()}
     by_queries: dict[tuple[str, ...], list[str]] = {}
-    for name, run in judged.items():
-        by_queries.setdefault(run.queries, []).append(name)
-    result: dict[str, list[tuple[Any, Any]]] = {}
-    for names in by_queries.values():
-        together = bootstrap.intervals(
-            [outcome for name in names for outcome in outcomes[name]], judged[names[0]].queries
-        )
-        for name in names:
-            result[name], together = together[: len(outcomes[name])], together[len(outcomes[name]) :]
-    return {name: result[name] for name in judged}
+    for name, table in figures.items():
+        by_queries.setdefault(table.queries, []).append(name)
+    result: dict[str, list[Ends]] = {}
+    for queries, names in by_queries.items():
+        together = iter(bootstrap.intervals([each for name in names for each in figures[name].outcomes], queries))
+        result.update({name: list(islice(together, len(figures[name].outcomes))) for name in names})
+    return result

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, PARTLY_JUDGED
+from rag_selectivity.estimating.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, PARTLY_JUDGED
 from rag_selectivity.judged.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.judged.token_budget import named_top
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real

@@ -4,66 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures import Outcome
+from rag_selectivity.estimating.estimates import no_ends
+from rag_selectivity.figures.by import N5, R
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.results.slices import Slices
-from rag_selectivity.slices.given import N5, R
-from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.slice_intervals import slice_intervals
 from rag_selectivity.wording import counted, enumeration
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Part:
-    """A slice of a run: its outcomes in the plan's order, and the low and high of each, NaN without intervals.
+    """A slice of a run: its figures, and the low and high of each outcome, NaN without intervals.
 
     `chosen` marks its queries among those of the run.
     """
 
     column: str
     value: str
-    run: JudgedRun
+    figures: Figures
     chosen: NDArray[np.bool_]
-    outcomes: list[Outcome]
     ends: list[tuple[FloatArray, FloatArray]]
 
-    @property
-    def queries(self) -> int:
-        """The number of its queries."""
-        return int(self.chosen.sum())
 
-    @cached_property
-    def judged(self) -> JudgedRun:
-        """The join of its queries."""
-        return self.run.over(self.chosen)
-
-
-def parts_of(
-    run: JudgedRun, outcomes: Sequence[Outcome], slicings: Sequence[Slicing], bootstrap: Bootstrap | None
-) -> Iterator[Part]:
+def parts_of(figures: Figures, slicings: Sequence[Slicing], bootstrap: Bootstrap | None) -> Iterator[Part]:
     """Each slice of a run that has queries in it; intervals come from the same resamples as those of all queries."""
-    places = [slicing.places(run.queries) for slicing in slicings]
+    places = [slicing.places(figures.queries) for slicing in slicings]
     intervals = None
     if bootstrap is not None and slicings:
-        intervals = slice_intervals(bootstrap, outcomes, run.queries, places)
+        intervals = slice_intervals(bootstrap, figures.outcomes, figures.queries, places)
     for i, slicing in enumerate(slicings):
         for place, value in enumerate(slicing.values):
             chosen = places[i] == place
-            if not chosen.any():
-                continue
-            some = [outcome.over(chosen) for outcome in outcomes]
-            none = [(np.full(outcome.parts[0].shape[1], np.nan),) * 2 for outcome in outcomes]
-            ends = none if intervals is None else intervals[i][place]
-            yield Part(slicing.column, value, run, chosen, some, ends)
+            if chosen.any():
+                ends = no_ends(figures.outcomes) if intervals is None else intervals[i][place]
+                yield Part(slicing.column, value, figures.where(chosen), chosen, ends)
 
 
 def remarks_on(slices: Slices, ground: Ground | None, slicings: Sequence[Slicing]) -> list[str]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.figures.query_table import QueryTable, read_query_table
+from rag_selectivity.figures.slicing import MOST_VALUES, NO_VALUE, Slicing, by_value, in_order
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.slices.slicing import MOST_VALUES, NO_VALUE, Slicing, by_value, in_order
-from rag_selectivity.slices.table import QueryTable, read_query_table
 from rag_selectivity.tables.exact import is_path
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.ids import IntArray

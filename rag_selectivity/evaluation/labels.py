@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
-from rag_selectivity.estimates import with_caveats
-from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.estimating.caveats import LabelFacts, universes, with_label_caveats
+from rag_selectivity.estimating.estimates import with_caveats
+from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.reach import LabelReach, has_open_tails
-from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import WHOLE_LIST
-from rag_selectivity.measures.plan import Plan, budgets_in, ranks_in
+from rag_selectivity.measures.plan import budgets_in, ranks_in
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.placebos import placebo_figures, placebos_of
@@ -30,22 +30,21 @@ class Labels:
 
     def __init__(
         self,
-        run: JudgedRun,
-        plan: Plan,
+        figures: Figures,
         measures: Sequence[Measure],
-        outcomes: Sequence[Outcome],
         found: IntArray,
         bootstrap: Bootstrap | None,
         *,
         calibrated: bool,
     ) -> None:
+        run, plan = figures.join, figures.plan
         depths = np.array([*ranks_in(plan).tolist(), *budgets_in(plan), WHOLE_LIST])
         self._exhaustive = run.policy.unjudged == "worst"
         reach = LabelReach.of(run, depths, found)
         self._plan, self._measures = plan, measures
         self._level = None if bootstrap is None else bootstrap.level
         shuffled = universes(plan, depths, reach, exhaustive=self._exhaustive)
-        self._placebos = placebos_of(run, plan, outcomes, shuffled) if run.qrels is not None else []
+        self._placebos = placebos_of(run, plan, figures.outcomes, shuffled) if run.qrels is not None else []
         self._facts = LabelFacts(
             depths,
             reach,

@@ -1,0 +1,1 @@
+"""Figures as estimates and differences: with intervals, reasons and caveats."""

@@ -1,0 +1,150 @@
+"""What the figures of a report rest on: the labels alone, people's labels, completed tails or random controls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from rag_selectivity.calibrated.figures import Calibrated, Completed
+from rag_selectivity.calibrated.ground import Ground
+from rag_selectivity.calibrated.people import calibration_ground
+from rag_selectivity.calibrated.reporting import calibrated_by_run, completed_estimates, notes_on_people, tails_by_run
+from rag_selectivity.estimating.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, as_judged
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.measures.plan import Plan
+from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate, finite
+from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
+from rag_selectivity.statistics.controlled import Controlled, ControlledFigures
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What completes the labels of an evaluation.
+
+    Attributes
+    ----------
+    judged : {run: JudgedRun}
+    plan : list of (Measure, depths)
+    ground : Ground or None
+        The judge's labels beside people's, which calibrate all figures.
+    bootstrap : Bootstrap or None
+    completed : Completed
+        What another report of the same runs computed.
+    """
+
+    judged: Mapping[str, JudgedRun]
+    plan: Plan
+    ground: Ground | None
+    bootstrap: Bootstrap | None
+    completed: Completed = field(default_factory=Completed)
+
+    @cached_property
+    def tails(self) -> tuple[Ground, int] | None:
+        """The labels with passages drawn from tails, and the first rank of these; None if nothing is completed so."""
+        run = next(iter(self.judged.values()))
+        origins = None if run.qrels is None else run.qrels.origins
+        if self.ground is not None or run.qrels is None or origins is None or origins.tail_ranks is None:
+            return None
+        if run.documents is not None:
+            return None
+        ground, _ = calibration_ground(run.qrels, None)
+        return (ground, origins.tail_ranks[0]) if ground.tail_open.any() else None
+
+    def estimates(
+        self, name: str, figures: Figures, ends: Sequence[Ends], *, whole: bool = True
+    ) -> tuple[dict[str, Estimate], dict[str, Any], list[str]]:
+        """The estimates of a run, or of a slice of it; what is known of its controls; and notes on people's labels."""
+        estimates, intervals = as_judged(figures, ends), self.bootstrap is not None
+        if self.ground is not None:
+            completed = self._of_runs[name] if whole else self._completed(name, figures)
+            estimates = completed_estimates(estimates, completed, intervals, CALIBRATED)
+            return estimates, {}, notes_on_people(self.ground, completed)
+        controls: dict[str, Any] = {}
+        if self.judged[name].controls is not None and self.judged[name].corpus_size is not None:
+            estimates, controls = with_controls(estimates, figures, self.bootstrap)
+        if self.tails is not None:
+            completed = self._of_runs[name] if whole else self._completed(name, figures)
+            estimates = completed_estimates(estimates, completed, intervals, WITH_TAIL)
+        return estimates, controls, []
+
+    @cached_property
+    def _of_runs(self) -> dict[str, dict[str, Calibrated]]:
+        return self._over(None)
+
+    def _completed(self, name: str, figures: Figures) -> dict[str, Calibrated]:
+        """The figures of a slice over completions of its labels."""
+        return self._over({name: figures.join})[name]
+
+    def _over(self, parts: Mapping[str, JudgedRun] | None) -> dict[str, dict[str, Calibrated]]:
+        completed = self.completed if parts is None else None
+        if self.ground is not None:
+            return calibrated_by_run(self.ground, self.judged, self.plan, self.bootstrap, parts, completed)
+        if self.tails is None:
+            return {}
+        return tails_by_run(self.tails[0], self.judged, self.plan, self.tails[1], self.bootstrap, parts, completed)
+
+
+def with_controls(
+    estimates: Mapping[str, Estimate], figures: Figures, bootstrap: Bootstrap | None
+) -> tuple[dict[str, Estimate], dict[str, Any]]:
+    """The estimates, chance-corrected ones with the random controls; and what to say of the controls.
+
+    The second is plain data: in how many `queries` controls were graded, how many were `graded` and `relevant`, and for
+    each BoR how many of them are `used` (those that the top K does not hold) and how many bits these `can_show` at
+    most.
+    """
+    judged = figures.join
+    controls = judged.controls
+    if controls is None:
+        return dict(estimates), {}
+    controlled = ControlledFigures(judged, controls, bootstrap)
+    result = dict(estimates)
+    can_show: dict[str, float | None] = {}
+    used: dict[str, int] = {}
+    for (measure, at), outcome in zip(figures.plan, figures.outcomes, strict=True):
+        for depth in at.tolist():
+            key = str(measure @ depth)
+            figure = controlled.of(measure, depth, outcome)
+            if figure is None:
+                continue
+            result[key] = _with_controls(estimates[key], figure, len(judged))
+            if figure.can_show is not None:
+                can_show[key] = finite(figure.can_show)
+                used[key] = figure.used
+    graded, relevant = controls.counts(len(judged), judged.threshold(), depth=0)
+    facts = {
+        "queries": int((graded > 0).sum()),
+        "graded": int(graded.sum()),
+        "relevant": int(relevant.sum()),
+        "used": used,
+        "can_show": can_show,
+    }
+    return result, facts
+
+
+def _with_controls(estimate: Estimate, figure: Controlled, queries: int) -> Estimate:
+    """The estimate with controls; the one as judged stands beside it."""
+    caveats = tuple(caveat for caveat in estimate.caveats if caveat.code != CONCENTRATED)
+    if figure.few_with_hits is not None:
+        spread = (
+            f"The relevant controls are in few queries (effectively {figure.few_with_hits:.1f}). "
+            f"The interval is probably too narrow."
+        )
+        caveats = (*caveats, Caveat(CONCENTRATED_CONTROLS, spread))
+    return replace(
+        estimate,
+        value=figure.value,
+        low=figure.low,
+        high=figure.high,
+        n=queries,
+        n_total=max(queries, estimate.n_total),
+        reason=figure.reason,
+        caveats=caveats,
+        basis=WITH_CONTROLS,
+        as_judged=estimate.value,
+        as_judged_interval=(estimate.low, estimate.high),
+        shown=figure.shown,
+    )

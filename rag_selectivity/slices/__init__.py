@@ -1,1 +1,0 @@
-"""Below the mean: figures of groups of queries."""
