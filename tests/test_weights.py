@@ -323,6 +323,51 @@ def test_weights_of_other_queries_are_counted() -> None:
     assert any("1 weighted query of weights not measured: 50.0% of the weight" in n for n in report.runs["one"].notes)
 
 
+# -- labels by people -------------------------------------------------------------------------------------
+
+
+def test_where_people_labelled_all_pairs_the_figure_is_the_weighted_one_of_their_labels() -> None:
+    judge = {query: {passage: 6 - grade for passage, grade in row.items()} for query, row in LABELS.items()}
+    options = {**OPTIONS, "measures": ["RA-nWG", "Harm", "P", "nDCG"], "depths": [3], "bootstrap": None}
+    exact = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, **options)
+    calibrated = rs.evaluate(judge, RUNS, human=LABELS, weights=WEIGHTS, **options)
+    for name, run in exact.runs.items():
+        for key, estimate in run.estimates.items():
+            assert calibrated[name, key].value == pytest.approx(estimate.value, rel=1e-12), key
+            assert calibrated[name, key].effective == pytest.approx(estimate.effective)
+
+
+def test_equal_weights_change_no_digit_of_a_calibrated_figure_or_difference() -> None:
+    human = {query: dict(list(LABELS[query].items())[i % 2 :: 2]) for i, query in enumerate(QUERIES)}
+    options = {**OPTIONS, "measures": ["RA-nWG", "Harm"], "depths": [3], "human": human}
+    plain, weighted = (rs.compare(LABELS, RUNS, weights=each, **options) for each in (None, dict.fromkeys(QUERIES, 3)))
+    for one, other in zip(plain.rows, weighted.rows, strict=True):
+        assert repr(one) == repr(replace(other, effective=None))
+
+
+@pytest.mark.slow
+def test_a_weighted_calibrated_figure_covers_the_truth_where_heavy_queries_differ() -> None:
+    """Heavy queries hold more relevant passages, so labels that count alike would say too little of them."""
+    random, covered = np.random.default_rng(3), 0
+    for seed in range(40):
+        weights = {f"q{i}": float(weight) for i, weight in enumerate(random.choice([1, 1, 1, 5, 10], 60))}
+        truth = {q: random.choice([5, 1], 15, p=[share, 1 - share]) for q, w in weights.items()
+                 for share in [0.15 + 0.5 * (w > 3)]}  # fmt: skip
+        judge = {q: {f"d{j}": int(6 - g if random.random() < 0.25 else g) for j, g in enumerate(row)}
+                 for q, row in truth.items()}  # fmt: skip
+        human: dict[str, dict[str, int]] = {}
+        for pair in random.choice(60 * 15, 200, replace=False).tolist():
+            query, passage = f"q{pair // 15}", pair % 15
+            human.setdefault(query, {})[f"d{passage}"] = int(truth[query][passage])
+        run = {query: [f"d{j}" for j in range(10)] for query in weights}
+        bootstrap = Bootstrap(resamples=100, seed=seed)
+        report = rs.evaluate(
+            judge, run, scale="utility", measures=["Harm@10"], human=human, weights=weights, bootstrap=bootstrap
+        )
+        covered += report["Harm@10"].low <= (3 * 0.85 + 15 * 0.35) / 18 <= report["Harm@10"].high
+    assert covered >= 34, covered  # P[Binomial(40, .95) < 34] < .01
+
+
 # -- what takes no weights --------------------------------------------------------------------------------
 
 CONTROLS = {query: {f"c{j}": 1 + j % 5 for j in range(3)} for query in QUERIES}
@@ -333,7 +378,6 @@ HUMAN = {query: dict(list(LABELS[query].items())[:3]) for query in QUERIES}
     ("options", "message"),
     [
         ({"controls": CONTROLS, "measures": ["BoR"]}, "a random baseline from controls cannot be weighted"),
-        ({"human": HUMAN}, "figures that people's labels .human. calibrate cannot be weighted"),
     ],
 )
 def test_what_would_ignore_weights_is_refused(options, message) -> None:

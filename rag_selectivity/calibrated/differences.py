@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.calibrated.figures import (
     Resampling,
     Sampling,
     by_depth,
+    counted_of,
+    counts_of,
     named_depth,
     quantile,
     rows_of,
@@ -98,7 +99,9 @@ def calibrated_differences(
                     "paired=False (--unpaired)"
                 )
             queries = None if parts is None else rows_of(ground, run)
-            strata = Strata.of(ground, Places.of_two(top, name, baseline, named_depth(depth)), queries)
+            strata = Strata.of(
+                ground, Places.of_two(top, name, baseline, named_depth(depth)), queries, counts_of(ground, run)
+            )
             pair = run, measured[baseline]
             for key, difference in _differences_at(strata, pair, wanted, depth, sampling).items():
                 result[name, key] = difference
@@ -142,7 +145,7 @@ class _Collected:
 
     def add(self, one: Outcome, other: Outcome, weights: FloatArray) -> None:
         """Take in both outcomes on one completion, over the queries that are defined in both."""
-        both = one.defined[:, 0] & other.defined[:, 0]
+        both = counted_of(one) * other.defined[:, 0]
         rows = np.vstack([np.ones((1, weights.shape[1])), weights])
         values = np.stack([_values(outcome, both, rows) for outcome in (one, other)])
         self.pairs.append(values[:, 0])
@@ -188,9 +191,8 @@ def _around(values: FloatArray, middle: float, stretch: float) -> FloatArray:
         return np.where(np.isinf(values), values, middle + stretch * (values - middle))
 
 
-def _values(outcome: Outcome, both: NDArray[np.bool_], weights: FloatArray) -> FloatArray:
-    mask = both.astype(np.float64)
-    total = weights @ mask
+def _values(outcome: Outcome, both: FloatArray, weights: FloatArray) -> FloatArray:
+    total = weights @ both
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = [weights @ np.where(both, part[:, 0], 0.0) / total for part in outcome.parts]
+        means = [weights @ (np.where(both > 0, part[:, 0], 0.0) * both) / total for part in outcome.parts]
         return np.asarray(outcome.aggregate.value(*means), np.float64)

@@ -11,6 +11,7 @@ import numpy as np
 
 from rag_selectivity.calibrated.ground import Ground, Places, Strata, completed_run, tops
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
@@ -146,7 +147,7 @@ def calibrated_figures(
         top = tops(judged, ground.labels, depth)
         for name, run in measured.items():
             queries = None if parts is None else rows_of(ground, run)
-            strata = Strata.of(ground, Places.of_run(top, name, named_depth(depth)), queries)
+            strata = Strata.of(ground, Places.of_run(top, name, named_depth(depth)), queries, counts_of(ground, run))
             if strata.missing is not None:
                 figures = {str(measure @ at): Calibrated.none(strata.missing) for measure, at in wanted}
             else:
@@ -178,7 +179,7 @@ def figures_with_tails(
         if wanted:
             rows, lenient = rows_of(ground, run), without_errors(run)
             places = Places.of_run(top, name, named_depth(first - 1))
-            strata = Strata.of(ground, places, None if parts is None else rows)
+            strata = Strata.of(ground, places, None if parts is None else rows, counts_of(ground, run))
             resampled = Resampling(sampling.units(run.queries), len(run))
             random = np.random.default_rng([sampling.seed, 8])
             collected = {str(measure @ depth): _Collected() for measure, at in wanted for depth in at.tolist()}
@@ -257,6 +258,15 @@ def rows_of(ground: Ground, run: JudgedRun) -> IntArray:
     return np.array([ground.labels.position(query) for query in run.queries], np.int64)
 
 
+def counts_of(ground: Ground, run: JudgedRun) -> FloatArray | None:
+    """How much each of the labels' queries counts in the figures of a join: float64[queries]; None where all alike."""
+    if run.weights is None:
+        return None
+    counts = np.zeros(len(ground.labels))
+    counts[rows_of(ground, run)] = run.weights.values / run.weights.values.max()
+    return counts
+
+
 def without_errors(run: JudgedRun) -> JudgedRun:
     """The join with a policy that leaves out queries without a relevant passage: completions may have such."""
     return replace(run, policy=replace(run.policy, no_relevant="skip"))
@@ -286,6 +296,7 @@ class Settled:
     number: int
     successes: int
     queries: int
+    weighted: bool = False
 
     @property
     def given(self) -> bool:
@@ -304,11 +315,11 @@ class Settled:
         left = np.bincount(top.query, grade < 0, minlength=len(run)) > 0
         begun = np.bincount(ground.labels.query[ground.settling >= 0], minlength=len(ground.labels)) > 0
         settled = begun[rows] & (relevant | ~left)
-        return cls(int(settled.sum()), int((relevant & settled).sum()), len(run))
+        return cls(int(settled.sum()), int((relevant & settled).sum()), len(run), run.weights is not None)
 
     def serves(self, measure: Measure) -> bool:
         """Whether the settled queries tell this measure: success by one passage that is relevant on the scale."""
-        if not self.given or measure.name not in ("Success", "BoR", "EF"):
+        if not self.given or self.weighted or measure.name not in ("Success", "BoR", "EF"):
             return False
         return getattr(measure, "rel", None) is None and getattr(measure, "m", 1) == 1
 
@@ -326,6 +337,7 @@ class _Collected:
     values: list[float] = field(default_factory=list)
     resampled: list[FloatArray] = field(default_factory=list)
     defined: list[int] = field(default_factory=list)
+    effective: list[float] = field(default_factory=list)
     bounds: tuple[float, float] | None = None
     undefined: str = ""
     form: str = "mean"
@@ -335,7 +347,9 @@ class _Collected:
         values = _values(outcome, np.vstack([np.ones((1, weights.shape[1])), weights]), settled, random)
         self.values.append(float(values[0]))
         self.resampled.append(values[1:])
-        self.defined.append(int(outcome.defined[:, 0].sum()))
+        counts = counted_of(outcome)
+        self.defined.append(int((counts > 0).sum()))
+        self.effective.append(effective_size(counts[counts > 0]))
         self.undefined = outcome.reasons[0]
         self.form = outcome.aggregate.form
         self.bounds = outcome.ends_at(0) if self.form == "mean" else None
@@ -357,13 +371,13 @@ class _Collected:
         low, high = stretched(resampled, value, sampling, bounds)
         n = int(np.median(self.defined))
         if self.bounds is not None and low == high and n > 1:
-            low, high = _if_all_agree(value, n, level, self.bounds)
+            low, high = _if_all_agree(value, float(np.median(self.effective)), level, self.bounds)
         if n < 2:
             low = high = math.nan
         return Calibrated(value, low, high, *stretched(known, value, sampling, bounds), n)
 
 
-def _if_all_agree(value: float, queries: int, level: float, bounds: tuple[float, float]) -> tuple[float, float]:
+def _if_all_agree(value: float, queries: float, level: float, bounds: tuple[float, float]) -> tuple[float, float]:
     """What so many queries without any spread can tell of a mean at an end of its range (Clopper and Pearson)."""
     share = ((1 - level) / 2) ** (1 / queries)
     low, high = bounds
@@ -376,15 +390,21 @@ def _if_all_agree(value: float, queries: int, level: float, bounds: tuple[float,
 
 def _values(outcome: Outcome, weights: FloatArray, settled: Settled | None, random: np.random.Generator) -> FloatArray:
     """The figure under each row of weights; NaN without a defined query."""
-    mask = outcome.defined[:, 0].astype(np.float64)
+    mask = counted_of(outcome)
     total = weights @ mask
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = [weights @ np.where(mask > 0, part[:, 0], 0.0) / total for part in outcome.parts]
+        means = [weights @ (np.where(mask > 0, part[:, 0], 0.0) * mask) / total for part in outcome.parts]
         if settled is not None:
             # A query without a relevant passage in this completion is none of the queries that the figure is over.
             successes = settled.share(random, len(weights)) * weights.sum(axis=1) / total
             means[0] = np.minimum(successes, 1.0) if len(means) == 1 else successes
         return np.asarray(outcome.aggregate.value(*means), np.float64)
+
+
+def counted_of(outcome: Outcome) -> FloatArray:
+    """How much each query counts: 0 where it has no figure, else 1, or its share of the largest weight."""
+    counts = outcome.counting()
+    return outcome.defined[:, 0].astype(np.float64) if counts is None else counts[:, 0]
 
 
 def stretched(

@@ -202,8 +202,13 @@ class Strata:
     caveat: Caveat | None = None
 
     @classmethod
-    def of(cls, ground: Ground, places: Places, queries: IntArray | None = None) -> Strata:
-        """The strata of a figure, over some of the labels' queries if given; `missing` says why it is undefined."""
+    def of(
+        cls, ground: Ground, places: Places, queries: IntArray | None = None, counts: FloatArray | None = None
+    ) -> Strata:
+        """The strata of a figure, over some of the labels' queries if given; `missing` says why it is undefined.
+
+        `counts` says how much each of the labels' queries counts: float64[queries]; None where all count alike.
+        """
         labels, levels = ground.labels, ground.levels
         grades = np.searchsorted(levels, labels.grade)
         number = len(levels)
@@ -218,12 +223,16 @@ class Strata:
         # A label in the tail's own strata stands for the pair and for those that no judge graded.
         own_place = ground.in_tail & (places.place == len(places.names) - 1)
         weight = np.where(own_place, 1.0 + ground.open_of_a_label, 1.0)
+        if counts is not None:
+            weight = weight * counts[labels.query]
         missing, caveat = None, None
         if ground.has_people:
             of_pair = serving[places.place, grades][kept]
             serving, missing, caveat = _served(serving, of_pair, human[kept], places, levels)
         stratum = serving[places.place, grades]
-        draft = Completion(labels.query[kept], stratum[kept], human[kept], empty, steps, len(labels), weight[kept])
+        draft = Completion(
+            labels.query[kept], stratum[kept], human[kept], empty, steps, len(labels), weight[kept], counts
+        )
         if ground.has_people:
             missing = _of_one_query(draft) or missing
         stands_for = np.bincount(stratum[kept], minlength=strata).astype(np.float64)
@@ -234,7 +243,7 @@ class Strata:
             places,
             levels,
             replace(draft, prior=prior),
-            _tail_completion(ground, places, grades, steps) if ground.tail_open.any() else None,
+            _tail_completion(ground, places, grades, steps, counts) if ground.tail_open.any() else None,
             serving[-1],
             missing,
             caveat,
@@ -311,13 +320,19 @@ def _joined(ground: Ground, places: Places, grades: IntArray, number: int) -> In
     return result
 
 
-def _tail_completion(ground: Ground, places: Places, grades: IntArray, steps: FloatArray) -> Completion:
+def _tail_completion(
+    ground: Ground, places: Places, grades: IntArray, steps: FloatArray, counts: FloatArray | None
+) -> Completion:
     """The judge's own grades of the tail's passages that it did not grade."""
     stratum = np.where(ground.in_tail, 2, np.where(places.listed[places.place], 0, 1))
     stands_for = np.where(ground.in_tail, ground.open_of_a_label, 1.0)
     prior, kept = np.full((3, len(steps)), _TAIL_PRIOR), ground.counted
     query = ground.labels.query
-    return Completion(query[kept], stratum[kept], grades[kept], prior, steps, len(ground.labels), stands_for[kept])
+    if counts is not None:
+        stands_for = stands_for * counts[query]
+    return Completion(
+        query[kept], stratum[kept], grades[kept], prior, steps, len(ground.labels), stands_for[kept], counts
+    )
 
 
 def _served(

@@ -151,8 +151,8 @@ def evaluate(
         How much each query counts, such as the table that `rag_selectivity.golden.queries` makes: a column `weight`, or
         another one as `"file.csv:column"`. Every figure over queries, its interval and its caveats are then weighted:
         Σwx/Σw in place of a mean, in both means of a ratio too. `Estimate.effective` is the effective number of
-        queries, (Σw)²/Σw². Queries of weight 0 are left out, and each other measured query needs a weight. Labels by
-        people, labels of tails and random controls take no weights.
+        queries, (Σw)²/Σw². Queries of weight 0 are left out, and each other measured query needs a weight. Random
+        controls take no weights.
     bootstrap : Bootstrap or None
         The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %. None leaves them out.
 

@@ -41,7 +41,10 @@ class Completion:
     queries : int
     stands_for : float64[pairs], optional
         How many unlabelled passages each known label stands for, where those of a stratum were not drawn with equal
-        chances.
+        chances; times how much its query counts.
+    counting : float64[queries], optional
+        How much each query counts. The shares of a stratum are then weighted, so that a weighted mean is right also
+        where heavy queries have other grades than light ones.
     """
 
     query: IntArray
@@ -51,6 +54,7 @@ class Completion:
     steps: FloatArray
     queries: int
     stands_for: FloatArray | None = None
+    counting: FloatArray | None = None
 
     @cached_property
     def counts(self) -> FloatArray:
@@ -138,6 +142,8 @@ class Completion:
             counted_everywhere += flat[every]
             back = np.searchsorted(every, cells)[back]
             cells, counted = every, counted_everywhere
+        if self.counting is not None:
+            counted = counted * np.maximum(self.counting[cells % self.queries], _LEAST_SHARE)
         chances = _raked(base, shares, cells // self.queries, effect[cells % self.queries], self.steps, counted)
 
         levels = self.label.copy()
