@@ -309,9 +309,10 @@ def report_on(
 
     `completed` has what another report of the same runs computed.
     """
-    bootstrap = Bootstrap.of(bootstrap)
+    bootstrap, judged = Bootstrap.of(bootstrap), measured.judged
     completed = Completed() if completed is None else completed
-    judged = measured.judged
+    if bootstrap is not None:
+        bootstrap = bootstrap.for_queries(max(map(len, judged.values())))
     first = next(iter(judged.values()))
     deepest = int(ranks_in(measured.plan).max(initial=0))
     # Slices have the resamples of all queries.

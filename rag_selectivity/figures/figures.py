@@ -111,9 +111,9 @@ class Figures:
             If the join lacks what a measure needs, or a depth is beyond its corpus.
         """
         judged.check_depths(ranks_in(plan))
-        return cls(
-            judged.queries, plan, [measure.outcome(judged, at).settled() for measure, at in plan], (judged, None)
-        )
+        outcomes = [measure.outcome(judged, at).settled() for measure, at in plan]
+        judged.forget()
+        return cls(judged.queries, plan, outcomes, (judged, None))
 
     @cached_property
     def judged(self) -> JudgedRun | None:

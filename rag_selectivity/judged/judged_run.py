@@ -262,6 +262,10 @@ class JudgedRun:
         self._known[kind] = (*known[-1:], (key, found))
         return found
 
+    def forget(self) -> None:
+        """Let go of what `once` keeps: of a million queries it is as large as their figures."""
+        self._known.clear()
+
     @property
     def label_hashes(self) -> HashArray | None:
         """A hash of each query's judgments, including the controls: uint64[queries]; None if only counts are known."""

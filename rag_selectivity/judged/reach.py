@@ -174,14 +174,12 @@ def labels_found_by_any(judged: Mapping[str, JudgedRun]) -> dict[str, IntArray]:
     runs = list(judged.values())
     position: dict[str, int] = {}
     numbers = [np.array([position.setdefault(query, len(position)) for query in run.queries], np.int64) for run in runs]
-    query, judgment = [], []
+    last = max((int(hits.judgment.max(initial=-1)) for run in runs for hits in (run.hits, run.candidates)), default=-1)
+    query_of = np.full(last + 1, -1)
     for run, number in zip(runs, numbers, strict=True):
-        for hits in (run.hits, run.pool):
-            if hits is not None:
-                query.append(number[hits.query])
-                judgment.append(hits.judgment)
-    _, first = np.unique(np.concatenate(judgment), return_index=True)
-    counts = np.bincount(np.concatenate(query)[first], minlength=len(position))
+        for hits in (run.hits, run.candidates):
+            query_of[hits.judgment] = number[hits.query]
+    counts = np.bincount(query_of[query_of >= 0], minlength=len(position))
     return {name: counts[number] for name, number in zip(judged, numbers, strict=True)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from numbers import Real
 from typing import Any
@@ -26,6 +26,8 @@ from rag_selectivity.tables.ids import IntArray
 Ends = tuple[FloatArray, FloatArray]
 _COLUMNS_AT_ONCE = 768
 DEPTHS_AT_ONCE = 64
+#: All resamples together draw at most so many queries, but there are always some hundreds.
+_MOST_DRAWN, _FEWEST_RESAMPLES = 500_000_000, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,11 @@ class Bootstrap:
         if not isinstance(value, Bootstrap):
             raise InputError(f"bootstrap must be a Bootstrap, as in Bootstrap(resamples=1000), got {value!r}")
         return value
+
+    def for_queries(self, number: int) -> Bootstrap:
+        """The same, with fewer resamples where there are more than 100,000 queries: 500 for a million."""
+        most = max(_FEWEST_RESAMPLES, _MOST_DRAWN // max(1, number))
+        return self if self.resamples <= most else replace(self, resamples=most)
 
     def intervals(self, outcomes: Sequence[Outcome], queries: Sequence[str] = ()) -> list[Ends]:
         """Low and high for each outcome: float64[depths], NaN where fewer than two queries are defined.
@@ -251,10 +258,13 @@ def blocks_of(outcome: Outcome) -> list[FloatArray]:
 
     NaN counts as 0, since the last block carries it. With weights, all are weighted.
     """
-    counts = outcome.counting()
+    counts, defined = outcome.counting(), outcome.defined
+    if counts is None and defined.all():
+        # A million queries with a figure each need neither copies nor a mask of their own.
+        return [*outcome.parts, np.broadcast_to(1.0, defined.shape)]
     parts = [np.nan_to_num(part, nan=0.0) for part in outcome.parts]
     if counts is None:
-        return [*parts, outcome.defined.astype(np.float64)]
+        return [*parts, defined.astype(np.float64)]
     return [*(part * counts for part in parts), counts]
 
 
