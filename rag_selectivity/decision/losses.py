@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.judged.judged_run import Hits, JudgedRun
+from rag_selectivity.judged.hits import Hits
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.utility import PROC, RANWG, diagnosis

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,18 @@ class Controls:
     tail_labels: IntArray
     notes: tuple[str, ...] = ()
     highest: tuple[str, str] | None = None
+
+    @classmethod
+    def together(cls, parts: Sequence[Controls]) -> Controls:
+        """The controls of a whole run from those of its parts, which differ in what their lists hold."""
+        listed = [part for part in parts if part.highest is not None]
+        highest = min(listed, key=Controls._first, default=parts[0]).highest
+        return replace(parts[0], rank=np.max([part.rank for part in parts], axis=0), highest=highest)
+
+    def _first(self) -> tuple[int, int]:
+        """The smallest rank of a control in a list, and which control that is."""
+        least = int(self.rank[self.rank > 0].min())
+        return least, int(np.flatnonzero(self.rank == least)[0])
 
     def over(self, chosen: BoolArray) -> Controls:
         """The controls of some queries; the queries are renumbered."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from typing import Any
 
@@ -13,7 +13,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.tables.forms import EXACT, IdForm
 from rag_selectivity.tables.grades import looks_like_scores
 from rag_selectivity.tables.matching import BetterForm, Match, too_few_found
-from rag_selectivity.tables.remarks import DOUBTS, NOTES
+from rag_selectivity.tables.remarks import DOUBTS, NOTES, together, without
 from rag_selectivity.wording import counted
 
 _EXAMPLES = 3
@@ -114,6 +114,28 @@ class JoinFacts:
     remarks: Mapping[str, int] = field(default_factory=dict)
     passages: Match = field(default_factory=Match, repr=False)
     unshared: Match = field(default_factory=Match, repr=False)
+
+    @classmethod
+    def together(cls, parts: Sequence[JoinFacts], missing: Iterable[str], of_labels: Mapping[str, int]) -> JoinFacts:
+        """The facts of a whole from those of its parts, which have the same labels.
+
+        `missing` are the queries that no part has, `of_labels` what was noticed when the labels were read.
+        """
+        sums = ("listed", "unknown", "retrieved", "hits", "promised", "kept", "scored", "graded", "neighbours", "tied")
+        firsts = ("overlong", "beyond_count", "uncounted")
+        of_parts = [without(part.remarks, *of_labels) for part in parts]
+        counts: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in sums}
+        for name in firsts:
+            counts[name] = min((each for part in parts if (each := getattr(part, name))), default=None)
+        return replace(
+            parts[0],
+            **counts,
+            missing_ids=first_ids(missing),
+            unknown_ids=first_ids(id_ for part in parts for id_ in part.unknown_ids),
+            remarks=together([of_labels, *of_parts]),
+            passages=Match([pair for part in parts for pair in part.passages.pairs]),
+            unshared=Match([pair for part in parts for pair in part.unshared.pairs]),
+        )
 
     @property
     def _exact(self) -> bool:

@@ -10,8 +10,9 @@ from itertools import chain
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.joining import join
-from rag_selectivity.judged.judged_run import Hits, JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.lists import copies_in
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels

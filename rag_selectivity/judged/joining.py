@@ -14,7 +14,8 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.controls import control_rows, controls_of, with_controls
 from rag_selectivity.judged.corpus import CorpusIds, corpus_has, corpus_sizes, size_with_counts, within_corpus
 from rag_selectivity.judged.facts import JoinFacts, first_ids
-from rag_selectivity.judged.judged_run import Coverage, Documents, Hits, JudgedRun
+from rag_selectivity.judged.hits import Coverage, Documents, Hits
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.lists import JudgedLists, judge_lists
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
@@ -72,7 +73,7 @@ def join(
         The form that all ids are brought into, as in `evaluate`.
     part_of_whole : bool
         Whether these are only some of the queries. The checks that need all queries are then left to the caller, who
-        has them in `JudgedRun.facts`.
+        has them in `JudgedRun.facts`. `JudgedRun.concat` makes the whole of such parts.
 
     Returns
     -------
@@ -182,7 +183,7 @@ def join(
     if judged.own_pool is not None:
         own, not_in_pool = int((judged.own_pool & present).sum()), len(judged.hits_outside_pool().query)
         judged = replace(judged, coverage=replace(judged.coverage, outside_pool=not_in_pool, missing_from_pool=own))
-    return judged.over(present) if policy.missing_query == "skip" and missing else judged
+    return judged.over(present) if policy.missing_query == "skip" and missing and not part_of_whole else judged
 
 
 def _check_kinds(qrels: Any, run: Any, pool: Any, controls: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.controls import Controls, control_rows, without_controls
 from rag_selectivity.judged.facts import JoinFacts
+from rag_selectivity.judged.hits import Coverage, Documents, Hits, Rows
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.query_weights import QueryWeights
@@ -25,96 +26,6 @@ from rag_selectivity.tables.ids import HashArray, IntArray, mix
 WHOLE_LIST = 1 << 62
 
 N = TypeVar("N", bound=np.generic)
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """Counts of what the join left out, added or treated specially, and of labels without and with a grade."""
-
-    missing_from_run: int = 0
-    not_in_qrels: int = 0
-    duplicates: int = 0
-    repeated_judgments: int = 0
-    negative_judgments: int = 0
-    outside_pool: int = 0
-    missing_from_pool: int = 0
-    expected: int = 0
-    graded: int = 0
-
-    def notes(self, clipped: int) -> list[str]:
-        """Notes on what the join and the random draws treated specially; `clipped` comes from `clipped_at`."""
-        counted = (
-            (clipped, "queries have a corpus smaller than K: their random draw is the whole corpus"),
-            (self.duplicates, "passages repeat an earlier passage of their list"),
-            (self.negative_judgments, "judgments below 0 were treated as not judged"),
-            (self.outside_pool, "judged passages of the run are not in its pool and were added to it"),
-            (self.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
-            (
-                self.expected if self.graded else 0,
-                f"of {self.expected + self.graded} labels are expected ids without a grade: they count as relevant, "
-                f"and everything else that their queries retrieved is unjudged",
-            ),
-        )
-        return [f"{count} {what}" for count, what in counted if count]
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Columns of rows, each of a query, which is a position in `JudgedRun.queries`."""
-
-    query: IntArray
-
-    def chosen(self, rows: NDArray[Any]) -> Self:
-        """Some of the rows, by mask or by position."""
-        at = np.flatnonzero(rows) if rows.dtype == bool else rows
-        columns = {each.name: getattr(self, each.name) for each in fields(self)}
-        return replace(self, **{name: of[at] for name, of in columns.items() if isinstance(of, np.ndarray)})
-
-    def over(self, chosen: NDArray[np.bool_]) -> Self:
-        """The rows of some queries; the queries are renumbered."""
-        part = self.chosen(chosen[self.query])
-        return replace(part, query=(np.cumsum(chosen) - 1)[part.query])
-
-
-@dataclass(frozen=True, slots=True)
-class Hits(_Rows):
-    """The judged passages of every list, by query and then rank.
-
-    `query` is a position in `JudgedRun.queries`; `rank` starts at 1; `repeated` marks the second and
-    further copies of a passage in its list; `judgment` is the same for copies of the same passage.
-    """
-
-    rank: IntArray
-    grade: IntArray
-    repeated: NDArray[np.bool_]
-    judgment: IntArray
-
-    @classmethod
-    def together(cls, parts: Iterable[Hits]) -> Hits:
-        """All hits of some parts, by query; those of one query stay in the order of the parts."""
-        every = [_NO_HITS, *parts]
-        hits = cls(*(np.concatenate([getattr(part, each.name) for part in every]) for each in fields(cls)))
-        return hits if (hits.query[1:] >= hits.query[:-1]).all() else hits.chosen(np.argsort(hits.query, kind="stable"))
-
-
-_NONE = np.empty(0, np.int64)
-_NO_HITS = Hits(_NONE, _NONE, _NONE, np.empty(0, bool), _NONE)
-
-
-@dataclass(frozen=True, slots=True)
-class Documents(_Rows):
-    """The judged documents of every query, if lists name documents and each slot is one of their passages (chunks).
-
-    `query` is a position in `JudgedRun.queries`; `judgment` is that of `Hits`; `passages` is the number of the
-    document's passages, 0 if it is unknown, or if the corpus is `complete` and lacks the document. `fingerprint`
-    identifies the numbers of all documents of the corpus.
-    """
-
-    judgment: IntArray
-    grade: IntArray
-    passages: IntArray
-    fingerprint: int
-    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -261,6 +172,73 @@ class JudgedRun:
         found = _read_only(count())
         self._known[kind] = (*known[-1:], (key, found))
         return found
+
+    @classmethod
+    def concat(cls, parts: Iterable[JudgedRun]) -> JudgedRun:
+        """The join of a whole run from those of its parts, which are over different queries of the same labels.
+
+        Parameters
+        ----------
+        parts : iterable of JudgedRun
+            Made by `join` with the same labels and arguments, and with `part_of_whole=True`.
+
+        Raises
+        ------
+        InputError
+            If there is no part, two parts have a list for one query, or their labels differ.
+
+        Examples
+        --------
+        >>> import rag_selectivity as rs
+        >>> labels = rs.Qrels.of({"q1": {"d1": 1}, "q2": {"d2": 1}})
+        >>> one, other = rs.Run.of({"q1": ["d1"]}), rs.Run.of({"q2": ["d9"]})
+        >>> whole = rs.JudgedRun.concat(rs.join(labels, part, part_of_whole=True) for part in (one, other))
+        >>> rs.evaluate_joined({"run": whole}, measures=["Success@1"])["Success@1"].value
+        0.5
+        """
+        given = list(parts)
+        if not given:
+            raise InputError("concat: there is no part")
+        first = given[0]
+        listed = np.stack([part.in_run for part in given])
+        for part in given[1:]:
+            if part.queries != first.queries or not np.array_equal(part.labels, first.labels):
+                raise InputError("concat: the parts have different labels: join each with the labels of all queries")
+        for i in np.flatnonzero(listed.sum(axis=0) > 1)[:1].tolist():
+            raise InputError(f"concat: two parts have a list for query {first.queries[i]!r}: divide the run by query")
+        # Of a query that no part has, all parts say the same; a pool can hold one that the run lacks.
+        missing, owner = np.logical_not(listed.any(axis=0)), listed.argmax(axis=0)
+        in_pool = np.stack([part.selected_from for part in given])
+        pool_of = np.where(in_pool.any(axis=0), in_pool.argmax(axis=0), owner)
+
+        def taken(columns: Sequence[NDArray[N]], part_of: IntArray) -> NDArray[N]:
+            stacked: NDArray[N] = np.stack(columns)[part_of, np.arange(len(part_of))]
+            return stacked
+
+        def rows(hits: Iterable[Hits], part_of: IntArray) -> Hits:
+            return Hits.together(each.chosen(part_of[each.query] == i) for i, each in enumerate(hits))
+
+        pooled = first.pool is not None
+        repeats = [part.first_repeat for part in given if part.first_repeat is not None]
+        of_labels = {} if first.qrels is None else first.qrels.remarks
+        controls = [part.controls for part in given if part.controls is not None]
+        sources = {name: rows((part.pool_sources[name] for part in given), pool_of) for name in first.pool_sources}
+        whole = replace(
+            first,
+            hits=rows((part.hits for part in given), owner),
+            returned=taken([part.returned for part in given], owner),
+            missing=missing if missing.any() else None,
+            pool=rows((part.candidates for part in given), pool_of) if pooled else None,
+            pool_returned=taken([part.candidates_returned for part in given], pool_of) if pooled else None,
+            own_pool=taken([~part.selected_from for part in given], pool_of) if pooled else None,
+            pool_sources=sources,
+            controls=Controls.together(controls) if controls else None,
+            coverage=Coverage.together([part.coverage for part in given], int(missing.sum())),
+            facts=JoinFacts.together([part.facts for part in given], compress(first.queries, missing), of_labels),
+            first_repeat=np.max(repeats, axis=0) if repeats else None,
+        )
+        whole.facts.check("the run")
+        return whole.over(whole.in_run) if whole.policy.missing_query == "skip" else whole
 
     def forget(self) -> None:
         """Let go of what `once` keeps: of a million queries it is as large as their figures."""
@@ -518,7 +496,7 @@ def _over(value: Any, chosen: NDArray[np.bool_]) -> Any:
     """What some of the queries have in a field of a `JudgedRun`."""
     if isinstance(value, Mapping):
         return {name: _over(each, chosen) for name, each in value.items()}
-    if isinstance(value, (_Rows, Controls, JudgedRun, QueryWeights)):
+    if isinstance(value, (Rows, Controls, JudgedRun, QueryWeights)):
         return value.over(chosen)
     return value[chosen] if isinstance(value, np.ndarray) else value
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.facts import TOP, first_ids
-from rag_selectivity.judged.judged_run import Hits
+from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run, ScatteredQueries

@@ -14,8 +14,9 @@ from rag_selectivity.estimating.caveats import LabelFacts, universes, with_label
 from rag_selectivity.estimating.estimates import estimates_of_moments, notes_of_refusals, with_caveats
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.facts import note_of_lost_labels
+from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.joining import join
-from rag_selectivity.judged.judged_run import Coverage, JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reach import LabelReach

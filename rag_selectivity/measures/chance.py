@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.judged_run import Documents, JudgedRun
+from rag_selectivity.judged.hits import Documents
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import (
     Aggregate,
     FloatArray,

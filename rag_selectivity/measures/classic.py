@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.judged_run import Hits, JudgedRun, count_at
+from rag_selectivity.judged.hits import Hits
+from rag_selectivity.judged.judged_run import JudgedRun, count_at
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Choice,

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.judged.judged_run import Hits, JudgedRun, count_at
+from rag_selectivity.judged.hits import Hits
+from rag_selectivity.judged.judged_run import JudgedRun, count_at
 from rag_selectivity.measures.hypergeometric import distinct_columns
 from rag_selectivity.tables.ids import IntArray
 

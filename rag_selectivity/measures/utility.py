@@ -12,7 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.judged_run import Hits, JudgedRun
+from rag_selectivity.judged.hits import Hits
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Aggregate,

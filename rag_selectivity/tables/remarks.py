@@ -46,6 +46,6 @@ def together(remarks: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
     return dict(sums)
 
 
-def without(remarks: Mapping[str, int], code: str) -> Mapping[str, int]:
+def without(remarks: Mapping[str, int], *codes: str) -> Mapping[str, int]:
     """The counts of the other codes."""
-    return {other: count for other, count in remarks.items() if other != code}
+    return {other: count for other, count in remarks.items() if other not in codes}
