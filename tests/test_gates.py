@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import rag_selectivity as rs
 from rag_selectivity.against import Against
 from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
+from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.results.stored import StoredReport
 from tests.forked_cli import run_command
 
@@ -364,7 +365,9 @@ def test_every_part_of_every_query_comes_back_to_the_last_digit(tmp_path, data) 
     assert figures.rules == part.figures.rules
     for key in part.estimates:
         measure, exact = rs.parse_measure(key), part.figures.columns[key]
-        outcome = measure.without_depth.outcome(part.judged, np.array([measure.at or 1]))
+        outcome = measure.without_depth.outcome(
+            part.judged, np.array([WHOLE_LIST if measure.at is None else measure.at])
+        )
         for kept, column, single in zip(figures.columns[key], exact, outcome.parts, strict=True):
             assert np.array_equal(kept, column, equal_nan=True), key
             assert kept == pytest.approx(single[:, 0], rel=1e-13, nan_ok=True), key

@@ -75,6 +75,9 @@ def show(result: Result, format: Format | None, output: Path | None, *, details:
     chosen = chosen_format(format, output)
     details = details or output not in (None, STANDARD_OUTPUT)
     match chosen:
+        case Format.json if output is not None and output != STANDARD_OUTPUT:
+            result.save(output)
+            return
         case Format.json:
             text = result.to_json()
         case Format.csv:

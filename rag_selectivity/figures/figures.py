@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.plan import Plan, ranks_in
 from rag_selectivity.tables.ids import HashArray, IntArray
 
@@ -185,84 +185,3 @@ class Figures:
         for (measure, at), outcome in zip(self.plan, self.outcomes, strict=True):
             for i, depth in enumerate(at.tolist()):
                 yield measure, str(measure @ depth), tuple(part[:, i] for part in outcome.parts)
-
-    # -- stored ------------------------------------------------------------------------------------------
-
-    def to_dict(self, keys: Collection[str]) -> dict[str, Any]:
-        """As plain data: what a later report is compared with, of the measures with these names.
-
-        A part is a list with a number for each query, or None if it is undefined. It is a single number if all queries
-        have the same, and a text such as `Success@10[0]` if it equals another part (here: part 0 of Success@10).
-        """
-        written: dict[bytes, str] = {}
-        measures: dict[str, list[Any]] = {}
-        for key, columns in self.columns.items():
-            if key not in keys:
-                continue
-            measures[key] = []
-            for number, column in enumerate(columns):
-                plain, name = _plain(column), f"{key}[{number}]"
-                if isinstance(plain, list):
-                    first = written.setdefault(np.ascontiguousarray(column).tobytes(), name)
-                    plain = plain if first == name else first
-                measures[key].append(plain)
-        facts = self.facts
-        return {
-            "queries": list(self.queries),
-            "labels": None if facts.labels is None else [f"{each:016x}" for each in facts.labels.tolist()],
-            "corpus_size": None if facts.sizes is None else _plain(facts.sizes.astype(np.float64)),
-            "parts": measures,
-            **({} if facts.weights is None else {"weights": _plain(facts.weights)}),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any], rules: Rules | None, measures: Mapping[str, Measure]) -> Figures:
-        """Read the output of `to_dict`; `measures` are those that this installation knows, others are left out.
-
-        Damaged data raise a ValueError, KeyError or TypeError.
-        """
-        queries = tuple(data["queries"])
-        known: dict[str, FloatArray] = {}
-        plan: Plan = []
-        outcomes = []
-        for key, columns in data["parts"].items():
-            for number, plain in enumerate(columns):
-                known[f"{key}[{number}]"] = known[plain] if isinstance(plain, str) else _column(plain, len(queries))
-            if (measure := measures.get(key)) is not None:
-                plan.append((measure.without_depth, np.array([WHOLE_LIST if measure.at is None else measure.at])))
-                parts = tuple(known[f"{key}[{number}]"][:, None] for number in range(len(columns)))
-                outcomes.append(Outcome(parts, "it was undefined when it was stored"))
-        facts = Facts(
-            None if data["labels"] is None else np.array([int(each, 16) for each in data["labels"]], np.uint64),
-            None if data["corpus_size"] is None else _column(data["corpus_size"], len(queries)).astype(np.int64),
-            None if data.get("weights") is None else _column(data["weights"], len(queries)),
-        )
-        return cls(queries, plan, outcomes, stored=(facts, rules))
-
-
-def _plain(column: FloatArray) -> Any:
-    """A column for JSON: whole numbers as integers, NaN as None, and a single number if all are equal."""
-    if not len(column):
-        return []
-    known = ~np.isnan(column)
-    filled = np.where(known, column, 0.0)
-    # Floats above 2**53 do not represent whole numbers exactly, and infinities are no whole numbers.
-    whole = bool((np.abs(filled) <= 1 << 53).all() and (filled == np.floor(filled)).all())
-    values = (filled.astype(np.int64) if whole else filled).astype(object)
-    values[~known] = None
-    infinite = np.isinf(filled)
-    if infinite.any():
-        values[infinite] = np.where(filled[infinite] > 0, "inf", "-inf")
-    elif not known.any() or (column == column[0]).all():
-        return values[0]
-    return values.tolist()
-
-
-def _column(plain: Any, count: int) -> FloatArray:
-    """Read the output of `_plain`; None becomes NaN."""
-    column = np.array(plain, np.float64)
-    if column.ndim == 0:
-        return np.full(count, column)
-    if column.shape != (count,):
-        raise ValueError(f"{len(column)} figures for {count} queries")
-    return column

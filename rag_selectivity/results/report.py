@@ -6,11 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.figures.stored import MOST_IN_JSON, figures_as_data, figures_as_parquet
 from rag_selectivity.judged.token_budget import budgets_among
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
@@ -28,6 +32,7 @@ from rag_selectivity.results.steps import Steps, in_calls
 from rag_selectivity.results.trust import CLOSED, CONTROLS, TAIL, Trust
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.tables.writing import Content, json_text, write_files
 
 SCHEMA = "rag-selectivity/report/2"
 
@@ -224,8 +229,28 @@ class Report(Result):
                     details.update((f"{base @ depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
         return details
 
-    def to_dict(self, *, queries: bool = True) -> dict[str, Any]:
-        """As plain data, ready for JSON; `queries=False` leaves out the figures of each query."""
+    def save(self, path: str | Path) -> None:
+        """Write the JSON to a file, completely or not at all; `--against` reads such a file.
+
+        The figures of a run with more than 10,000 queries stand in a Parquet file beside it, which is named by its
+        digest, if Polars is installed (the extra `files`).
+        """
+        target = Path(path)
+        beside: dict[str, Any] = {}
+        contents: dict[str | Path, Content] = {}
+        for name, part in self.runs.items():
+            if part.judged is not None and part.evaluated > MOST_IN_JSON and find_spec("polars") is not None:
+                digest, content = figures_as_parquet(part.figures, part.estimates)
+                beside[name] = {"file": f"{target.stem}.{digest}.parquet", "digest": digest}
+                contents[target.with_name(beside[name]["file"])] = content
+        data = self.to_dict(beside=beside)
+        write_files({**contents, target: json_text(data, 2) + "\n"})
+
+    def to_dict(self, *, queries: bool = True, beside: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+        """As plain data, ready for JSON; `queries=False` leaves out the figures of each query.
+
+        `beside` says of runs where their figures by query stand instead.
+        """
         return {
             "schema": SCHEMA,
             "corpus_size": self.corpus_size,
@@ -250,7 +275,7 @@ class Report(Result):
                     "input": dict(part.input),
                     "caveats": [caveat.to_dict() for caveat in part.caveats],
                     "notes": list(part.notes),
-                    **(self._stored_as_data(name) if queries else {}),
+                    **(self._stored_as_data(name, beside) if queries else {}),
                 }
                 for name, part in self.runs.items()
             },
@@ -305,12 +330,15 @@ class Report(Result):
         }
         return {"diagnosis": diagnoses} if diagnoses else {}
 
-    def _stored_as_data(self, run: str) -> dict[str, Any]:
+    def _stored_as_data(self, run: str, beside: Mapping[str, Any]) -> dict[str, Any]:
         """What a later report is compared with: the rules, and the figures of each query; None for live retrievals."""
         part = self._run(run)
         if part.judged is None or part.figures.rules is None:
             return {"fingerprint": None, "per_query": None}
-        return {"fingerprint": asdict(part.figures.rules), "per_query": part.figures.to_dict(part.estimates)}
+        rules = {"fingerprint": asdict(part.figures.rules)}
+        if run in beside:
+            return {**rules, "per_query": None, "figures": beside[run]}
+        return {**rules, "per_query": figures_as_data(part.figures, part.estimates)}
 
     def _run(self, name: str) -> RunReport:
         try:

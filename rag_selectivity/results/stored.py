@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, model_validator
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.figures.figures import Figures, Rules
+from rag_selectivity.figures.stored import figures_of_data, figures_of_parquet
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Caveat, Estimate
 from rag_selectivity.results.provenance import NO_AGREEMENT
@@ -75,7 +75,7 @@ class StoredReport:
         )
         report = fitted(_Report, data, f"{file}: the report is damaged", _AGAIN)
         try:
-            runs = {name: run.stored() for name, run in report.runs.items()}
+            runs = {name: run.stored(file.parent) for name, run in report.runs.items()}
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise InputError(f"{file}: the report is damaged ({error!r}); {_AGAIN}") from None
         return cls(file, runs, report.scale, report.corpus_size, data["settings"])
@@ -230,6 +230,24 @@ class _PerQuery(Shape):
         return self
 
 
+class _Beside(Shape):
+    """A Parquet file in the folder of the report."""
+
+    file: Annotated[str, kind("the name of a file", lambda value: Path(value).name == value != "")]
+    digest: Digits
+
+    def read(self, folder: Path, rules: Rules | None) -> Figures:
+        path, again = folder / self.file, "keep it beside the report, as it was written"
+        try:
+            return figures_of_parquet(path.read_bytes(), self.digest, rules)
+        except ImportError:
+            raise MissingExtraError("polars", "files", f"reading {path}") from None
+        except OSError as error:
+            raise InputError(f"{path}: the figures of the queries cannot be read ({error.strerror}); {again}") from None
+        except ValueError as error:
+            raise InputError(f"{path}: these are not the figures of the report ({error}); {again}") from None
+
+
 class _Slice(Shape):
     queries: Count
     few: bool
@@ -240,17 +258,18 @@ class _Run(Shape):
     measures: _Measures
     fingerprint: _Fingerprint | None
     per_query: _PerQuery | None
+    figures: _Beside | None = None
     input: dict[str, Any] = Field({})
     caveats: list[_Caveat] = Field([])
     slices: dict[str, dict[str, _Slice]] = Field({})
     pool_sources: dict[str, dict[str, _PoolSource]] = Field({})
 
-    def stored(self) -> StoredRun:
+    def stored(self, folder: Path) -> StoredRun:
         estimates = estimates_in(self.measures)
         of_figures = {caveat.code for estimate in estimates.values() for caveat in estimate.caveats}
         return StoredRun(
             estimates,
-            self._figures(),
+            self._figures(folder),
             self.input,
             tuple(each.caveat() for each in self.caveats if each.code not in of_figures - {NO_AGREEMENT}),
             {
@@ -262,15 +281,11 @@ class _Run(Shape):
             },
         )
 
-    def _figures(self) -> Figures | None:
-        if self.per_query is None:
-            return None
+    def _figures(self, folder: Path) -> Figures | None:
         rules = None if self.fingerprint is None else Rules(**dict(self.fingerprint))
-        known = {}
-        for key in self.per_query.parts:
-            with suppress(InputError):
-                known[key] = parse_measure(key)
-        return Figures.from_dict(dict(self.per_query), rules, known)
+        if self.figures is not None:
+            return self.figures.read(folder, rules)
+        return None if self.per_query is None else figures_of_data(dict(self.per_query), rules)
 
 
 class _Weights(Shape):

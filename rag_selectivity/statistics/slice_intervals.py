@@ -19,8 +19,8 @@ from rag_selectivity.tables.ids import IntArray
 
 #: Sums that are held at once, over all slices and columns, for each resample.
 _SUMS_AT_ONCE, _DEPTHS_AT_ONCE = 1536, 16
-#: Slicings with more cells together than this are summed one by one.
-_MOST_CELLS = 512
+#: Slicings whose cells together hold fewer queries each than this are summed one by one.
+_FEWEST_IN_A_CELL = 100
 
 
 def slice_intervals(
@@ -85,7 +85,7 @@ def _resampled_sums(
     `units` holds the number of each row's unit, of which a resample draws some.
     """
     together = np.unique(np.stack(slicings), axis=1, return_inverse=True)
-    if together[0].shape[1] > _MOST_CELLS and len(slicings) > 1:
+    if len(slicings) > 1 and together[0].shape[1] * _FEWEST_IN_A_CELL > len(matrix):
         return [_resampled_sums(bootstrap, matrix, units, [places])[0] for places in slicings]
     keys, cell = together[0], together[1].reshape(-1)
     order = np.argsort(cell, kind="stable")
