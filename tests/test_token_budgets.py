@@ -189,13 +189,35 @@ TOKENS, QRELS, RUN = world(12)
         ("P@300tok", {"tokens": {"d1": 5}}, "r: .* passages have no length in tokens"),
         ("P@300tok", {"tokens": TOKENS, "unjudged": "condense"}, "unjudged=.condense. leaves passages out"),
         ("P@300tok", {"tokens": TOKENS, "duplicates": "drop"}, "duplicates=.drop. leaves passages out"),
-        ("P@300tok", {"tokens": TOKENS, "human": QRELS}, "@300tok is a budget of tokens"),
         ("P@5", {"tokens": TOKENS}, "no measure is at a budget of them: name one, as in RA-nWG@2000tok"),
     ],
 )
 def test_what_cannot_be_measured_says_why(measure, options, message) -> None:
     with pytest.raises(rs.InputError, match=message):
         evaluated(QRELS, RUN, [measure], **options)
+
+
+def test_labels_by_people_of_all_pairs_give_the_figures_of_their_labels() -> None:
+    judge = {query: {passage: 6 - grade for passage, grade in row.items()} for query, row in QRELS.items()}
+    measures = ["RA-nWG@300tok", "Harm@300tok", "Success@300tok"]
+    exact = evaluated(QRELS, RUN, measures, tokens=TOKENS)
+    calibrated = evaluated(judge, RUN, measures, tokens=TOKENS, human=QRELS)
+    for key, estimate in exact.runs["r"].estimates.items():
+        assert calibrated["r", key].value == pytest.approx(estimate.value, rel=1e-12), key
+
+
+def test_a_budget_that_fits_k_passages_everywhere_is_calibrated_as_that_k() -> None:
+    qrels, draw = world(5, 80)[1], random.Random(1)
+    run = {query: draw.sample(list(row), 8) for query, row in qrels.items()}
+    human = {query: dict(list(row.items())[i % 2 :: 2]) for i, (query, row) in enumerate(qrels.items())}
+    options = {"tokens": dict.fromkeys(PASSAGES, 100), "human": human, "bootstrap": rs.Bootstrap(resamples=50)}
+    report = evaluated(qrels, run, ["Harm@500tok", "Harm@5"], **options)
+    budget, depth = (report["r", key] for key in ("Harm@500tok", "Harm@5"))
+    assert budget.basis == depth.basis == "calibrated"
+    assert budget.as_judged == depth.as_judged
+    # The completions are drawn anew.
+    assert budget.value == pytest.approx(depth.value, abs=0.02)
+    assert (budget.low, budget.high) == pytest.approx((depth.low, depth.high), abs=0.05)
 
 
 def test_queries_of_which_nothing_fits_are_counted() -> None:

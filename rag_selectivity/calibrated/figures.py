@@ -12,6 +12,7 @@ import numpy as np
 from rag_selectivity.calibrated.ground import Ground, Places, Strata, completed_run, tops
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import effective_size
+from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
@@ -210,7 +211,9 @@ def by_depth(plan: Plan) -> dict[int, list[tuple[Measure, Any]]]:
 
 def named_depth(depth: int) -> str:
     """A depth in a sentence."""
-    return "whole list" if depth == WHOLE_LIST else f"top {depth}"
+    if depth == WHOLE_LIST:
+        return "whole list"
+    return f"top {TokenBudget.of(depth) or depth}"
 
 
 def _figures_at(
@@ -309,7 +312,8 @@ class Settled:
         if not (ground.settling >= 0).any():
             return cls(0, 0, len(run))
         known = np.where(ground.settling >= 0, ground.settling, ground.human)
-        top = run.hits.chosen(run.hits.rank <= depth)
+        budget = TokenBudget.of(depth)
+        top = run.hits.chosen(run.hits.rank <= depth) if budget is None else run.within(budget).hits
         grade = known[top.judgment]
         relevant = np.bincount(top.query, grade >= ground.scale.relevant_from, minlength=len(run)) > 0
         left = np.bincount(top.query, grade < 0, minlength=len(run)) > 0

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rag_selectivity.judged.controls import control_rows
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.results.estimate import NOTE, SOFT, Caveat
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.statistics.completion import Completion, FloatArray, prior_of_a_part, steps_of, stratified_prior
@@ -407,10 +408,12 @@ def completed_run(judged: JudgedRun, rows: IntArray, levels: IntArray, grades: I
 
 
 def tops(judged: Mapping[str, JudgedRun], labels: Qrels, depth: int) -> dict[str, NDArray[np.bool_]]:
-    """Whether each judgment is in the top K of each run."""
+    """Whether each judgment is in the top K of each run, or within a budget of tokens."""
+    budget = TokenBudget.of(depth)
     result = {}
     for name, run in judged.items():
         top = np.zeros(len(labels.query), bool)
-        top[run.hits.judgment[run.hits.rank <= depth]] = True
+        last = depth if budget is None else run.cutoffs(budget)[run.hits.query]
+        top[run.hits.judgment[run.hits.rank <= last]] = True
         result[name] = top
     return result

@@ -79,9 +79,6 @@ def join_runs(
         )
     if human is not None:
         people = "labels by people (human)"
-        if budgets:
-            needs = f"calibrate figures at depths K, and @{budgets[0]} is a budget of tokens"
-            raise InputError(f"{people} {needs}: {out}")
         if groups is not None:
             needs = "complete labels of passages, and groups need the labels of groups"
             raise InputError(f"{people} {needs}: {out}")
