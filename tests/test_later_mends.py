@@ -107,7 +107,6 @@ def test_one_success_more_does_not_flip_the_placebo_s_verdict() -> None:
     assert not flips
 
 
-@later("the lower end of BoR is below what Success beside it says", "inference")
 def test_bor_and_success_do_not_contradict_each_other() -> None:
     relevant = [22, 23, 23, 23, 23, 24]
     labels = {f"q{i}": {f"p{j}": 1 for j in range(count)} for i, count in enumerate(relevant)}

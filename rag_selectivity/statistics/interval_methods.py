@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics.exact import mid_p_rate, weighted_rate
@@ -15,6 +17,8 @@ from rag_selectivity.tables.ids import IntArray
 #: Resampled figures closer than this, relative to the largest, are one figure: whole counts over whole
 #: counts fall on few values, and which side of a tie the last digit lands on differs with the platform.
 _SAME = 1e-11
+#: Chances of which the largest is at most so many times the smallest hardly bear on the interval of their ratio.
+_NEARLY = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +149,27 @@ def _mid_quantile(ordered: FloatArray, level: FloatArray, present: IntArray) -> 
 
 
 def of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
-    """Bounds from the binomial distribution where every query is a success or none and all else is the same for all.
+    """Bounds from the binomial distribution where every query is a success or none and all else is nearly the same.
 
     float64[2, depths], NaN elsewhere. Mid-P: half of the probability of what was observed counts as
-    more extreme (Lancaster 1961). Weighted rates have the bounds of `weighted_rate`.
+    more extreme (Lancaster 1961). Weighted rates have the bounds of `weighted_rate`. Where the chances of the queries
+    differ, the error of their mean is added to both ends (`_with_error_of`).
     """
     first, *others = outcome.parts
     defined = outcome.defined
     plain = np.where(defined, (first == 0) | (first == 1), True).all(axis=0)
-    for part in others:
-        plain &= np.where(defined, part, -np.inf).max(axis=0) == np.where(defined, part, np.inf).min(axis=0)
+    # The third part of a ratio, if there is one, is 1 minus the second.
+    alike = plain.copy()
+    for part in others[:1]:
+        least, most = (np.where(defined, part, end).T for end in (np.inf, -np.inf))
+        plain &= most.max(axis=1) <= _NEARLY * least.min(axis=1)
+        alike &= most.max(axis=1) == least.min(axis=1)
     result = np.full((2, first.shape[1]), np.nan)
     if outcome.bounds is None or not plain.any():
         return result
     trials = defined.sum(axis=0)[plain]
     successes = np.where(defined, first, 0.0).sum(axis=0)[plain]
-    means = [mean[plain] for mean in means_of(outcome)[1:]]
+    means = [mean[plain] for mean in means_of(outcome)]
     rates = mid_p_rate(successes, trials, np.array([[1 - tail], [tail]]))
     counts = outcome.counting()
     if counts is not None:
@@ -168,8 +177,41 @@ def of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
         rates = np.where(unequal, weighted_rate(first[:, plain], counts[:, plain], tail), rates)
     with np.errstate(invalid="ignore", divide="ignore"):
         for row, rate in enumerate(rates):
-            result[row, plain] = outcome.aggregate.value(rate, *means)
+            result[row, plain] = outcome.aggregate.value(rate, *means[1:])
+    near: NDArray[np.bool_] = np.logical_and(plain, ~alike)
+    if near.any():
+        result[:, near] = _with_error_of(outcome, near, result[:, near], tail)
     return result
+
+
+def _with_error_of(outcome: Outcome, near: NDArray[np.bool_], ends: FloatArray, tail: float) -> FloatArray:
+    """Ends of a ratio of means, or of its log2, that allow for the error of the mean chance too: float64[2, columns].
+
+    Each end is as far from the figure as both errors together: that of the success rate as its interval says, and that
+    of the mean chance as Student's t says.
+
+    References
+    ----------
+    Zou and Donner 2008, Construction of confidence limits about effect measures.
+    """
+    from scipy.special import stdtrit
+
+    counts, known = outcome.counting(), outcome.defined[:, near]
+    weights = known.astype(np.float64) if counts is None else counts[:, near]
+    unit = math.log(2) if outcome.aggregate.form == "bits" else 0.0
+    means = [mean[near] for mean in means_of(outcome)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = weights.sum(axis=0)
+        free = total**2 / (weights**2).sum(axis=0) - 1
+        away = np.where(known, outcome.parts[1][:, near] - means[1], 0.0)
+        error = -stdtrit(free, tail) * np.sqrt((weights * away**2).sum(axis=0) / total / free) / means[1]
+        value, *logs = (each * unit if unit else np.log(each) for each in (outcome.aggregate.value(*means), *ends))
+        moved = []
+        for sign, end in zip((-1, 1), logs, strict=True):
+            # Without a success the figure is infinitely small, and its upper end alone moves.
+            to = np.where(np.isfinite(value), value + sign * np.hypot(end - value, error), end + sign * error)
+            moved.append(to / unit if unit else np.exp(to))
+    return np.stack(moved)
 
 
 def means_of(outcome: Outcome) -> list[FloatArray]:
