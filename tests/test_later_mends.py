@@ -87,7 +87,6 @@ def test_what_is_called_the_smallest_k_is_the_smallest() -> None:
 # -- inference --------------------------------------------------------------------------------------------
 
 
-@later("one success more makes the lower end over the placebo fall below 0", "inference")
 def test_one_success_more_does_not_flip_the_placebo_s_verdict() -> None:
     rng = random.Random(1013)
     relevant = [rng.choice([1, 1, 2, 3, 5, 20]) for _ in range(14)]

@@ -42,7 +42,7 @@ class Labels:
         self._exhaustive = run.policy.unjudged == "worst"
         reach = LabelReach.of(run, depths, found)
         self._plan, self._measures = plan, measures
-        self._level = None if bootstrap is None else bootstrap.level
+        self._bootstrap, self._queries = bootstrap, figures.queries
         shuffled = universes(plan, depths, reach, exhaustive=self._exhaustive)
         self._placebos = placebos_of(run, plan, figures.outcomes, shuffled) if run.qrels is not None else []
         self._facts = LabelFacts(
@@ -60,5 +60,5 @@ class Labels:
     ) -> dict[str, Estimate]:
         """Estimates of the run, or of its chosen queries, with their possible ranges, placebos and caveats."""
         estimates = with_caveats(estimates, self._measures, exhaustive=self._exhaustive)
-        facts = replace(self._facts, placebos=placebo_figures(self._placebos, self._level, chosen))
+        facts = replace(self._facts, placebos=placebo_figures(self._placebos, self._bootstrap, self._queries, chosen))
         return with_label_caveats(estimates, facts, dict(self._plan))

@@ -275,7 +275,10 @@ class Placebo:
             gap = values - placebo
             # A difference that is only rounding is none.
             gap = np.where(np.abs(gap) <= 1e-12 * np.maximum(1.0, np.abs(values)), 0.0, gap)
-            return Outcome((gap,), figures.undefined, figures.aggregate, bounds=(-1.0, 1.0))
+            # A figure lies between 0 and 1, so this is how far from it the placebos can be.
+            low = -np.nan_to_num(placebo, nan=0.0).max(axis=0, initial=0.0)
+            high = 1.0 - np.nan_to_num(placebo, nan=1.0).min(axis=0, initial=1.0)
+            return Outcome((gap,), figures.undefined, figures.aggregate, bounds=(low, high))
 
         return cls(replace(figures, parts=(placebo,)), difference)
 

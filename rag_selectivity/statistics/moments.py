@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,7 @@ class Moments:
 
     aggregate: Aggregate
     undefined: str
-    bounds: tuple[float, float] | None
+    bounds: tuple[Any, Any] | None
     sums: FloatArray
     products: FloatArray
     lowest: FloatArray
@@ -107,6 +108,8 @@ class Moments:
         if other.premise and not self.premise:
             self.undefined = other.undefined
         self.sums, self.products = _plus(self.sums, other.sums), _plus(self.products, other.products)
+        if self.bounds is not None and other.bounds is not None:
+            self.bounds = np.minimum(self.bounds[0], other.bounds[0]), np.maximum(self.bounds[1], other.bounds[1])
         self.lowest = np.minimum(self.lowest, other.lowest)
         self.highest = np.maximum(self.highest, other.highest)
         self.count = self.count + other.count

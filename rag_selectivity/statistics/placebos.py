@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
 from rag_selectivity.measures.by_cutoff import by_cutoff
 from rag_selectivity.measures.universe import Universe
-from rag_selectivity.statistics.bootstrap import Bootstrap, estimand_of
+from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.tables.ids import IntArray
 
@@ -96,18 +97,21 @@ def placebos_of(
 
 
 def placebo_figures(
-    placebos: Iterable[KnownPlacebo], level: float | None, chosen: NDArray[np.bool_] | None = None
+    placebos: Sequence[KnownPlacebo],
+    bootstrap: Bootstrap | None,
+    queries: Sequence[str],
+    chosen: NDArray[np.bool_] | None = None,
 ) -> dict[Measure, PlaceboFigures]:
-    """The figures of placebos, over all queries or over the chosen ones."""
-    found = {}
-    for measure, placebo, known in placebos:
-        value = _settled(_over(placebo.outcome, chosen), known).value()
-        ends = [np.full(len(known), np.nan)] * 2
-        if level is not None:
-            beyond = _settled(_over(placebo.beyond, chosen), known)
-            ends = list(Moments.of(beyond).interval(level) if beyond.counting() is None else _weighted(beyond, level))
-        found[measure] = PlaceboFigures(value, *ends)
-    return found
+    """The figures of placebos over the queries, all or the chosen ones."""
+    ends = [(np.full(len(known), np.nan),) * 2 for _, _, known in placebos]
+    if bootstrap is not None and placebos:
+        beyond = [_settled(_over(placebo.beyond, chosen), known) for _, placebo, known in placebos]
+        named = queries if chosen is None else list(compress(queries, chosen))
+        ends = bootstrap.intervals(beyond, named)
+    return {
+        measure: PlaceboFigures(_settled(_over(placebo.outcome, chosen), known).value(), *of_beyond)
+        for (measure, placebo, known), of_beyond in zip(placebos, ends, strict=True)
+    }
 
 
 def _over(outcome: Outcome, chosen: NDArray[np.bool_] | None) -> Outcome:
@@ -156,29 +160,6 @@ def _settled(outcome: Outcome, known: NDArray[np.bool_]) -> Outcome:
     settled = outcome.settled()
     parts = settled.parts if known.all() else tuple(np.where(known, part, np.nan) for part in settled.parts)
     return replace(settled, parts=parts, baseline=None)
-
-
-def _weighted(outcome: Outcome, level: float) -> tuple[FloatArray, FloatArray]:
-    """The interval of a weighted figure, from the figures without each query in turn (the jackknife).
-
-    Bits without the only query that has a success are infinite: that query loses half its weight instead, and the
-    change counts twice.
-    """
-    from scipy.special import stdtrit
-
-    estimand = estimand_of(outcome, None)
-    counted = estimand.mask > 0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = outcome.aggregate.link(estimand.value)
-        away = outcome.aggregate.link(estimand.without_each()) - value
-        by_half = 2 * (outcome.aggregate.link(estimand.without_each(0.5)) - value)
-        away = np.where(counted, np.where(np.isfinite(away), away, by_half), 0.0)
-        n = counted.sum(axis=0)
-        spread = np.sqrt((away**2).sum(axis=0) * (n - 1) / n)
-        reach = -stdtrit(np.maximum(estimand.effective - 1, 1.0), (1 - level) / 2) * spread
-        bounds = np.sort(np.stack([value - reach, value + reach]), axis=0)
-    low, high = Bootstrap(level=level).for_few_queries(outcome, estimand, bounds)
-    return low, high
 
 
 def _figures(pair: tuple[Moments, Moments] | None, depths: int, level: float | None) -> PlaceboFigures | None:
