@@ -8,8 +8,10 @@ and their number costs little: the queries of a cell, which are in the same slic
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics.bootstrap import Bootstrap, Columns, Ends, blocks_of, estimand_of
@@ -19,6 +21,8 @@ from rag_selectivity.tables.ids import IntArray
 
 #: Sums that are held at once, over all slices and columns, for each resample.
 _SUMS_AT_ONCE, _DEPTHS_AT_ONCE = 1536, 16
+#: Figures of all queries in some of the slices.
+_CELLS_AT_ONCE = 1 << 22
 #: Slicings whose cells together hold fewer queries each than this are summed one by one.
 _FEWEST_IN_A_CELL = 100
 
@@ -40,7 +44,7 @@ def slice_intervals(
     units, tail = bootstrap.units(queries), (1 - bootstrap.level) / 2
     numbers = np.arange(len(queries)) if units is None else units
     slices = [
-        (i, place, np.flatnonzero(places == place))
+        (i, place, places == place)
         for i, places in enumerate(slicings)
         for place in range(int(places.max(initial=-1)) + 1)
     ]
@@ -52,15 +56,20 @@ def slice_intervals(
         """The intervals of the pieces that wait, from the resampled sums of their columns."""
         sums = _resampled_sums(bootstrap, columns.matrix(), numbers, slicings)
         for number, piece, places in waiting:
-            for (i, place, rows), of_slice in zip(slices, ends, strict=True):
-                outcome = piece.over(rows)
-                own = None if units is None else np.unique(units[rows], return_inverse=True)[1]
-                estimand = estimand_of(outcome, own)
-                *tops, mask = (sums[i][place][:, column].T for column in places)
+            width = piece.parts[0].shape[1]
+            at_once = max(1, _CELLS_AT_ONCE // max(1, len(queries) * width))
+            for start in range(0, len(slices), at_once):
+                some = slices[start : start + at_once]
+                # A slice is all queries, of which the others are undefined.
+                beside = Outcome.beside([_within(piece, inside) for _, _, inside in some])
+                estimand = estimand_of(beside, units)
+                *tops, mask = (np.vstack([sums[i][place][:, each].T for i, place, _ in some]) for each in places)
                 with np.errstate(invalid="ignore", divide="ignore"):
                     resampled = estimand.statistic(*(top / mask for top in tops))
-                exact = of_success_rate(outcome, tail) if units is None else None
-                of_slice[number].append(bootstrap.ends_of(outcome, estimand, resampled, exact))
+                exact = of_success_rate(beside, tail) if units is None else None
+                found = bootstrap.ends_of(beside, estimand, resampled, exact)
+                for k, of_slice in enumerate(ends[start : start + at_once]):
+                    of_slice[number].append(found[:, k * width : (k + 1) * width])
 
     for number, outcome in enumerate(outcomes):
         for start in range(0, max(1, outcome.parts[0].shape[1]), _DEPTHS_AT_ONCE):
@@ -75,6 +84,11 @@ def slice_intervals(
     for (i, _, _), of_slice in zip(slices, ends, strict=True):
         found[i].append([(low, high) for low, high in (np.concatenate(pieces, axis=1) for pieces in of_slice)])
     return found
+
+
+def _within(outcome: Outcome, inside: NDArray[np.bool_]) -> Outcome:
+    """The outcome with the queries outside undefined."""
+    return replace(outcome, parts=tuple(np.where(inside[:, None], part, np.nan) for part in outcome.parts))
 
 
 def _resampled_sums(
