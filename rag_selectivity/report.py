@@ -36,10 +36,11 @@ from rag_selectivity.slices.given import NAMES, slicings_of
 from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import kept_draws
-from rag_selectivity.tables.exact import is_path, read_records
+from rag_selectivity.tables.exact import read_records
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale
-from rag_selectivity.tables.small import passage_counts_of
-from rag_selectivity.tables.texts import read_ids
+from rag_selectivity.tables.passage_counts import passage_counts_of
+from rag_selectivity.tables.small import read_ids
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.
 _HELD = 200_000_000

@@ -18,8 +18,8 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import iterated, whole_count
 from rag_selectivity.tables.cells import shown as shown_value
-from rag_selectivity.tables.names import RUN_NAMES, optional_column
-from rag_selectivity.tables.scores import K_NAMES, answer_scores
+from rag_selectivity.tables.names import COLUMNS, optional_column
+from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import query_of, rows_of
 
 __all__ = ["AnswerReport", "answers_given"]
@@ -86,7 +86,7 @@ def answers_given(
         names = [str(name) for name in row]
         query = query_of(row, where)
         queries[query] = None
-        held = optional_column(names, RUN_NAMES)
+        held = optional_column(names, COLUMNS["run"])
         name = _ONE_RUN if held is None else str(row[held])
         if name != CLOSED_BOOK:
             runs[name] = None
@@ -167,7 +167,7 @@ def _check_set(
             f"{where}: there is no run {run!r}{did_you_mean(run, lists)} (the runs are {', '.join(lists)})"
         )
     shown = _ids(row[held], where)
-    depth = optional_column(names, K_NAMES)
+    depth = optional_column(names, COLUMNS["k"])
     k = len(shown) if depth is None or row[depth] in (None, "") else whole_count(row[depth], f"{where}: k")
     retrieved = list(lists[name].get(query, ()))[:k]
     if sorted(shown) != sorted(retrieved):

@@ -11,14 +11,13 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
 from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, number_of, shown
-from rag_selectivity.tables.exact import is_path, is_table
-from rag_selectivity.tables.limits import json_value
-from rag_selectivity.tables.names import QUERY_NAMES, TEXT_NAMES, optional_column
-from rag_selectivity.tables.small import rows_of
-from rag_selectivity.tables.texts import is_headless, read_texts
+from rag_selectivity.tables.exact import is_table
+from rag_selectivity.tables.files import is_path, json_value
+from rag_selectivity.tables.names import COLUMNS, optional_column
+from rag_selectivity.tables.small import is_headless, read_texts, rows_of
 from rag_selectivity.tables.writing import json_line
 
-_IDS = ("_id", "id", *QUERY_NAMES)
+_IDS = ("_id", "id", *COLUMNS["query"])
 #: The columns that can only be the id of a row. The others, as `query`, may be a text beside it.
 _ID_COLUMNS = ("_id", "id", "query_id")
 
@@ -74,7 +73,7 @@ def _rows(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     of_id = optional_column(list(given), _IDS)
     others = [name for name in given if name != of_id]
-    of_text = optional_column(others, TEXT_NAMES)
+    of_text = optional_column(others, COLUMNS["text"])
     if of_id is None:
         raise InputError(f"{where}: no column for the id of the query; it has {', '.join(map(str, given))}")
     if is_missing(given[of_id]):

@@ -13,7 +13,6 @@ from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.tables.forms import EXACT, IdForm
 from rag_selectivity.tables.grades import looks_like_scores
 from rag_selectivity.tables.matching import BetterForm, Match, too_few_found
-from rag_selectivity.tables.remarks import DOUBTS, NOTES
 from rag_selectivity.wording import counted
 
 _EXAMPLES = 3
@@ -35,6 +34,22 @@ _ALL_TIED = (
     "{name}: the scores within each list are all equal, so the order of the passages follows from their ids alone: "
     "give scores that differ, or lists in rank order"
 )
+#: Remarks that are a reason to doubt the input, and what they say; `{count}` and `{name}` (of the run) are filled in.
+DOUBTS = {
+    "rank_against_score": (
+        "{name}: rank and score contradict each other in {count} neighbouring rows: its lists are ordered by score. "
+        "If a smaller score is better, negate the scores; if the rows stand in the right order, give order='rank' "
+        "(--order rank)"
+    ),
+    "ranking_columns_in_labels": (
+        "the labels have a column for a score or a rank too: are they a run? The labels come first, then the runs"
+    ),
+}
+#: Remarks that are no reason to doubt the input: what they say, and the codes of the notes.
+NOTES = {
+    "run_comment_lines": ("{count} lines of {name} begin with # and were left out", "comment-lines"),
+    "label_comment_lines": ("{count} lines of the labels begin with # and were left out", "comment-lines"),
+}
 
 
 def first_ids(ids: Iterable[str]) -> tuple[str, ...]:

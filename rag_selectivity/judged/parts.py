@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_selectivity.judged.run import Run, ScatteredQueries
-from rag_selectivity.tables.columns import rows_against_ranks
 from rag_selectivity.tables.fast import Odd, Scan
-from rag_selectivity.tables.remarks import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,20 +90,7 @@ def _whole_lists(scan: Scan) -> Iterator[Run]:
 
 def _run(rows: pl.DataFrame, scan: Scan) -> Run:
     """The run of rows whose lists stand whole."""
-    starts = np.flatnonzero(rows["new"].to_numpy())
-    passages = rows["passage"].to_list()
-    queries = rows["query"].gather(starts).to_list()
-    score, rank, tokens = (
-        rows[name].to_numpy() if name in rows.columns else None for name in ("score", "rank", "tokens")
-    )
-    offsets = np.append(starts, rows.height)
-    against = 0
-    if rank is not None and score is not None:
-        list_of = np.repeat(np.arange(len(starts)), np.diff(offsets))
-        against = rows_against_ranks(list_of[1:] == list_of[:-1], rank, score)
-    elif rank is not None:
-        order = np.lexsort((rank, np.repeat(np.arange(len(starts)), np.diff(offsets))))
-        passages = list(map(passages.__getitem__, order.tolist()))
-        tokens = None if tokens is None else tokens[order]
-        score = None if scan.lines is None else -rank[order]
-    return Run(queries, offsets, passages, score, tokens, counted(rank_against_score=against))
+    new = rows["new"].to_numpy()
+    queries = rows["query"].gather(np.flatnonzero(new)).to_list()
+    numbers = {name: rows[name].to_numpy() for name in ("score", "rank", "tokens") if name in rows.columns}
+    return Run.of_rows(queries, np.cumsum(new) - 1, rows["passage"].to_list(), numbers, scan.lines is not None)

@@ -17,9 +17,10 @@ from rag_selectivity.judged.parts import parts_of_scan
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.tables import columns
-from rag_selectivity.tables.exact import is_frame, is_large, is_path
+from rag_selectivity.tables.columns import read
+from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.fast import scan
+from rag_selectivity.tables.files import is_large, is_path
 
 _LARGE_FRAME = 100_000
 
@@ -45,7 +46,7 @@ def read_qrels(
     InputError
         Naming the file and the line.
     """
-    return Qrels.from_columns(columns.labels(Path(path), format=format, judges=judges, humans=humans))
+    return Qrels.of(Path(path), format=format, judges=judges, humans=humans)
 
 
 def read_run(path: str | Path, *, format: str | None = None, policy: str | Policy | None = None) -> Run:
@@ -58,7 +59,7 @@ def read_run(path: str | Path, *, format: str | None = None, policy: str | Polic
     InputError
         Naming the file and the line.
     """
-    return Run.from_columns(columns.run(Path(path), format=format, long_tags=resolve_policy(policy).long_tags))
+    return Run.from_columns(read(Path(path), "run", format=format, long_tags=resolve_policy(policy).long_tags))
 
 
 def run_parts(value: Any, policy: Policy | None = None) -> Run | Iterator[Run]:

@@ -8,10 +8,10 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import is_missing
-from rag_selectivity.tables.exact import is_path
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.names import QUERY_NAMES
-from rag_selectivity.tables.small import rows_with_id
+from rag_selectivity.tables.names import find_column
+from rag_selectivity.tables.small import rows_of
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
     columns: dict[str, None] = {}
     rows: dict[str, tuple[str, dict[str, str]]] = {}
     seen = []
-    for where, row, column in rows_with_id(by, "by", QUERY_NAMES, "query"):
+    for where, row in rows_of(by, "by"):
+        column = find_column(tuple(row), "query", where)
         columns.update(dict.fromkeys(str(name) for name in row if name != column))
         query = form.of_cell(row[column], where, "query")
         seen.append(query)
