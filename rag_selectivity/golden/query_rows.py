@@ -11,10 +11,9 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
 from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, number_of, shown
-from rag_selectivity.tables.exact import is_table
 from rag_selectivity.tables.files import is_path, json_value
 from rag_selectivity.tables.names import COLUMNS, optional_column
-from rag_selectivity.tables.small import is_headless, read_texts, rows_of
+from rag_selectivity.tables.small import rows_of
 from rag_selectivity.tables.writing import json_line
 
 _IDS = ("_id", "id", *COLUMNS["query"])
@@ -63,10 +62,7 @@ def _rows(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if isinstance(source, QuerySet):
         source = source.to_rows()
     if is_path(source):
-        path = Path(source)
-        if os.path.isdir(path):
-            path = path / "queries.jsonl"
-        source = path if is_table(path) and not is_headless(path, _IDS) else dict(read_texts(path, "queries"))
+        source = Path(source) / "queries.jsonl" if os.path.isdir(source) else source
     yield from rows_of(source, "queries", value="text")
 
 

@@ -16,7 +16,7 @@ from rag_selectivity.tables.cells import checked_id, holds_half, iterated, shown
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.files import first_bytes, is_path, text_lines
 from rag_selectivity.tables.names import COLUMNS, find_column, optional_column
-from rag_selectivity.tables.small import headless_lines, is_headless, rows_of
+from rag_selectivity.tables.small import rows_of
 
 _IDS = ("_id", "id", *(name for name in COLUMNS["query"] if name not in COLUMNS["text"]))
 _LINES = (".txt", ".text", ".log")
@@ -102,9 +102,6 @@ def _from_file(path: Path) -> Iterator[tuple[str, Question]]:
     if any(suffix in _LINES for suffix in suffixes) or not suffixes:
         for number, line in text_lines(path):
             yield f"{path}:{number}", Question(line)
-        return
-    if is_headless(path, COLUMNS["text"]):
-        yield from ((where, Question(text, id_)) for where, id_, text in headless_lines(path, "question"))
         return
     yield from ((where, _of_row(row, where)) for where, row in rows_of(path, "questions"))
 

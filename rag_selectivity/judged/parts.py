@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_selectivity.judged.run import Run, ScatteredQueries
+from rag_selectivity.judged.run import Run, ScatteredQueries, grouped
 from rag_selectivity.tables.fast import Odd, Scan
 
 if TYPE_CHECKING:
@@ -44,17 +44,22 @@ def _grouped(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
     """The same run of rows that are scattered: the rows of some of the queries are held, and taken list by list."""
     import polars as pl
 
+    count, kept = 0, list[pl.DataFrame]()
     try:
         # Before a list is given out, all rows are seen.
-        turns = -(-sum(batch.height for batch in scan.rows()) // _GROUPED_ROWS)
+        for batch in scan.rows():
+            count += batch.height
+            kept = [*kept, batch] if count <= _GROUPED_ROWS else []
     except Odd:
         yield exactly()
         return
+    turns = -(-count // _GROUPED_ROWS)
     for turn in range(turns):
         some = (batch.filter(pl.col("query").hash() % turns == turn) for batch in scan.rows())
-        held = pl.concat(scan.rows() if turns == 1 else some).with_columns(pl.col("query").cast(pl.Categorical))
+        held = pl.concat(kept or some).with_columns(pl.col("query").cast(pl.Categorical))
+        kept = []
         codes = held["query"].to_physical().to_numpy()
-        order = np.argsort(codes, kind="stable")
+        order = grouped(codes)
         new = np.append(True, np.diff(codes[order]) != 0)[: len(order)]
         starts = np.flatnonzero(new)
         # A part begins with the first list after each so many rows.

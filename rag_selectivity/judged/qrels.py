@@ -75,7 +75,7 @@ class Qrels:
         source: str | None = None,
         lines: IntArray | None = None,
         remarks: Mapping[str, int] | None = None,
-        expected: NDArray[np.bool_] | None = None,
+        expected: Sequence[bool] | NDArray[np.bool_] | None = None,
         scale: str | None = None,
         levels: Iterable[int] = (),
         origins: LabelOrigins | None = None,
@@ -93,7 +93,8 @@ class Qrels:
         self.grade: IntArray = np.asarray(grade, np.int64)
         self.passages = passages
         self._lines, self.origins = lines, origins
-        self.expected = expected if expected is not None and expected.any() else None
+        marked = np.asarray(() if expected is None else expected, bool)
+        self.expected = marked if marked.any() else None
         #: The scale that all grades are known to be on.
         self._settled: Scale | None = None
         self.repeated, self.negative = 0, int((self.grade < 0).sum())

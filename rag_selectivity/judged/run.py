@@ -40,6 +40,12 @@ def _against(codes: NDArray[np.integer[Any]], ranks: NDArray[np.float64], scores
     return int(((codes[1:] == codes[:-1]) & (rising | falling)).sum())
 
 
+def grouped(codes: NDArray[np.integer[Any]]) -> IntArray:
+    """The rows in the order of their codes; rows with equal codes stay as they are."""
+    # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
+    return np.argsort(codes.astype(np.uint16) if codes.max(initial=0) < 1 << 16 else codes, kind="stable")
+
+
 class Run:
     """Ranked passage ids for each query, with scores if they are known.
 
@@ -128,11 +134,10 @@ class Run:
         counted = Counter(remarks)
         if scores is not None and ranks is not None:
             counted["rank_against_score"] = _against(codes, ranks, scores)
-        elif ranks is not None:
+        if scores is None and ranks is not None:
             order, scores = np.lexsort((ranks, codes)), -ranks if is_file else None
         elif (codes[1:] < codes[:-1]).any():
-            # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
-            order = np.argsort(codes.astype(np.uint16) if len(names) <= 1 << 16 else codes, kind="stable")
+            order = grouped(codes)
         if order is not None:
             scores, tokens = (None if column is None else column[order] for column in (scores, tokens))
             passages = list(map(passages.__getitem__, order.tolist()))
@@ -316,11 +321,13 @@ class Run:
 
     def by_score(self, scores: NDArray[np.floating[Any]]) -> IntArray:
         """The rows of each list by falling score; equal scores stay as they are."""
-        # By score and then stably by query: faster than a lexsort, since NumPy sorts 16-bit numbers by radix sort.
-        by_score = np.argsort(-scores, kind="stable")
         query = self.row_queries()
-        narrow = query.astype(np.uint16) if len(self.queries) <= 1 << 16 else query
-        order: IntArray = by_score[np.argsort(narrow[by_score], kind="stable")]
+        # NumPy sorts floats ten times as fast where equal ones may change places.
+        order: IntArray = np.argsort(-scores)
+        order = order[grouped(query[order])]
+        if self.neighbours(scores[order])[1].any():
+            order = np.argsort(-scores, kind="stable")
+            order = order[grouped(query[order])]
         return order
 
     def _settled(

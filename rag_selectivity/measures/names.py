@@ -12,7 +12,7 @@ from rag_selectivity.measures.base import REGISTRY, Measure
 #: Further names, under which other tools and papers have a measure. Reports show the measure's own name.
 ALIASES = {"MAP": "AP", "MRR": "RR", "F1": "F", "HitRate": "Success", "Hit": "Success"}
 for _alias, _own in ALIASES.items():
-    REGISTRY.aliases[_alias] = _own
+    REGISTRY.add_alias(_alias, _own)
 #: What a further name says of a parameter already.
 _SAID = {"f1": ("beta", "alpha")}
 

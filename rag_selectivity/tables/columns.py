@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -286,10 +286,11 @@ def _of_scan(found: Scan, kind: Kind) -> Columns:
 
 def _checked(cells: _Cells, kind: Kind) -> Columns:
     """The columns of cells, each of which is checked."""
-    queries = tuple(id_text(each, cells.source, "query") for each in cells.queries)
+    queries = tuple(_ids([*cells.queries], "query", lambda row, what: cells.source))
     if len(set(queries)) < len(queries) and kind == "run":
         raise InputError("run: two query ids are the same when written as text; make them different")
-    query, passage = _ids(cells, "query"), _ids(cells, "passage")
+    query = _ids(cells.columns["query"], "query", cells.where)
+    passage = _ids(cells.columns["passage"], "passage", cells.where_of_query)
     lines = np.array(cells.lines, np.int64) if cells.before == ":" else None
     found = Columns(query, passage, queries=queries, source=cells.source, lines=lines, remarks=cells.remarks)
     if kind == "labels":
@@ -305,16 +306,14 @@ def _finished(found: Columns) -> Columns:
     return replace(found, queries=tuple(dict.fromkeys(found.queries or found.query)), remarks=+found.remarks)
 
 
-def _ids(cells: _Cells, role: str) -> list[str]:
-    """A column of ids as texts."""
-    column = cells.columns[role]
+def _ids(column: Sequence[Any], what: str, where: Callable[[int, str], str]) -> list[str]:
+    """Ids as texts."""
     types = set(map(type, column))
     if types <= {str, int}:
-        texts = column if types <= {str} else list(map(str, column))
+        texts = list(column if types <= {str} else map(str, column))
         if all(texts) and id_fault("".join(texts) or "-") is None:
             return texts
-    place = cells.where if role == "query" else cells.where_of_query
-    return [id_text(cell, place(row, role), role) for row, cell in enumerate(column)]
+    return [id_text(cell, where(row, what), what) for row, cell in enumerate(column)]
 
 
 def _grades(cells: _Cells) -> IntArray:

@@ -31,6 +31,8 @@ STORES = {
 }
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 _TABLES = ("parquet", "jsonl", *SEPARATORS)
+#: A file whose first line has none of these names has no header.
+_FIRST_NAMES = ("_id", "id", *COLUMNS["query"], *COLUMNS["passage"], *COLUMNS["text"])
 _PARQUET = (".parquet", ".pq")
 FORMATS = ("trec", "beir", "tsv", "jsonl", "csv", "parquet", *STORES)
 #: The fields of a line of TREC, by the kind of the file and their number; MS MARCO's runs have three.
@@ -90,7 +92,7 @@ def read_records(source: str | Path) -> Iterator[tuple[int, Row]]:
     """(line, row) of a table; without a suffix, the separator in its first line shows its format."""
     path = Path(source)
     kind = kind_of(path)
-    if kind == "trec" and not path.suffix:
+    if kind == "trec" and not path.suffix and not is_headless(path):
         first = first_line(path)
         kind = next((name for name in ("tsv", "csv") if SEPARATORS[name] in first), kind)
     return table_rows(path, kind)
@@ -111,6 +113,8 @@ def table_rows(path: Path, kind: str) -> Iterator[tuple[int, Row]]:
         rows = _separated_rows(path, SEPARATORS[kind])
     elif kind == "jsonl":
         rows = _json_rows(path)
+    elif is_headless(path):
+        rows = _headless_rows(path)
     else:
         if not first_bytes(path):
             raise InputError(f"{path}: the file is empty; write it again")
@@ -157,6 +161,20 @@ def _wrong_width(fields: Sequence[bytes], names: Sequence[str]) -> str:
         f"expected {len(names)} fields ({' '.join(names)}), "
         f"found {len(fields)}{hint.get((len(names), len(fields)), '')}: {start!r}{mend}"
     )
+
+
+def is_headless(path: Path) -> bool:
+    """Whether a file has an id, a tab and a text on each line and no header, as those of MS MARCO have."""
+    first = first_line(path).split("\t")
+    return len(first) == 2 and not first[0].startswith("{") and optional_column(first, _FIRST_NAMES) is None
+
+
+def _headless_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    for number, line in text_lines(path):
+        id_, tab, text = line.partition("\t")
+        if not tab:
+            raise InputError(f"{path}:{number}: expected an id, a tab and a text")
+        yield number, {"_id": id_, "text": text}
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Row]]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Kind = Literal["labels", "run"]
 #: Bytes of a text and rows of a table that are parsed at a time.
 _BLOCK, _ROWS = 1 << 22, 1 << 18
-_LINE_END, _BLANK = 10, 32
+_LINE_END = 10
 _IDS = ("query", "passage")
 
 
@@ -89,8 +89,8 @@ def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
         if not is_path(source):
             frame = exact.as_frame(source.collect() if isinstance(source, pl.LazyFrame) else source, "")
             if not isinstance(frame, pl.DataFrame):
-                chosen = columns_of(exact.column_names(frame), kind, "").values()
-                frame = pl.DataFrame({name: _series(frame[name]) for name in chosen})
+                chosen = list(columns_of(exact.column_names(frame), kind, "").values())
+                frame = pl.DataFrame(frame.select(chosen) if hasattr(frame, "select") else frame[chosen])
             return _scan_of_columns(frame.lazy(), kind, "qrels frame" if kind == "labels" else "run frame")
         path, name = Path(source), exact.kind_of(Path(source), format)
         if name != "parquet":
@@ -119,16 +119,12 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
     columns = columns_of(names, kind, str(path))
     types: dict[str, Any] = dict.fromkeys(columns.values() if row else names, pl.String)
     for role, key in columns.items():
-        if role == "grade" or (role in _IDS and isinstance(row.get(key), int)):
-            types[key] = pl.Int64
-        elif role not in _IDS:
+        if role not in _IDS:
             types[key] = pl.Float64
+        elif isinstance(row.get(key), int):
+            types[key] = pl.Int64
     # Of a key that stands twice, one reader takes the first value and the other one the last.
-    marks = [_mark(first, key, row[key]) for key in columns.values()] if row else []
-
-    def odd(id_: pl.Expr) -> pl.Expr:
-        # Empty cells of TREC and CSV are null.
-        return id_.str.starts_with("#") if name == "trec" else id_.str.len_bytes() == 0
+    marks = [json.dumps(key).encode() for key in columns.values()] if row else []
 
     def batches() -> Iterator[pl.DataFrame]:
         options: dict[str, Any] = {"separator": separator, "quote_char": None, "schema": types}
@@ -138,7 +134,7 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
                 frame = pl.read_ndjson(block, schema=types)
             else:
                 frame = pl.read_csv(block, has_header=header and not number, **options)
-            yield _checked(frame.lazy(), columns, odd).collect()
+            yield _checked(frame.lazy(), columns, is_text=True).collect()
 
     if len(set(names)) < len(names):
         return None
@@ -152,44 +148,27 @@ def _blocks(path: Path) -> Iterator[bytes]:
             yield block + file.readline()
 
 
-def _mark(first: bytes, key: str, value: Any) -> bytes:
-    """How a key, what follows it and the beginning of a text stand in each line of JSON."""
-    start = json.dumps(key).encode() + b":"
-    blank = b" " * (first.partition(start)[2][:1] == b" ")
-    return start + blank + b'"' * isinstance(value, str)
-
-
 def _check_block(block: bytes, separator: str, width: int, marks: Sequence[bytes], is_trec: bool) -> None:
-    """See that whole lines have `width` fields each, or all of the marks.
+    """See that whole lines have `width` fields each, or all of the marks, and no character that readers take otherwise.
 
     Raises
     ------
     Odd
-        If they have not, if a line or field is empty in TREC, or a character is odd.
+        If they have not.
     """
     odd = [b"\0", *({",": [b'"'], "": [b"\\"]}.get(separator, []))]
     if is_trec:
         odd += [white for white in (b" ", b"\t", b"\v", b"\f", b"\r") if white != separator.encode()]
     letters = np.frombuffer(block, np.uint8)
-    white = letters <= _BLANK
-    doubled = is_trec and (white[0] or (white[1:] & white[:-1]).any())
-    if doubled or any(mark in block for mark in odd) or block.count(b"\r") != block.count(b"\r\n"):
-        raise Odd
     lines = int(np.count_nonzero(letters == _LINE_END)) + (letters[-1] != _LINE_END)
-    if separator and np.count_nonzero(letters == ord(separator)) != lines * (width - 1):
+    if (
+        any(sign in block for sign in odd)
+        or (is_trec and b"#" in block and (block.startswith(b"#") or b"\n#" in block))
+        or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
+        or (separator and np.count_nonzero(letters == ord(separator)) != lines * (width - 1))
+        or any(block.count(mark) != lines for mark in marks)
+    ):
         raise Odd
-    if any(block.count(mark) != lines for mark in marks):
-        raise Odd
-
-
-def _series(column: Any) -> pl.Series:
-    """A column of a frame of pandas or Arrow; a TypeError or a PolarsError for one of several types."""
-    import polars as pl
-
-    if type(column).__module__.split(".")[0] == "pyarrow":
-        return pl.Series(column)
-    numeric = getattr(getattr(column, "dtype", None), "kind", "O") in "iuf"
-    return pl.Series(column.to_numpy() if numeric else list(column))
 
 
 def _scan_of_columns(frame: pl.LazyFrame, kind: Kind, where: str, lines: int | None = None) -> Scan | None:
@@ -203,24 +182,23 @@ def _scan_of_columns(frame: pl.LazyFrame, kind: Kind, where: str, lines: int | N
         if not (texts or schema[name].is_integer() or (schema[name].is_float() and role not in _IDS)):
             return None
 
-    def odd(id_: pl.Expr) -> pl.Expr:
-        return (id_.str.len_bytes() == 0) | id_.str.contains("\0", literal=True)
-
     def batches() -> Iterator[pl.DataFrame]:
         rows = frame.select(pl.len()).collect(engine="streaming").item()
         for start in range(0, max(rows, 1), _ROWS):
-            yield _checked(frame.slice(start, _ROWS), columns, odd).collect()
+            yield _checked(frame.slice(start, _ROWS), columns).collect()
 
     return Scan(batches, where, lines, tuple(schema.names()))
 
 
-def _checked(frame: pl.LazyFrame, columns: Mapping[str, str], odd: Callable[[pl.Expr], pl.Expr]) -> pl.LazyFrame:
+def _checked(frame: pl.LazyFrame, columns: Mapping[str, str], is_text: bool = False) -> pl.LazyFrame:
     """The columns by what they hold; the first one with numbers cannot be cast where a row is odd, or an id is."""
     import polars as pl
 
     ids = [pl.col(columns[role]).cast(pl.String).alias(role) for role in _IDS]
     numbers = {role: pl.col(name).cast(pl.Float64) for role, name in columns.items() if role not in _IDS}
-    wrong = odd(ids[0]) | odd(ids[1]) | ids[0].is_null() | ids[1].is_null()
+    wrong = pl.any_horizontal(each.is_null() | (each.str.len_bytes() == 0) for each in ids)
+    if not is_text:
+        wrong |= pl.any_horizontal(each.str.contains("\0", literal=True) for each in ids)
     if not numbers:
         if frame.select(wrong.any()).collect().item():
             raise Odd

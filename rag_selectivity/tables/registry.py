@@ -36,6 +36,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._entries: dict[str, tuple[str, T]] = {}
         #: Further names, each with the name of its entry, which are listed nowhere.
         self.aliases: dict[str, str] = {}
+        self._known_as: dict[str, str] = {}
         self._loaded = False
         self._loading = threading.RLock()
 
@@ -50,14 +51,15 @@ class Registry(Mapping[str, T], Generic[T]):
         key = self._key(name)
         if key in self._entries and not _same(self._entries[key][1], entry):
             raise InputError(f"there is a {self.kind} {self._entries[key][0]!r} already: choose another name")
-        other = self._aliased(name)
-        if other != name:
-            raise InputError(f"{name!r} is another name of the {self.kind} {other!r}: choose another name")
+        if key in self._known_as:
+            raise InputError(
+                f"{name!r} is another name of the {self.kind} {self._known_as[key]!r}: choose another name"
+            )
         self._entries[key] = (name, entry)
 
-    def _aliased(self, name: str) -> str:
-        of_key = {self._key(alias): known_as for alias, known_as in self.aliases.items()}
-        return of_key.get(self._key(name), name)
+    def add_alias(self, alias: str, name: str) -> None:
+        """Let `find` know an entry of this package by a further name, which is listed nowhere."""
+        self.aliases[alias] = self._known_as[self._key(alias)] = name
 
     def find(self, name: str) -> T:
         """The entry of a name, or of a further name of it.
@@ -68,7 +70,7 @@ class Registry(Mapping[str, T], Generic[T]):
             If there is none, with the closest name and all that are known.
         """
         try:
-            return self[self._aliased(name)]
+            return self[self._known_as.get(self._key(name), name)]
         except KeyError:
             raise InputError(
                 f"unknown {self.kind} {name!r}{did_you_mean(name, [*self.aliases, *self])} (known: {', '.join(self)})"

@@ -13,7 +13,7 @@ from rag_selectivity.tables.cells import LARGEST, is_missing, iterated, number_o
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import COLUMNS, optional_column
-from rag_selectivity.tables.small import PlacedRows, query_of, rows_of
+from rag_selectivity.tables.small import query_of, rows_of
 from rag_selectivity.wording import counted
 
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -193,9 +193,9 @@ def _nothing(runs: Sequence[str], queries: Sequence[str], others: Sequence[str],
     return InputError("scores: no answer from passages has a score; give at least four")
 
 
-def score_depths(rows: PlacedRows) -> list[int]:
-    """Every K of the answers from passages, in order; empty if no row has one."""
-    return sorted({k for k in (_k(row, where) for where, row in rows) if k})
+def score_depths(scores: Any) -> list[int]:
+    """Every K of the answers from passages of a table, in order; empty if no row has one."""
+    return sorted({k for k in (_k(row, where) for where, row in rows_of(scores, "scores")) if k})
 
 
 def _checked_range(score_range: Any) -> tuple[float, float]:
@@ -215,7 +215,7 @@ def _checked_range(score_range: Any) -> tuple[float, float]:
 
 def _rows(scores: Any, runs: Sequence[str], queries: Sequence[str]) -> Iterable[tuple[str, Mapping[str, Any]]]:
     """(place, row) of whatever holds scores."""
-    listed = isinstance(scores, Sequence) and not isinstance(scores, (str, PlacedRows))
+    listed = isinstance(scores, Sequence) and not isinstance(scores, str)
     if (listed or hasattr(scores, "__array__")) and not is_frame(scores):
         values = scores = list(iterated(scores, "scores: expected numbers, rows or a table"))
         if values and not any(isinstance(each, (Mapping, str)) for each in values):

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import (
-    checked_id,
     cost_or_length,
     holds_half,
     is_missing,
@@ -18,16 +17,12 @@ from rag_selectivity.tables.cells import (
     whole_count,
 )
 from rag_selectivity.tables.exact import frame_columns, is_frame, read_records, rows_of_columns
-from rag_selectivity.tables.files import first_line, is_path, text_lines
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import COLUMNS, ROW_IDS, find_column, optional_column
 from rag_selectivity.wording import counted
 
 V = TypeVar("V")
-
-
-class PlacedRows(list[tuple[str, Mapping[str, Any]]]):
-    """Rows that were read, each with its place: a source that can be read twice."""
 
 
 def rows_of(source: Any, name: str, key: str = "query_id", value: str = "value") -> Iterator[tuple[str, Any]]:
@@ -39,9 +34,7 @@ def rows_of(source: Any, name: str, key: str = "query_id", value: str = "value")
     >>> list(rows_of({"q1": 3}, "weights", value="weight"))
     [("weights['q1']", {'query_id': 'q1', 'weight': 3})]
     """
-    if isinstance(source, PlacedRows):
-        yield from source
-    elif is_path(source):
+    if is_path(source):
         yield from ((f"{source}:{line}", row) for line, row in read_records(source))
     elif isinstance(source, Mapping):
         for id_, row in source.items():
@@ -159,7 +152,7 @@ def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str
 
 def passage_text(record: Mapping[str, Any], columns: Sequence[str] = COLUMNS["text"]) -> Any:
     """The text of a BEIR-like record, its title in front."""
-    column = columns[0] if columns[0] in record else optional_column(tuple(record), columns)
+    column = columns[0] if columns[0] in record else optional_column(tuple(record), (*columns, "text"))
     text = record[column] if column is not None else None
     # An answer is not a part of what has the title.
     title = record.get("title") if columns is COLUMNS["text"] else None
@@ -243,27 +236,9 @@ def _rows_of_texts(source: Any, what: str, of_text: str) -> Iterator[tuple[str, 
     names = ROW_IDS[kind]
     if is_path(source):
         source = Path(source) / f"{what}.jsonl" if os.path.isdir(source) else Path(source)
-        if is_headless(source, names):
-            yield from ((where, id_, {of_text: text}) for where, id_, text in headless_lines(source, kind))
-            return
     columns: dict[tuple[str, ...], str] = {}
     for where, row in rows_of(source, what, names[0], of_text):
         shape = tuple(row)
         if shape not in columns:
             columns[shape] = find_column(shape, kind, where, names)
         yield where, AS_THEY_ARE.of_cell(row[columns[shape]], where, kind), row
-
-
-def is_headless(path: Path, names: Sequence[str]) -> bool:
-    """Whether a file has an id, a tab and a text on each line and no header, as those of MS MARCO have."""
-    first = first_line(path).split("\t")
-    return len(first) == 2 and not first[0].startswith("{") and optional_column(first, names) is None
-
-
-def headless_lines(path: Path, kind: str) -> Iterator[tuple[str, str, str]]:
-    """(place, id, text) of such a file."""
-    for number, line in text_lines(path):
-        id_, tab, text = line.partition("\t")
-        if not tab:
-            raise InputError(f"{path}:{number}: expected an id, a tab and a text")
-        yield f"{path}:{number}", checked_id(id_, f"{path}:{number}", kind), text
