@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_selectivity.judged.run import Run, ScatteredQueries, grouped
+from rag_selectivity.judged.run import Run, ScatteredQueries
 from rag_selectivity.tables.fast import Odd, Scan
 
 if TYPE_CHECKING:
     import polars as pl
 
-_ROWS = 100_000
 #: Of a run whose lists are scattered, so many rows are grouped at a time.
 _GROUPED_ROWS = 10_000_000
+#: Parts of the rows that are held.
+_PARTS = 64
 
 
 def parts_of_scan(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
@@ -44,30 +45,35 @@ def _grouped(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
     """The same run of rows that are scattered: the rows of some of the queries are held, and taken list by list."""
     import polars as pl
 
-    count, kept = 0, list[pl.DataFrame]()
+    count, parts = 0, defaultdict[int, list[pl.DataFrame]](list)
     try:
         # Before a list is given out, all rows are seen.
         for batch in scan.rows():
             count += batch.height
-            kept = [*kept, batch] if count <= _GROUPED_ROWS else []
+            if count <= _GROUPED_ROWS:
+                _add(parts, batch)
+            else:
+                parts.clear()
     except Odd:
         yield exactly()
         return
     turns = -(-count // _GROUPED_ROWS)
     for turn in range(turns):
-        some = (batch.filter(pl.col("query").hash() % turns == turn) for batch in scan.rows())
-        held = pl.concat(kept or some).with_columns(pl.col("query").cast(pl.Categorical))
-        kept = []
-        codes = held["query"].to_physical().to_numpy()
-        order = grouped(codes)
-        new = np.append(True, np.diff(codes[order]) != 0)[: len(order)]
-        starts = np.flatnonzero(new)
-        # A part begins with the first list after each so many rows.
-        firsts = np.searchsorted(starts, np.arange(0, len(order), _ROWS))
-        cuts = starts[np.unique(firsts[firsts < len(starts)])]
-        for start, stop in pairwise([*cuts.tolist(), len(order)]):
-            rows = held[order[start:stop]].with_columns(pl.col("query").cast(pl.String), new=pl.Series(new[start:stop]))
-            yield _run(rows, scan)
+        for batch in scan.rows() if turns > 1 else ():
+            _add(parts, batch, turn, turns)
+        for part in sorted(parts):
+            rows = pl.concat(parts.pop(part)).sort("query", maintain_order=True)
+            yield _run(rows.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift())), scan)
+
+
+def _add(parts: dict[int, list[pl.DataFrame]], batch: pl.DataFrame, turn: int = 0, turns: int = 1) -> None:
+    """Add the rows to the parts of their queries, those of one turn only."""
+    import polars as pl
+
+    rows = batch.with_columns(part=pl.col("query").hash() % (_PARTS * turns))
+    of_part = rows.filter(pl.col("part") // _PARTS == turn).partition_by("part", as_dict=True, include_key=False)
+    for (part,), some in of_part.items():
+        parts[part].append(some)
 
 
 def _whole_lists(scan: Scan) -> Iterator[Run]:
