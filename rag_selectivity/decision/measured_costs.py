@@ -9,7 +9,7 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.tables.cells import LARGEST, is_missing, number_or_nan, shown
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import COLUMNS, optional_column
-from rag_selectivity.tables.small import query_of, rows_of
+from rag_selectivity.tables.small import query_of, rows_of, run_of
 
 #: The kinds of cost, in the order of every view.
 TOKENS, MILLISECONDS, PRICE = "tokens", "milliseconds", "price"
@@ -67,7 +67,8 @@ def _add(result: dict[str, QueryCosts], costs: Any, runs: Sequence[str], form: I
         empty = False
         names = [str(name) for name in row]
         query = query_of(row, where, form)
-        run = _run_of(row, names, runs, where)
+        run = run_of(row, runs, where, "costs")
+        _check_run(run, runs, where)
         columns = {kind: optional_column(names, COLUMNS[kind]) for kind in KINDS}
         if not any(columns.values()):
             raise InputError(
@@ -84,19 +85,6 @@ def _add(result: dict[str, QueryCosts], costs: Any, runs: Sequence[str], form: I
         result[run][query] = {kind: cost for kind, cost in found.items() if cost is not None}
     if empty:
         raise InputError("costs: there are no rows; give one row for each query")
-
-
-def _run_of(row: Mapping[str, Any], names: list[str], runs: Sequence[str], where: str) -> str:
-    column = optional_column(names, COLUMNS["run"])
-    if column is not None:
-        _check_run(str(row[column]), runs, where)
-        return str(row[column])
-    if len(runs) == 1:
-        return runs[0]
-    raise InputError(
-        f"{where}: the costs do not say of which of the {len(runs)} runs they are: add a column run, or give "
-        f"{{run: costs}} (--costs NAME=FILE)"
-    )
 
 
 def _check_run(name: str, runs: Sequence[str], where: str) -> None:

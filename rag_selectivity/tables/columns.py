@@ -27,7 +27,7 @@ from rag_selectivity.tables.cells import (
 )
 from rag_selectivity.tables.exact import Row
 from rag_selectivity.tables.fast import Kind, Odd, Scan, scan
-from rag_selectivity.tables.files import is_large, is_path
+from rag_selectivity.tables.files import is_large, is_path, not_utf8
 from rag_selectivity.tables.ids import IntArray, refuse_set
 from rag_selectivity.tables.names import COLUMNS, columns_of, optional_column
 
@@ -161,10 +161,14 @@ def _of_file(path: Path, name: str, kind: Kind, long_tags: bool = False) -> Colu
     if name != "trec":
         return _checked(_of_rows(exact.table_rows(path, name), str(path), kind), kind)
     comments: list[int] = []
-    cells = _of_rows(exact.trec_rows(path, kind, long_tags, comments), str(path), kind)
-    cells.names = {}
-    cells.remarks = Counter({f"{'label' if kind == 'labels' else 'run'}_comment_lines": len(comments)})
-    return _checked(cells, kind)
+    rows = exact.trec_rows(path, kind, long_tags, comments)
+    _, fields = next(rows, (0, ()))
+    if not fields:
+        raise _without_rows(str(path), kind)
+    places = {role: fields.index(name) for role, name in columns_of(fields, kind, str(path)).items()}
+    lines, texts = _gathered(rows, places, lambda fields, place: fields[place].decode(), path)
+    remarks = Counter({f"{'label' if kind == 'labels' else 'run'}_comment_lines": len(comments)})
+    return _checked(_Cells(texts, str(path), lines, ":", remarks=remarks), kind)
 
 
 def _of_object(source: Any, kind: Kind) -> Columns:
@@ -192,22 +196,37 @@ def _of_rows(rows: Iterator[tuple[int, Row]], source: str, kind: Kind, before: s
     """The cells of rows with names; the first row has the names of all."""
     first = next(rows, None)
     if first is None:
-        labels = "file of labels is empty: there are no judgments in it"
-        raise InputError(f"{source}: the {labels if kind == 'labels' else 'run file is empty'}")
+        raise _without_rows(source, kind)
     if {"query_hash", "passage_hash", "origins"} <= set(first[1]):
         raise InputError(
             f"{source} is an export of a label store, with every label of a pair and random controls: import it into "
             f"a store (rag-selectivity store import labels.db {Path(source).name}) and give the store"
         )
     names, remarks = _chosen(list(first[1]), kind, source)
-    lines: list[int] = []
-    cells: dict[str, list[Any]] = {role: [] for role in names}
-    each = [(cells[role].append, name) for role, name in names.items()]
-    for line, row in chain([first], rows):
-        lines.append(line)
-        for append, name in each:
-            append(row.get(name))
+    lines, cells = _gathered(chain([first], rows), names, dict.get, source)
     return _Cells(cells, source, lines, before, names, remarks=remarks)
+
+
+def _without_rows(source: str, kind: Kind) -> InputError:
+    labels = "file of labels is empty: there are no judgments in it"
+    return InputError(f"{source}: the {labels if kind == 'labels' else 'run file is empty'}")
+
+
+def _gathered(
+    rows: Iterable[tuple[int, Any]], keys: Mapping[str, Any], take: Callable[[Any, Any], Any], source: str | Path
+) -> tuple[list[int], dict[str, list[Any]]]:
+    """The lines of rows, and the cells of some columns."""
+    lines: list[int] = []
+    cells: dict[str, list[Any]] = {role: [] for role in keys}
+    each = [(cells[role].append, key) for role, key in keys.items()]
+    for line, row in rows:
+        lines.append(line)
+        try:
+            for append, key in each:
+                append(take(row, key))
+        except UnicodeDecodeError:
+            raise not_utf8(source, line) from None
+    return lines, cells
 
 
 def _of_records(source: Any, what: str, kind: Kind) -> _Cells:
@@ -216,7 +235,7 @@ def _of_records(source: Any, what: str, kind: Kind) -> _Cells:
     refuse_set(source, what)
     records = list(iterated(source, f"{what}: expected {form} rows, dicts, a DataFrame or a path"))
     if records and all(isinstance(record, Mapping) for record in records):
-        return _of_rows(enumerate(records, 1), what, kind, ", row ")
+        return _of_rows(enumerate(map(dict, records), 1), what, kind, ", row ")
     width = len(records[0]) if records and isinstance(records[0], (tuple, list)) else 3
     for record in records:
         if not isinstance(record, (tuple, list)) or not (2 if kind == "run" else 3) <= len(record) <= 3:

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
 from rag_selectivity.tables.cells import shown
-from rag_selectivity.tables.files import byte_lines, first_bytes, first_line, not_utf8, opened, text_lines
+from rag_selectivity.tables.files import byte_lines, first_bytes, first_line, opened, text_lines
 from rag_selectivity.tables.names import COLUMNS, optional_column
 
 #: A row of a table by its column names.
@@ -127,8 +127,8 @@ def table_rows(path: Path, kind: str) -> Iterator[tuple[int, Row]]:
     return chain([first], rows)
 
 
-def trec_rows(path: Path, kind: str, long_tags: bool, comments: list[int]) -> Iterator[tuple[int, Row]]:
-    """(line, row) of each line of TREC; only white space of ASCII separates fields.
+def trec_rows(path: Path, kind: str, long_tags: bool, comments: list[int]) -> Iterator[tuple[int, Sequence[Any]]]:
+    """The names of the fields, and then (line, fields) of each line of TREC; only white space of ASCII separates them.
 
     With `long_tags`, all that follows the fifth field of a run is its tag. Lines that begin with `#` go to `comments`.
     """
@@ -142,13 +142,13 @@ def trec_rows(path: Path, kind: str, long_tags: bool, comments: list[int]) -> It
         if fields[0].startswith(b"#"):
             comments.append(line)
             continue
-        names = names or FIELDS.get((kind, len(fields)), FIELDS["labels", 4] if kind == "labels" else FIELDS["run", 6])
+        if not names:
+            usual = FIELDS["labels", 4] if kind == "labels" else FIELDS["run", 6]
+            names = FIELDS.get((kind, len(fields)), usual)
+            yield 0, names
         if len(fields) != len(names) and not (long_tags and len(fields) > len(names) == 6):
             raise InputError(f"{path}:{line}: {_wrong_width(fields, names)}")
-        try:
-            yield line, dict(zip(names, map(bytes.decode, fields), strict=False))
-        except UnicodeDecodeError:
-            raise not_utf8(path, line) from None
+        yield line, fields
 
 
 def _wrong_width(fields: Sequence[bytes], names: Sequence[str]) -> str:

@@ -141,7 +141,7 @@ def text_lines(path: Path, *, whole: bool = False) -> Iterator[tuple[int, str]]:
             yield number, text.rstrip("\r\n")
 
 
-def not_utf8(path: Path, line: int) -> InputError:
+def not_utf8(path: str | Path, line: int) -> InputError:
     """The error for a line of other bytes."""
     return InputError(f"{path}:{line}: this line is not UTF-8 text; save the file as UTF-8")
 

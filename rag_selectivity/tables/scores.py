@@ -13,7 +13,7 @@ from rag_selectivity.tables.cells import LARGEST, is_missing, iterated, number_o
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import COLUMNS, optional_column
-from rag_selectivity.tables.small import query_of, rows_of
+from rag_selectivity.tables.small import query_of, rows_of, run_of
 from rag_selectivity.wording import counted
 
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -106,57 +106,69 @@ def answer_scores(
     >>> answer_scores({"q1": 1.0, "q2": 0.0}, ["bm25"], ["q1", "q2", "q3"]).by_run
     {'bm25': {None: {'q1': 1.0, 'q2': 0.0}}}
     """
-    runs, known = tuple(map(str, runs)), set(queries)
-    ends = _checked_range(score_range)
-    # A score and its place by run, K and query.
-    found: dict[tuple[str, int | None, str], tuple[float, str]] = {}
-    model: tuple[str, str] | None = None
-    further: list[str] = []
-    other_runs: list[str] = []
-    read = unknown = 0
+    runs, known, ends = tuple(map(str, runs)), set(queries), _checked_range(score_range)
     rows = _rows(scores, runs, queries)
     if closed_book is not None:
         alone = rows_of(closed_book, "closed-book scores", value="score")
         rows = chain(rows, ((where, {**row, "run": "", "k": 0}) for where, row in alone))
+    # A score and its place by run, K and query.
+    found: dict[tuple[str, int | None, str], tuple[float, str]] = {}
+    models: dict[str, str] = {}
+    unknown, further, others = list[str](), list[str](), list[str]()
     for where, row in rows:
-        read += 1
-        query = query_of(row, where, form)
+        query, k = query_of(row, where, form), _k(row, where)
         score = _score(row[_score_column([*row], column, where)], query, where, ends)
-        k, run = _k(row, where), _cell(row, "run")
-        of_model = _cell(row, "model")
-        if of_model is not None:
-            model = model or (str(of_model), where)
-            if model[0] != str(of_model):
-                raise InputError(
-                    f"the answers are of several models: {model[0]!r} ({model[1]}) and {str(of_model)!r} ({where}); "
-                    f"give the scores of one model, since a figure of both would mix them"
-                )
+        if (model := _cell(row, "model")) is not None:
+            models.setdefault(str(model), where)
+            _refuse_several(models)
+        run = str(_cell(row, "run") or "") if k == 0 else run_of(row, runs, where, "scores")
         if score is None:
-            unknown += 1
-            continue
-        if query not in known:
+            unknown.append(query)
+        elif query not in known:
             further.append(query)
-            continue
-        if k != 0:
-            run = _run(run, row, runs, where)
-            if run not in runs:
-                other_runs.append(run)
-                continue
-        key = (str(run or ""), k, query)
-        if key in found:
-            of_run, of_k = f" of run {key[0]!r}" if key[0] else "", "" if k is None else f" for K = {k}"
+        elif k != 0 and run not in runs:
+            others.append(run)
+        elif (before := found.setdefault((run, k, query), (score, where))[1]) != where:
+            of_run, of_k = f" of run {run!r}" if run else "", "" if k is None else f" for K = {k}"
             raise InputError(
-                f"{where}: query {query!r}{of_run} has a score{of_k} already ({found[key][1]}); give one score for "
-                f"each answer, such as the mean of several judges"
+                f"{where}: query {query!r}{of_run} has a score{of_k} already ({before}); give one score for each "
+                f"answer, such as the mean of several judges"
             )
-        found[key] = score, where
-    if not read:
+    if not (found or unknown or further or others):
         raise InputError("scores: there are no rows; give one for each answer")
-    by_run: dict[str, dict[int | None, QueryScores]] = {}
+    by_run = _by_run(found)
+    if not by_run:
+        raise _nothing(runs, queries, others, further)
     without: dict[str, list[float]] = {}
-    for (run, k, query), (score, where) in found.items():
+    for (_, k, query), (score, _) in found.items():
         if k == 0:
             without.setdefault(query, []).append(score)
+    several = [query for query, values in without.items() if len(set(values)) > 1]
+    remarks = {
+        f"{counted(len(further), 'score')} of queries that were not evaluated left out ({examples(further)})": further,
+        f"{counted(len(others), 'score')} of runs that were not evaluated left out ({examples(others)})": others,
+        f"{counted(len(unknown), 'answer')} without a score left out": unknown,
+        f"{counted(len(several), 'query has', 'queries have')} several scores without passages; their mean is "
+        f"taken": several,
+    }
+    closed = {query: sum(values) / len(values) for query, values in without.items()}
+    return AnswerScores(by_run, closed, tuple(text for text, left in remarks.items() if left))
+
+
+def _refuse_several(models: Mapping[str, str]) -> None:
+    if len(models) > 1:
+        (one, first), (other, where) = models.items()
+        raise InputError(
+            f"the answers are of several models: {one!r} ({first}) and {other!r} ({where}); give the scores of one "
+            f"model, since a figure of both would mix them"
+        )
+
+
+def _by_run(found: Mapping[tuple[str, int | None, str], tuple[float, str]]) -> dict[str, dict[int | None, QueryScores]]:
+    """{run: {K: {query: score}}} of the answers from passages; an InputError if a run has scores with and without K."""
+    by_run: dict[str, dict[int | None, QueryScores]] = {}
+    for (run, k, query), (score, where) in found.items():
+        if k == 0:
             continue
         by_k = by_run.setdefault(run, {})
         by_k.setdefault(k, {})[query] = score
@@ -165,19 +177,7 @@ def answer_scores(
                 f"{where}: the scores of run {run!r} say in some rows from how many passages the answer was made, and "
                 f"in others not: give k in every row of a run, or in none"
             )
-    if not by_run:
-        raise _nothing(runs, queries, other_runs, further)
-    several = sum(len(set(values)) > 1 for values in without.values())
-    remarks = {
-        f"{counted(len(further), 'score')} of queries that were not evaluated left out ({examples(further)})": further,
-        f"{counted(len(other_runs), 'score')} of runs that were not evaluated left out "
-        f"({examples(other_runs)})": other_runs,
-        f"{counted(unknown, 'answer')} without a score left out": unknown,
-        f"{counted(several, 'query has', 'queries have')} several scores without passages; their mean is "
-        f"taken": several,
-    }
-    closed = {query: sum(values) / len(values) for query, values in without.items()}
-    return AnswerScores(by_run, closed, tuple(text for text, left in remarks.items() if left))
+    return by_run
 
 
 def _nothing(runs: Sequence[str], queries: Sequence[str], others: Sequence[str], further: Sequence[str]) -> InputError:
@@ -259,18 +259,6 @@ def _cell(row: Mapping[str, Any], what: str) -> Any:
 def _k(row: Mapping[str, Any], where: str) -> int | None:
     k = _cell(row, "k")
     return None if k is None else whole_count(k, f"{where}: k")
-
-
-def _run(run: Any, row: Mapping[str, Any], runs: Sequence[str], where: str) -> str:
-    """The run that a row is of; empty if it has the column, and no name there."""
-    if run is not None or optional_column([*row], COLUMNS["run"]) is not None:
-        return str(run or "")
-    if len(runs) > 1:
-        raise InputError(
-            f"{where}: the scores do not say of which of the {len(runs)} runs they are: add a column run, or give "
-            f"{{run: {{query: score}}}}"
-        )
-    return runs[0]
 
 
 def _score_column(names: list[str], column: str | None, where: str) -> str:

@@ -56,6 +56,19 @@ def query_of(row: Mapping[str, Any], where: str, form: IdForm = AS_THEY_ARE, nam
     return form.of_cell(row[find_column(tuple(row), "query", where, names)], where, "query")
 
 
+def run_of(row: Mapping[str, Any], runs: Sequence[str], where: str, what: str) -> str:
+    """The run that a row is of: by its column, which may be empty, or the only one there is."""
+    column = optional_column(tuple(row), COLUMNS["run"])
+    if column is not None:
+        return "" if is_missing(row[column]) else str(row[column])
+    if len(runs) == 1:
+        return runs[0]
+    raise InputError(
+        f"{where}: the {what} do not say of which of the {len(runs)} runs they are: add a column run, or give them by "
+        f"run, {{run: {what}}}"
+    )
+
+
 def per_query(
     source: Any, what: str, kind: type[V], *, name: str = "", form: IdForm = AS_THEY_ARE, column: str | None = None
 ) -> dict[str, V]:
