@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
-from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, number_of, shown
+from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, number_or_nan, shown
 from rag_selectivity.tables.files import is_path, json_value
 from rag_selectivity.tables.names import COLUMNS, optional_column
 from rag_selectivity.tables.small import rows_of
@@ -119,10 +119,7 @@ def _as_written(name: str, value: Any) -> Any:
 
 def checked_weight(value: Any, where: str) -> float:
     """A number above 0."""
-    try:
-        weight = math.nan if isinstance(value, bool) else number_of(value)
-    except (TypeError, ValueError):
-        weight = math.nan
+    weight = number_or_nan(value)
     if not (weight > 0 and math.isfinite(weight)):
         raise InputError(f"{where}: the weight of a query must be a number above 0, got {shown(value)}")
     return weight

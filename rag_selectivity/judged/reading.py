@@ -84,21 +84,16 @@ def pool_names(pools: Sequence[Any]) -> list[str]:
     >>> pool_names(["runs/bm25.trec", {"q1": ["d1"]}]), pool_names(["a/run.trec", "b/run.trec"]), pool_names([{}])
     (['bm25', 'pool 2'], ['a/run', 'b/run'], ['pool'])
     """
-    names = [_name_of_pool(pool) for pool in pools]
-    for place, (name, pool) in enumerate(zip(tuple(names), pools, strict=True)):
-        if name is not None and is_path(pool) and sum(other == name for other in map(_name_of_pool, pools)) > 1:
-            names[place] = f"{Path(pool).parent.name}/{name}"
+    own = [Path(pool).name.split(".")[0] if is_path(pool) else getattr(pool, "name", None) for pool in pools]
+    names = [
+        f"{Path(pool).parent.name}/{name}" if is_path(pool) and own.count(name) > 1 else name
+        for name, pool in zip(own, pools, strict=True)
+    ]
     numbered = ["pool"] if len(pools) == 1 else [f"pool {i}" for i in range(1, len(pools) + 1)]
     return [
-        number if name is None or names.count(name) > 1 else name for name, number in zip(names, numbered, strict=True)
+        name if name and isinstance(name, str) and names.count(name) == 1 else number
+        for name, number in zip(names, numbered, strict=True)
     ]
-
-
-def _name_of_pool(pool: Any) -> str | None:
-    if is_path(pool):
-        return Path(pool).name.split(".")[0] or None
-    name = getattr(pool, "name", None)
-    return name if isinstance(name, str) else None
 
 
 def named_runs(runs: Any) -> dict[str, Any]:

@@ -235,3 +235,14 @@ def cost_or_length(value: Any, what: str) -> float:
     if not 0 <= number < math.inf:
         raise InputError(f"{what} is {shown(value)}; give a finite number ≥ 0")
     return number
+
+
+def ends_of(values: Any, what: str) -> tuple[float, float]:
+    """The two ends of a range; an InputError that names `what` for others than two finite numbers in order."""
+    try:
+        low, high = map(float, values)
+    except (TypeError, ValueError, OverflowError):
+        low = high = math.nan
+    if not -math.inf < low < high < math.inf:
+        raise InputError(f"{what} must be two numbers, the lower one first, got {shown(values)}")
+    return low, high

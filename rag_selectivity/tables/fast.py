@@ -87,7 +87,7 @@ def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
         return None
     try:
         if not is_path(source):
-            frame = exact.as_frame(source.collect() if isinstance(source, pl.LazyFrame) else source, "")
+            frame = exact.as_frame(source, "")
             if not isinstance(frame, pl.DataFrame):
                 chosen = list(columns_of(exact.column_names(frame), kind, "").values())
                 frame = pl.DataFrame(frame.select(chosen) if hasattr(frame, "select") else frame[chosen])

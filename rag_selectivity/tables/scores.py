@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.tables.cells import LARGEST, is_missing, iterated, number_or_nan, shown, whole_count
+from rag_selectivity.tables.cells import LARGEST, ends_of, is_missing, iterated, number_or_nan, shown, whole_count
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import COLUMNS, optional_column
@@ -106,7 +106,8 @@ def answer_scores(
     >>> answer_scores({"q1": 1.0, "q2": 0.0}, ["bm25"], ["q1", "q2", "q3"]).by_run
     {'bm25': {None: {'q1': 1.0, 'q2': 0.0}}}
     """
-    runs, known, ends = tuple(map(str, runs)), set(queries), _checked_range(score_range)
+    runs, known = tuple(map(str, runs)), set(queries)
+    ends = (-LARGEST, LARGEST) if score_range is None else ends_of(score_range, "the range of the scores")
     rows = _rows(scores, runs, queries)
     if closed_book is not None:
         alone = rows_of(closed_book, "closed-book scores", value="score")
@@ -196,18 +197,6 @@ def _nothing(runs: Sequence[str], queries: Sequence[str], others: Sequence[str],
 def score_depths(scores: Any) -> list[int]:
     """Every K of the answers from passages of a table, in order; empty if no row has one."""
     return sorted({k for k in (_k(row, where) for where, row in rows_of(scores, "scores")) if k})
-
-
-def _checked_range(score_range: Any) -> tuple[float, float]:
-    if score_range is None:
-        return -LARGEST, LARGEST
-    try:
-        low, high = map(float, score_range)
-    except (TypeError, ValueError, OverflowError):
-        low = high = math.nan
-    if not -math.inf < low < high < math.inf:
-        raise InputError(f"the range of the scores must be two numbers, the lower one first, got {shown(score_range)}")
-    return low, high
 
 
 # -- rows -------------------------------------------------------------------------------------------------
