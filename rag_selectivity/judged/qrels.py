@@ -23,7 +23,7 @@ from rag_selectivity.tables.exact import STORES, kind_of
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import Scale, implied_scale, parse_grade_map, settled_scale
-from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, mix, natural_key
+from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, mix, natural_key, numbered
 from rag_selectivity.tables.names import COLUMNS
 from rag_selectivity.tables.small import per
 
@@ -114,12 +114,10 @@ class Qrels:
     @classmethod
     def from_columns(cls, columns: Columns, **about: Any) -> Qrels:
         """From the columns of labels, as `rag_selectivity.tables` reads them, and further arguments of the class."""
-        position = {query: place for place, query in enumerate(columns.queries)}
-        codes = np.fromiter(map(position.__getitem__, columns.query), np.int64, len(columns.query))
         grade = np.empty(0, np.int64) if columns.grade is None else columns.grade
         source = columns.source if columns.source not in ("qrels", "qrels frame") else None
         of_columns = {"lines": columns.lines, "remarks": columns.remarks, "expected": columns.expected}
-        return cls(columns.queries, codes, columns.passage, grade, **{"source": source, **of_columns, **about})
+        return cls(columns.queries, columns.query, columns.passage, grade, **{"source": source, **of_columns, **about})
 
     @classmethod
     def of(
@@ -154,7 +152,9 @@ class Qrels:
         """
         given = read(records, "labels")
         further = [id_text(query, source or "qrels", "query") for query in queries]
-        named = replace(given, queries=tuple(dict.fromkeys([*further, *given.queries])), source=source or given.source)
+        queries, place = numbered([*further, *given.queries])
+        query = place[len(further) :][given.query]
+        named = replace(given, queries=tuple(queries), query=query, source=source or given.source)
         return cls.from_columns(named, **about)
 
     @classmethod

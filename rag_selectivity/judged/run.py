@@ -95,11 +95,9 @@ class Run:
     @classmethod
     def from_columns(cls, columns: Columns) -> Run:
         """From the columns of a run, as `rag_selectivity.tables` reads them."""
-        position = {query: place for place, query in enumerate(columns.queries)}
-        codes = np.fromiter(map(position.__getitem__, columns.query), np.int64, len(columns.query))
         numbers = {name: getattr(columns, name) for name in ("score", "rank", "tokens")}
         is_file = columns.lines is not None
-        return cls.of_rows(columns.queries, codes, columns.passage, numbers, is_file, columns.remarks)
+        return cls.of_rows(columns.queries, columns.query, columns.passage, numbers, is_file, columns.remarks)
 
     @classmethod
     def of(cls, source: Any, policy: Policy | None = None) -> Run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from rag_selectivity.tables.cells import (
 from rag_selectivity.tables.exact import Row
 from rag_selectivity.tables.fast import Kind, Odd, Scan, scan
 from rag_selectivity.tables.files import is_large, is_path, not_utf8
-from rag_selectivity.tables.ids import IntArray, refuse_set
+from rag_selectivity.tables.ids import IntArray, numbered, refuse_set
 from rag_selectivity.tables.names import COLUMNS, columns_of, optional_column
 
 FloatArray = NDArray[np.float64]
@@ -40,14 +40,15 @@ class Columns:
 
     Attributes
     ----------
-    query, passage : list of str
-        The ids of each row.
+    queries : tuple of str
+        All query ids in the order of their first appearance; those without rows too.
+    query : int64[rows]
+        The position of each row's query in `queries`.
+    passage : list of str
     grade : int64[rows] or None
         Of labels; those below 0 are not judged.
     score, rank, tokens : float64[rows] or None
         Of a run; None if the source has none.
-    queries : tuple of str
-        All query ids in the order of their first appearance; those without rows too.
     expected : bool[rows] or None
         The labels that are expected ids without a grade; None if all have grades.
     source : str
@@ -58,13 +59,13 @@ class Columns:
         What was noticed; `rag_selectivity.judged.facts` has the words of the codes.
     """
 
-    query: list[str]
+    queries: tuple[str, ...]
+    query: IntArray
     passage: list[str]
     grade: IntArray | None = None
     score: FloatArray | None = None
     rank: FloatArray | None = None
     tokens: FloatArray | None = None
-    queries: tuple[str, ...] = ()
     expected: NDArray[np.bool_] | None = None
     source: str = ""
     lines: IntArray | None = None
@@ -82,7 +83,9 @@ class _Cells:
     before: str = ""
     #: The name of each column in its table.
     names: Mapping[str, str] = field(default_factory=dict)
-    queries: Iterable[Any] = ()
+    #: Of a dict: its queries, and how many rows each has.
+    queries: Sequence[Any] = ()
+    counts: Sequence[int] = ()
     expected: list[bool] | None = None
     remarks: Counter[str] = field(default_factory=Counter)
 
@@ -94,7 +97,8 @@ class _Cells:
         return place
 
     def where_of_query(self, row: int, role: str) -> str:
-        return f"{self.where(row, role)}: query {shown(self.columns['query'][row])}"
+        of_dict = self.queries[int(np.searchsorted(np.cumsum(self.counts), row, "right"))] if self.counts else None
+        return f"{self.where(row, role)}: query {shown(self.columns['query'][row] if of_dict is None else of_dict)}"
 
     def where_of_pair(self, row: int, role: str) -> str:
         return f"{self.where_of_query(row, role)}, passage {shown(self.columns['passage'][row])}"
@@ -249,41 +253,38 @@ def _of_records(source: Any, what: str, kind: Kind) -> _Cells:
 
 def _of_dict(lists: Mapping[Any, Any], what: str, kind: Kind) -> _Cells:
     """The cells of {query: {passage: grade or score}}, {query: [passage, …]}, or {query: [(passage, score), …]}."""
-    query_column: list[Any] = []
     passages: list[Any] = []
     values: list[Any] = []
+    counts: list[int] = []
     expected: list[bool] = []
     for query, row in lists.items():
         where = f"{what} of query {query!r}" if kind == "labels" else f"{what}: query {query!r}"
-        wrong = f"{where}: expected {{passage: grade}} or a list of ids"
         if kind == "run":
-            wrong = f"{where}: expected a list of ids or {{passage: score}}"
             refuse_set(row, where)
+        form = "{passage: grade} or a list of ids" if kind == "labels" else "a list of ids or {passage: score}"
         if isinstance(row, str):
-            raise InputError(f"{wrong}, got {row!r}")
-        ids = list(iterated(row, wrong))
-        if isinstance(row, Mapping):
-            given = list(row.values())
-        elif kind == "run" and ids and isinstance(ids[0], (tuple, list)):
+            raise InputError(f"{where}: expected {form}, got {row!r}")
+        ids = list(iterated(row, f"{where}: expected {form}"))
+        given = list(row.values()) if isinstance(row, Mapping) else [1] * len(ids) if kind == "labels" else []
+        if kind == "run" and ids and isinstance(ids[0], (tuple, list)):
             for pair in ids:
                 if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                     raise InputError(f"{where}: expected (passage, score) with a number, got {pair!r}")
             ids, given = map(list, zip(*ids, strict=True))
-        else:
-            given = [1] * len(ids) if kind == "labels" else []
-            expected += [True] * len(ids)
-        if kind == "run" and ids and passages and bool(given) != bool(values):
+        if ids and passages and bool(given) != bool(values):
             raise InputError(f"run: query {query!r} has {'' if given else 'no '}scores, unlike those before it")
-        expected += [False] * (len(passages) + len(ids) - len(expected))
-        query_column += [query] * len(ids)
         passages += ids
         values += given
-    columns = {"query": query_column, "passage": passages}
+        counts.append(len(ids))
+        expected += [not isinstance(row, Mapping)] * len(ids)
+    columns = {"passage": passages} | ({} if kind == "run" else {"grade": values})
+    cells = _Cells(columns, what, queries=[*lists], counts=counts)
     if kind == "labels":
-        not_graded = sum(not isinstance(row, Mapping) for row in lists.values())
-        columns["grade"] = values
-        return _Cells(columns, what, queries=lists, expected=expected, remarks=Counter(lists_as_labels=not_graded))
-    return _Cells(columns | ({"score": values} if values else {}), what, queries=lists)
+        without_grades = sum(not isinstance(row, Mapping) for row in lists.values())
+        cells.expected, cells.remarks = expected, Counter(lists_as_labels=without_grades)
+    elif values:
+        columns["score"] = values
+    return cells
 
 
 # -- the columns of cells ---------------------------------------------------------------------------------
@@ -299,30 +300,29 @@ def _of_scan(found: Scan, kind: Kind) -> Columns:
     numbers: dict[str, Any] = {role: frame[role].to_numpy() for role in frame.columns[2:]}
     remarks = _chosen(found.names, kind, found.source)[1] if found.names else Counter[str]()
     lines = None if found.lines is None else np.arange(found.lines, found.lines + len(frame))
-    ids = frame["query"].to_list(), frame["passage"].to_list()
-    return _finished(Columns(*ids, source=found.source, lines=lines, remarks=remarks, **numbers))
+    queries, query = numbered(frame["query"].to_list())
+    about: dict[str, Any] = {"source": found.source, "lines": lines, "remarks": +remarks}
+    return Columns(tuple(queries), query, frame["passage"].to_list(), **about, **numbers)
 
 
 def _checked(cells: _Cells, kind: Kind) -> Columns:
     """The columns of cells, each of which is checked."""
-    queries = tuple(_ids([*cells.queries], "query", lambda row, what: cells.source))
-    if len(set(queries)) < len(queries) and kind == "run":
-        raise InputError("run: two query ids are the same when written as text; make them different")
-    query = _ids(cells.columns["query"], "query", cells.where)
-    passage = _ids(cells.columns["passage"], "passage", cells.where_of_query)
-    lines = np.array(cells.lines, np.int64) if cells.before == ":" else None
-    found = Columns(query, passage, queries=queries, source=cells.source, lines=lines, remarks=cells.remarks)
+    if "query" in cells.columns:
+        queries, query = numbered(_ids(cells.columns["query"], "query", cells.where))
+    else:
+        queries, place = numbered(_ids(cells.queries, "query", lambda row, what: cells.source))
+        query = np.repeat(place, cells.counts)
+        if len(queries) < len(place) and kind == "run":
+            raise InputError("run: two query ids are the same when written as text; make them different")
+    found: dict[str, Any] = {"source": cells.source, "remarks": +cells.remarks}
+    if cells.before == ":":
+        found["lines"] = np.array(cells.lines, np.int64)
     if kind == "labels":
-        expected = None if cells.expected is None else np.array(cells.expected, bool)
-        return _finished(replace(found, grade=_grades(cells), expected=expected))
-    roles = ("score", "rank", "tokens")
-    numbers: dict[str, Any] = {role: _numbers(cells, role) for role in roles if role in cells.columns}
-    return _finished(replace(found, **numbers))
-
-
-def _finished(found: Columns) -> Columns:
-    """With the queries in order, and remarks that are none left out."""
-    return replace(found, queries=tuple(dict.fromkeys(found.queries or found.query)), remarks=+found.remarks)
+        found["grade"] = _grades(cells)
+        found["expected"] = None if cells.expected is None else np.array(cells.expected, bool)
+    else:
+        found |= {role: _numbers(cells, role) for role in ("score", "rank", "tokens") if role in cells.columns}
+    return Columns(tuple(queries), query, _ids(cells.columns["passage"], "passage", cells.where_of_query), **found)
 
 
 def _ids(column: Sequence[Any], what: str, where: Callable[[int, str], str]) -> list[str]:

@@ -198,7 +198,7 @@ def _separated_rows(path: Path, separator: str) -> Iterator[tuple[int, Row]]:
     names: list[str] = []
     try:
         for cells in reader:
-            if len(cells) < 2 and not "".join(cells).strip(_BLANK):
+            if (len(cells) < 2 or separator == "\t") and not "".join(cells).strip(_BLANK):
                 continue
             where = f"{path}:{reader.line_num}"
             if not names:

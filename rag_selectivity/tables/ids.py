@@ -78,9 +78,10 @@ def numbered(ids: Iterable[str]) -> tuple[list[str], IntArray]:
     >>> numbered(["b", "a", "b"])
     (['b', 'a'], array([0, 1, 0]))
     """
-    position: dict[str, int] = {}
-    codes = np.array([position.setdefault(id_, len(position)) for id_ in ids], np.int64)
-    return list(position), codes
+    listed = list(ids)
+    names = list(dict.fromkeys(listed))
+    position = dict(zip(names, range(len(names)), strict=True))
+    return names, np.fromiter(map(position.__getitem__, listed), np.int64, len(listed))
 
 
 def mix(state: HashArray, value: HashArray | np.uint64) -> HashArray:
