@@ -124,8 +124,8 @@ def read(source: Any, kind: Kind, *, format: str | None = None, long_tags: bool 
         Naming the place of what is wrong.
 
     >>> columns = read({"q1": {"d1": 5, "d2": 1}, "q2": ["d7"]}, "labels")
-    >>> columns.query, columns.passage, columns.grade.tolist(), columns.expected.tolist()
-    (['q1', 'q1', 'q2'], ['d1', 'd2', 'd7'], [5, 1, 1], [False, False, True])
+    >>> columns.query.tolist(), columns.passage, columns.grade.tolist(), columns.expected.tolist()
+    ([0, 0, 1], ['d1', 'd2', 'd7'], [5, 1, 1], [False, False, True])
     >>> columns = read({"q1": {"d1": 2.5}, "q2": {}}, "run")
     >>> columns.queries, columns.passage, columns.score.tolist()
     (('q1', 'q2'), ['d1'], [2.5])

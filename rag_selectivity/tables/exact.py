@@ -322,14 +322,11 @@ def column_names(frame: Any) -> list[Any]:
 
 def _values(column: Any) -> list[Any]:
     """A column as a list of Python values; NaN for a time that Python cannot hold."""
-    try:
-        return list(column.to_list() if hasattr(column, "to_list") else getattr(column, "to_pylist", column.__iter__)())
-    except OverflowError:
-        return list(map(_value, column))
+    return list(column.to_list() if hasattr(column, "to_list") else map(_value, column))
 
 
-def _value(scalar: Any) -> Any:
+def _value(cell: Any) -> Any:
     try:
-        return scalar.as_py()
+        return cell.as_py() if hasattr(cell, "as_py") else cell
     except OverflowError:
         return math.nan

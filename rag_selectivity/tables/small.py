@@ -186,41 +186,37 @@ def read_texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"])
     >>> list(read_texts([{"docid": "d1", "title": "Paris", "text": "A city."}], "corpus"))
     [('d1', 'Paris\\nA city.')]
     """
-    known: dict[str, int] = {}
-    for where, id_, row in _rows_of_texts(source, what, columns[0]):
-        text = passage_text(row, columns)
+    for where, id_, text, row in _texts(source, what, columns):
         if not isinstance(text, str):
             column = find_column(tuple(row), "text", where, columns)
             raise InputError(f"{where}: {id_!r} has no text in column {column!r}, but {shown(text)}")
         if holds_half(text):
             raise InputError(f"{where}: the text of {id_!r} holds half of a surrogate pair, which is no character")
-        if known.setdefault(id_, hash(text)) != hash(text):
-            raise _another(where, id_, source, what)
         yield id_, text
 
 
 def read_ids(source: Any, what: str = "corpus") -> Iterator[str]:
     """The ids of what `read_texts` reads, also without texts."""
-    if isinstance(source, Mapping):
-        # A mapping may fetch its texts when it is asked for them.
-        yield from map(str, source)
-        return
+    # A mapping may fetch its texts when it is asked for them.
+    return map(str, source) if isinstance(source, Mapping) else (id_ for _, id_, _, _ in _texts(source, what))
+
+
+def _texts(
+    source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]
+) -> Iterator[tuple[str, str, Any, Mapping[str, Any]]]:
+    """(place, id, text, row) of whatever holds texts; an InputError at an id whose text is another than before."""
     known: dict[str, int] = {}
-    for where, id_, row in _rows_of_texts(source, what, "text"):
-        text = passage_text(row)
+    for where, id_, row in _rows_of_texts(source, what, columns[0]):
+        text = passage_text(row, columns)
         mark = hash(text) if isinstance(text, str) else 0
         if known.setdefault(id_, mark) != mark:
-            raise _another(where, id_, source, what)
-        yield id_
-
-
-def _another(where: str, id_: str, source: Any, what: str) -> InputError:
-    """The error at an id whose text is another than before."""
-    again = () if isinstance(source, Iterator) else _rows_of_texts(source, what, "text")
-    first = next((place for place, other, _ in again if other == id_), "an earlier row")
-    return InputError(
-        f"{where}: {id_!r} has another text than in {first}: give each text an id of its own, or remove one of the two"
-    )
+            again = () if isinstance(source, Iterator) else _rows_of_texts(source, what, columns[0])
+            first = next((place for place, other, _ in again if other == id_), "an earlier row")
+            raise InputError(
+                f"{where}: {id_!r} has another text than in {first}: give each text an id of its own, or remove one of "
+                f"the two"
+            )
+        yield where, id_, text, row
 
 
 def needed_texts(source: Any, what: str, needed: Mapping[str, Any]) -> dict[str, str]:
