@@ -53,10 +53,9 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
     """
     if not is_path(source):
         labels = Qrels.of(source)
-    elif kind_of(Path(source), format) in ("store", "exported"):
-        labels = read_qrels(source, format=format, judges=judges, humans=False)
     else:
-        labels = read_qrels(source, format=format, judges=judges)
+        humans = kind_of(Path(source), format) not in ("store", "exported")
+        labels = read_qrels(source, format=format, judges=judges, humans=humans)
     labels = _without_people(labels)
     if not len(labels.query):
         raise InputError(
