@@ -123,8 +123,12 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
             types[key] = pl.Float64
         elif isinstance(row.get(key), int):
             types[key] = pl.Int64
+    marks: list[bytes] = []
     # Of a key that stands twice, one reader takes the first value and the other one the last.
-    marks = [json.dumps(key).encode() for key in columns.values()] if row else []
+    for key in columns.values() if row else ():
+        start = json.dumps(key).encode() + b":"
+        blank = b" " * (first.partition(start)[2][:1] == b" ")
+        marks.append(start + blank + b'"' * isinstance(row[key], str))
 
     def batches() -> Iterator[pl.DataFrame]:
         options: dict[str, Any] = {"separator": separator, "quote_char": None, "schema": types}
@@ -134,6 +138,8 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
                 frame = pl.read_ndjson(block, schema=types)
             else:
                 frame = pl.read_csv(block, has_header=header and not number, **options)
+            if name == "trec" and any(frame.null_count().row(0)):
+                raise Odd
             yield _checked(frame.lazy(), columns, is_text=True).collect()
 
     if len(set(names)) < len(names):
