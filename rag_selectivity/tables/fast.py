@@ -119,10 +119,10 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
     columns = columns_of(names, kind, str(path))
     types: dict[str, Any] = dict.fromkeys(columns.values() if row else names, pl.String)
     for role, key in columns.items():
-        if role not in _IDS:
-            types[key] = pl.Float64
-        elif isinstance(row.get(key), int):
+        if role == "grade" or (role in _IDS and isinstance(row.get(key), int)):
             types[key] = pl.Int64
+        elif role not in _IDS:
+            types[key] = pl.Float64
     marks: list[bytes] = []
     # Of a key that stands twice, one reader takes the first value and the other one the last.
     for key in columns.values() if row else ():
