@@ -27,7 +27,7 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, Interval, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import whole_count
-from rag_selectivity.tables.exact import is_path
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted, enumeration

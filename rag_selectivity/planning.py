@@ -450,7 +450,7 @@ def _read_log(path: Path, given: dict[str, str]) -> JudgedRun:
         if not columns:
             for role, aliases in _LOG_FIELDS.items():
                 accepted = (given[role],) if role in given else aliases
-                columns[role] = find_column(list(row), accepted, role, f"{path}:{line}")
+                columns[role] = find_column(list(row), role, f"{path}:{line}", accepted)
         for role, column in columns.items():
             value = row.get(column)
             text = str(value).strip().casefold()

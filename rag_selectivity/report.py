@@ -36,10 +36,10 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import kept_draws
-from rag_selectivity.tables.exact import is_path, read_records
+from rag_selectivity.tables.exact import read_records
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale
-from rag_selectivity.tables.small import passage_counts_of
-from rag_selectivity.tables.texts import read_ids
+from rag_selectivity.tables.small import read_ids
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.
 _HELD = 200_000_000
@@ -113,7 +113,7 @@ def report_from_files(
     shared: dict[str, Any] = {
         "corpus_size": corpus_size,
         "corpus": None if corpus is None else list(read_ids(corpus)),
-        "passages_of": passage_counts_of(passages_of),
+        "passages_of": passages_of,
         "controls": None if controls is None else read_qrels(controls).regraded(grade_map),
         "ids": ids,
     }

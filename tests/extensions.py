@@ -54,6 +54,6 @@ def registries_as_before() -> Iterator[None]:
     yield
     for registry, before in zip(REGISTRIES, names, strict=True):
         for name in set(registry) - before:
-            del registry[name]
+            registry._entries.pop(registry._key(name))  # type: ignore[attr-defined]
     for name in {Path(file).stem for file in titled_files(PAGE)} - modules:
         sys.modules.pop(name, None)

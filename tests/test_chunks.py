@@ -191,7 +191,7 @@ def test_a_frame_and_a_file_give_the_counts_of_a_dict(files) -> None:
         pl.DataFrame(columns),
         files / "counts.csv",
         str(files / "counts.jsonl"),
-        PassageCounts.of(COUNTS),
+        PassageCounts(COUNTS),
         dict(reversed(COUNTS.items())),
     ):
         assert evaluate(passages_of=given_counts).to_dict() == expected
@@ -237,7 +237,7 @@ def test_a_sweep_has_the_figures_of_evaluate() -> None:
 
 
 def test_one_query_at_a_time_makes_the_figure_of_all() -> None:
-    counts = PassageCounts.of(COUNTS)
+    counts = PassageCounts(COUNTS)
     options = {"passages_of": counts, "scale": "utility"}
     each = [evaluate_query("BoR@2", QRELS[query], RUN.get(query, []), **options) for query in QRELS]
     assert aggregate(each, bootstrap=None).value == evaluate(passages_of=COUNTS)["BoR@2"].value
@@ -438,9 +438,12 @@ def test_every_chunk_has_the_grade_of_its_document() -> None:
     ("documents", "words"),
     [
         ({"a1": "a"}, "3 judged documents have no chunk ('b', 'c', 'd'): add their chunks, or leave out the labels"),
-        ([("a1", "a"), ("a1", "b")], "chunk 'a1' belongs to the documents 'a' and 'b'"),
-        ([("a1", "a", 3)], "documents: expected (chunk, document), got ('a1', 'a', 3)"),
-        (["ab"], "documents: expected (chunk, document), got 'ab'"),
+        (
+            [("a1", "a"), ("a1", "b")],
+            "documents, row 2: the document of chunk 'a1' is b, and a before: keep one",
+        ),
+        ([("a1", "a", 3)], "documents, row 1: expected {column: value} or (id, value), got ('a1', 'a', 3)"),
+        (["ab"], "documents, row 1: expected {column: value} or (id, value), got 'ab'"),
     ],
 )
 def test_chunks_that_leave_labels_over_are_refused(documents, words) -> None:

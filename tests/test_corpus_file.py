@@ -16,7 +16,7 @@ from rag_selectivity.golden.corpus_print import printed
 from rag_selectivity.render.explorer.texts import LEAST, texts_with_room
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.forms import AS_THEY_ARE
-from rag_selectivity.tables.texts import read_ids, read_texts
+from rag_selectivity.tables.small import read_ids, read_texts
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside

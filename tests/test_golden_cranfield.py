@@ -16,7 +16,7 @@ from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.judged.reading import ranked_lists
-from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.small import read_texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.inside]
 SIZE, DEPTH, SHARED = 60, 20, 60

@@ -14,7 +14,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.golden import grouping, queries
 from rag_selectivity.golden.questions import key_of
 from rag_selectivity.golden.sampling import sampled
-from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.small import read_texts
 
 pytestmark = pytest.mark.inside
 

@@ -7,7 +7,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.indexes import corpus_size_of_index, passages_of_index
-from rag_selectivity.indexes.contents import made_by
+from rag_selectivity.indexes.stores import made_by
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 

@@ -28,8 +28,7 @@ from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.results.stored_claims import StoredClaims
-from rag_selectivity.tables import exact
-from rag_selectivity.tables.texts import read_ids, read_texts
+from rag_selectivity.tables.small import read_ids, read_texts
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside
@@ -464,25 +463,6 @@ def test_what_is_nested_too_deep_is_refused(tmp_path, name) -> None:
 
 
 # -- compressed files -------------------------------------------------------------------------------------
-
-
-def rows(count: int) -> bytes:
-    random = np.random.default_rng(5)
-    return "".join(f"q{i // 100} Q0 {random.bytes(5).hex()} 1 {i} t\n" for i in range(count)).encode()
-
-
-def test_a_compressed_file_may_grow_up_to_the_limit(tmp_path, monkeypatch) -> None:
-    data = rows(60_000)
-    path = tmp_path / "run.gz"
-    path.write_bytes(gzip.compress(data, 1))
-    monkeypatch.setattr(exact, "MOST_UNPACKED", len(data))
-    whole = read_run(path)
-    assert sum(len(whole[query]) for query in whole) == 60_000
-    monkeypatch.setattr(exact, "MOST_UNPACKED", len(data) - 1)
-    with pytest.raises(rs.InputError, match=r"run\.gz: the compressed file grows above"):
-        read_run(path)
-    (tmp_path / "plain").write_bytes(data)
-    assert len(read_run(tmp_path / "plain")) == len(whole)
 
 
 def test_real_text_that_is_packed_well_is_read(tmp_path) -> None:

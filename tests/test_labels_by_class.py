@@ -39,7 +39,7 @@ def test_figures_are_those_of_all_pairs() -> None:
         ({"q": ["x"]}, {"d": "x"}, {}, r"query 'q' has the class \['x'\]: give one text or number"),
         ({"q": "x"}, {"d": {"x"}}, {}, "passage 'd' has the class"),
         ([("q", "x")], {"d": "x"}, {}, "query_class must be a dict of ids and classes, got list"),
-        ({"q": "x"}, {"": "x"}, {}, "passage id number 1 is empty"),
+        ({"q": "x"}, {"": "x"}, {}, "passage_class: the passage id is empty"),
         ({"": "x"}, {"d": "x"}, {}, "query_class"),
         ({"q": "x"}, {1: "x", "1": "x"}, {}, "an id stands twice"),
         ({1: "x", "1": "x"}, {"d": "x"}, {}, "an id stands twice"),

@@ -29,7 +29,7 @@ from rag_selectivity.measures import udcg
 from rag_selectivity.single import evaluate_query
 from rag_selectivity.tables.grades import parse_grade_map
 from rag_selectivity.tables.scores import answer_scores
-from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.small import read_texts
 from rag_selectivity.validate.validating import _checked_borders
 
 pytestmark = pytest.mark.inside
@@ -90,8 +90,8 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.Retrieval("q", ["d"], grades=b""), "grades must be .passage: grade."),  # type: ignore[arg-type]
         (lambda: evaluate_query("Harm@2", {"a"}, ["a"]), "grades of a query must be"),  # type: ignore[arg-type]
         (lambda: evaluate_query("Harm@2", {"a": 2**70}, ["a"]), "grade"),
-        (lambda: list(read_texts([5], "corpus")), "corpus: expected .id, text. or a dict, got 5"),
-        (lambda: list(read_texts(5, "corpus")), "corpus: give .id: text., a frame"),
+        (lambda: list(read_texts([5], "corpus")), "corpus, row 1: expected .column: value. or .id, value., got 5"),
+        (lambda: list(read_texts(5, "corpus")), "corpus: give a file, a frame, a mapping"),
         (lambda: list(read_texts({"a": "\ud800"}, "corpus")), "'a' holds half of a surrogate pair"),
     ],
 )

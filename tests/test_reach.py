@@ -15,7 +15,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.grading.judge import CallableJudge
-from rag_selectivity.indexes.texts import texts_of_index
+from rag_selectivity.indexes.texts import corpus_texts
 from rag_selectivity.tables.ids import text_id
 from tests.test_indexes import CHUNKS, STORES, documents, lang_store, llama_index, nodes
 
@@ -87,23 +87,23 @@ def test_texts_of_a_llama_index_are_those_of_its_nodes(kind, nodes, tmp_path) ->
     index = llama_index(kind, nodes, tmp_path)
     expected = {node.node_id: node.get_content() for node in nodes}
     for each in (index, index.as_retriever()):
-        assert texts_of_index(each, "node_id") == expected
-    assert texts_of_index(index, "text") == {text_id(text): text for text in expected.values()}
+        assert corpus_texts(each, "node_id") == expected
+    assert corpus_texts(index, "text") == {text_id(text): text for text in expected.values()}
     with pytest.raises(rs.InputError, match=r"13 ids by ref_doc_id stand for several passages.*chunks of documents"):
-        texts_of_index(index, "ref_doc_id")
+        corpus_texts(index, "ref_doc_id")
 
 
 @pytest.mark.parametrize("kind", STORES)
 def test_texts_of_a_langchain_store_have_the_ids_of_retrieved_documents(kind, tmp_path) -> None:
     store, _ = lang_store(kind, tmp_path)
     found = store.as_retriever(search_kwargs={"k": 5}).invoke("d1 part 0")
-    texts = texts_of_index(store, None if found[0].id else "text")
+    texts = corpus_texts(store, "id" if found[0].id else "text")
     assert sorted(texts.values()) == sorted(document.page_content for document in documents())
     assert len(texts) == CHUNKS
     for document in found:
         assert texts[document.id or text_id(document.page_content)] == document.page_content
     if kind == "qdrant":
-        assert texts_of_index(store, "_id")[found[0].metadata["_id"]] == found[0].page_content
+        assert corpus_texts(store, "_id")[found[0].metadata["_id"]] == found[0].page_content
 
 
 # -- Ragas -----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.single import evaluate_query
-from rag_selectivity.tables.texts import counted_tokens
+from rag_selectivity.tables.tokens import counted_tokens
 
 pytestmark = pytest.mark.inside
 

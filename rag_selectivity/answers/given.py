@@ -16,10 +16,10 @@ from rag_selectivity.measures.answers import ScoreKind
 from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, Contrast, Shown
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.tables.cells import iterated, whole_count
+from rag_selectivity.tables.cells import ends_of, iterated, whole_count
 from rag_selectivity.tables.cells import shown as shown_value
-from rag_selectivity.tables.names import RUN_NAMES, optional_column
-from rag_selectivity.tables.scores import K_NAMES, answer_scores
+from rag_selectivity.tables.names import COLUMNS, optional_column
+from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import query_of, rows_of
 
 __all__ = ["AnswerReport", "answers_given"]
@@ -74,7 +74,7 @@ def answers_given(
     """
     if not isinstance(scores, str) and not hasattr(scores, "__fspath__") and not hasattr(scores, "columns"):
         scores = list(iterated(scores, "scores: give a file, a frame or a list of dicts"))
-    ends = low, high = _checked_ends(ends)
+    ends = low, high = ends_of(ends, "ends")
     if correct_from is not None and not (isinstance(correct_from, (int, float)) and low < correct_from <= high):
         raise InputError(
             f"correct_from (--correct-from) must be above {low:g} and at most {high:g}, got {shown_value(correct_from)}"
@@ -86,7 +86,7 @@ def answers_given(
         names = [str(name) for name in row]
         query = query_of(row, where)
         queries[query] = None
-        held = optional_column(names, RUN_NAMES)
+        held = optional_column(names, COLUMNS["run"])
         name = _ONE_RUN if held is None else str(row[held])
         if name != CLOSED_BOOK:
             runs[name] = None
@@ -167,7 +167,7 @@ def _check_set(
             f"{where}: there is no run {run!r}{did_you_mean(run, lists)} (the runs are {', '.join(lists)})"
         )
     shown = _ids(row[held], where)
-    depth = optional_column(names, K_NAMES)
+    depth = optional_column(names, COLUMNS["k"])
     k = len(shown) if depth is None or row[depth] in (None, "") else whole_count(row[depth], f"{where}: k")
     retrieved = list(lists[name].get(query, ()))[:k]
     if sorted(shown) != sorted(retrieved):
@@ -193,14 +193,3 @@ def _ids(value: Any, where: str) -> list[str]:
     return (
         [] if value is None else [str(each) for each in iterated(value, f"{where}: the passages must be a list of ids")]
     )
-
-
-def _checked_ends(ends: Any) -> tuple[float, float]:
-    """The ends of a scale as they are; an InputError for others than two finite numbers, the lower one first."""
-    try:
-        low, high = (float(end) for end in ends)
-    except (TypeError, ValueError, OverflowError):
-        low = high = math.nan
-    if not -math.inf < low < high < math.inf:
-        raise InputError(f"ends must be two numbers, the lowest and the highest score, got {shown_value(ends)}")
-    return low, high

@@ -26,7 +26,7 @@ from rag_selectivity.results.answers import (
 )
 from rag_selectivity.tables.cells import iterated, names_in
 from rag_selectivity.tables.grades import SCALES
-from rag_selectivity.tables.texts import needed_texts, read_ids
+from rag_selectivity.tables.small import needed_texts, read_ids
 from rag_selectivity.wording import counted
 
 

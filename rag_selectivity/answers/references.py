@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import is_missing
-from rag_selectivity.tables.names import QUERY_NAMES, find_column, optional_column
+from rag_selectivity.tables.names import COLUMNS, find_column, optional_column
 from rag_selectivity.tables.small import query_of, rows_of
 from rag_selectivity.wording import counted
 
@@ -55,7 +55,7 @@ def read_references(source: Any) -> dict[str, Reference]:
     found: dict[str, Reference] = {}
     places: dict[str, str] = {}
     for where, record in rows_of(source, "references", value=NAMES[0]):
-        query = query_of(record, where, names=("_id", "id", *QUERY_NAMES))
+        query = query_of(record, where, names=("_id", "id", *COLUMNS["query"]))
         if query in found:
             raise InputError(
                 f"{where}: query {query!r} has a reference already ({places[query]}): keep one row a query, with a "
@@ -77,7 +77,7 @@ def _reference(record: Mapping[str, Any], where: str, query: str) -> Reference:
     names = list(record)
     held = optional_column(names, CHOICE_NAMES)
     choices = () if held is None or is_missing(record[held]) else _texts(record[held], where, query, "options")
-    texts = _texts(record[find_column(names, NAMES, "reference", where)], where, query, "reference")
+    texts = _texts(record[find_column(names, "reference", where, NAMES)], where, query, "reference")
     return _multiple_choice(texts, choices, where, query) if choices else Reference(texts)
 
 

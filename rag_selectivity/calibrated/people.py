@@ -16,7 +16,8 @@ from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
-from rag_selectivity.tables.exact import is_path, kind_of
+from rag_selectivity.tables.exact import kind_of
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.ids import IntArray
@@ -52,10 +53,9 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
     """
     if not is_path(source):
         labels = Qrels.of(source)
-    elif kind_of(Path(source), format) in ("store", "exported"):
-        labels = read_qrels(source, format=format, judges=judges, humans=False)
     else:
-        labels = read_qrels(source, format=format, judges=judges)
+        humans = kind_of(Path(source), format) not in ("store", "exported")
+        labels = read_qrels(source, format=format, judges=judges, humans=humans)
     labels = _without_people(labels)
     if not len(labels.query):
         raise InputError(

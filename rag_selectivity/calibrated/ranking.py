@@ -19,7 +19,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.results.agreement import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.statistics.agreement import Interval, bias_over
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.small import read_texts
 
 #: The last ranks of the bands by which the judge is compared with people.
 _BANDS = (1, 3, 5, 10, 20, 50, 100)

@@ -254,7 +254,7 @@ def _ends(text: str) -> tuple[float, float]:
 
 
 def _text_of(path: Path) -> str:
-    from rag_selectivity.tables.exact import text_lines
+    from rag_selectivity.tables.files import text_lines
 
     text = "\n".join(line for _, line in text_lines(path)).strip()
     if not text:

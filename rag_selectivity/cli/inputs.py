@@ -13,7 +13,7 @@ from rag_selectivity.errors import InputError
 if TYPE_CHECKING:
     import typer
 
-#: As `rag_selectivity.tables.exact` has it, which is imported where files are read.
+#: As `rag_selectivity.tables.files` has it, which is imported where files are read.
 STANDARD_INPUT = Path("-")
 
 
@@ -194,7 +194,7 @@ def corpus_ids(path: Path | None) -> list[str] | None:
     """The passage ids of a corpus."""
     if path is None:
         return None
-    from rag_selectivity.tables.texts import read_ids
+    from rag_selectivity.tables.small import read_ids
 
     return list(read_ids(path))
 
@@ -205,7 +205,7 @@ def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
         return path
     if path is None:
         raise InputError("--tokenizer counts the tokens of texts: give the corpus with them as --tokens FILE")
-    from rag_selectivity.tables.texts import counted_tokens, estimated_tokens
+    from rag_selectivity.tables.tokens import counted_tokens, estimated_tokens
 
     if tokenizer == "characters":
         return estimated_tokens(path)

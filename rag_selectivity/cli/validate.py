@@ -65,13 +65,11 @@ def validate(
     from rag_selectivity.evaluation.joining import settled_labels
     from rag_selectivity.measures.plan import COMPARED_DEPTHS
     from rag_selectivity.tables.scores import score_depths
-    from rag_selectivity.tables.small import PlacedRows, rows_of
     from rag_selectivity.validate import compared_with_answers
 
     chosen_format(format, output, TABLE_FORMATS)
-    table = PlacedRows(rows_of(scores, "scores"))
     labels = settled_labels(labels_of(qrels, form.qrels_format, form.judge), scale, form.grade_map)
-    at = whole_numbers(depths, "--depths") or score_depths(table) or list(COMPARED_DEPTHS)
+    at = whole_numbers(depths, "--depths") or score_depths(scores) or list(COMPARED_DEPTHS)
     report = rs.evaluate(
         labels,
         named_files(run),
@@ -86,7 +84,7 @@ def validate(
     )
     result = rs.validate(
         report,
-        table,
+        scores,
         column=score_column,
         closed_book=closed_book,
         score_range=score_range_of(score_range),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.decision.measured_costs import COLUMNS, TOKENS, QueryCosts, measured_costs
+from rag_selectivity.decision.measured_costs import KINDS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimating.estimates import estimates_with
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -19,11 +19,12 @@ from rag_selectivity.results.decision import CostPoint
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.trade_off import QueryCost
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.tables.exact import is_path, is_table
+from rag_selectivity.tables.exact import is_table
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.ids import IntArray, numbered
 from rag_selectivity.tables.small import per_passage
-from rag_selectivity.tables.texts import CHARACTERS_A_TOKEN, estimated_tokens
+from rag_selectivity.tables.tokens import CHARACTERS_A_TOKEN, estimated_tokens
 from rag_selectivity.wording import counted, enumeration
 
 #: Up to this K every K is drawn; beyond it, about so many more.
@@ -82,7 +83,7 @@ class Costs:
             # Without bounds: a cost can be of any size.
             by_queries.setdefault(queries, []).extend(
                 (run, kind, Outcome((columns[kind][:, None],), "no cost is known", MEAN, bounds=None))
-                for kind in COLUMNS
+                for kind in KINDS
                 if kind in columns
             )
         result: dict[str, dict[str, Estimate]] = {}
@@ -257,7 +258,7 @@ def _columns(costs: QueryCosts, judged: JudgedRun, name: str, notes: list[str]) 
         )
     place = {query: i for i, query in enumerate(judged.queries)}
     columns = {}
-    for kind in COLUMNS:
+    for kind in KINDS:
         known = {query: costs[query][kind] for query in evaluated if kind in costs.get(query, {})}
         if not known:
             continue
@@ -340,7 +341,7 @@ def cost_points(
     place = np.flatnonzero(at == K)
     if not len(place):
         raise InputError(f"the K of the decision ({K}) is not among the depths of the curves")
-    points: dict[str, list[CostPoint]] = {kind: [] for kind in COLUMNS}
+    points: dict[str, list[CostPoint]] = {kind: [] for kind in KINDS}
     for run, quality in curves.items():
         if run in costs.lists:
             longest = int(costs.lists[run].lengths.max(initial=0))

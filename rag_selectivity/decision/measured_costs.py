@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.tables.cells import LARGEST, is_missing, number_of, shown
+from rag_selectivity.tables.cells import LARGEST, is_missing, number_or_nan, shown
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.names import (
-    MILLISECOND_NAMES,
-    PRICE_NAMES,
-    RUN_NAMES,
-    TOKEN_NAMES,
-    optional_column,
-)
-from rag_selectivity.tables.small import query_of, rows_of
+from rag_selectivity.tables.names import COLUMNS, optional_column
+from rag_selectivity.tables.small import query_of, rows_of, run_of
 
-#: The kinds of cost, in the order of every view, and the columns that hold them.
+#: The kinds of cost, in the order of every view.
 TOKENS, MILLISECONDS, PRICE = "tokens", "milliseconds", "price"
-COLUMNS = {TOKENS: TOKEN_NAMES, MILLISECONDS: MILLISECOND_NAMES, PRICE: PRICE_NAMES}
+KINDS = (TOKENS, MILLISECONDS, PRICE)
 
 #: {query: {kind of cost: value}} of one run.
 QueryCosts = dict[str, dict[str, float]]
@@ -76,12 +67,13 @@ def _add(result: dict[str, QueryCosts], costs: Any, runs: Sequence[str], form: I
         empty = False
         names = [str(name) for name in row]
         query = query_of(row, where, form)
-        run = _run_of(row, names, runs, where)
-        columns = {kind: optional_column(names, accepted) for kind, accepted in COLUMNS.items()}
+        run = run_of(row, runs, where, "costs")
+        _check_run(run, runs, where)
+        columns = {kind: optional_column(names, COLUMNS[kind]) for kind in KINDS}
         if not any(columns.values()):
             raise InputError(
                 f"{where}: no column with costs; it has {', '.join(names)}, but needs at least one of "
-                f"{', '.join(COLUMNS)}"
+                f"{', '.join(KINDS)}"
             )
         before = first_row.setdefault((run, query), where)
         if query in result.setdefault(run, {}):
@@ -95,19 +87,6 @@ def _add(result: dict[str, QueryCosts], costs: Any, runs: Sequence[str], form: I
         raise InputError("costs: there are no rows; give one row for each query")
 
 
-def _run_of(row: Mapping[str, Any], names: list[str], runs: Sequence[str], where: str) -> str:
-    column = optional_column(names, RUN_NAMES)
-    if column is not None:
-        _check_run(str(row[column]), runs, where)
-        return str(row[column])
-    if len(runs) == 1:
-        return runs[0]
-    raise InputError(
-        f"{where}: the costs do not say of which of the {len(runs)} runs they are: add a column run, or give "
-        f"{{run: costs}} (--costs NAME=FILE)"
-    )
-
-
 def _check_run(name: str, runs: Sequence[str], where: str) -> None:
     if name not in runs:
         raise InputError(
@@ -119,11 +98,8 @@ def _cost(value: Any, kind: str, where: str) -> float | None:
     """A cost as a float; None for an empty cell."""
     if is_missing(value):
         return None
-    try:
-        number = number_of(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(value, (bool, np.bool_)) or not 0 <= number <= LARGEST:
+    number = number_or_nan(value)
+    if not 0 <= number <= LARGEST:
         raise InputError(
             f"{where}: {kind} is {shown(value)}; give a number ≥ 0, at most {LARGEST:g}, or leave the cell empty"
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_selectivity.compare.differences import differences
 from rag_selectivity.decision.costs import Costs, pareto
-from rag_selectivity.decision.measured_costs import COLUMNS, TOKENS
+from rag_selectivity.decision.measured_costs import KINDS, TOKENS
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimating.caveats import equals_placebo
 from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
@@ -108,7 +108,7 @@ def trade_offs(
     -----
     `rag_selectivity.statistics.behind_best` says what `most_lost` is, and why choosing the cheapest adds no error.
     """
-    kinds = [kind for kind in COLUMNS if any(kind in costs.columns_at(run, K) for run in judged)]
+    kinds = [kind for kind in KINDS if any(kind in costs.columns_at(run, K) for run in judged)]
     if not kinds:
         return {}
     grid = sorted({K, *(depths or ())})

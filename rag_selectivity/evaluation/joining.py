@@ -26,7 +26,8 @@ from rag_selectivity.measures.plan import scale_for
 from rag_selectivity.tables.exact import NoRowsError
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale, scale_named
-from rag_selectivity.tables.small import passage_counts_of, per_passage
+from rag_selectivity.tables.passage_counts import passage_counts_of
+from rag_selectivity.tables.small import per_passage
 
 
 @dataclass(frozen=True, slots=True)

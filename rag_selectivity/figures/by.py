@@ -9,12 +9,11 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.figures.query_table import QueryTable, read_query_table
 from rag_selectivity.figures.slicing import MOST_VALUES, NO_VALUE, Slicing, by_value, in_order
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.tables.exact import is_path
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.names import QUERY_NAMES
-from rag_selectivity.tables.small import path_and_column
-from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.names import COLUMNS
+from rag_selectivity.tables.small import path_and_column, read_texts
 from rag_selectivity.wording import counted
 
 #: Slicings that need no table.
@@ -79,7 +78,9 @@ def _each(by: Any) -> list[Any]:
 
 
 def _is_row(row: Mapping[Any, Any]) -> bool:
-    return not any(isinstance(value, Mapping) for value in row.values()) and any(name in QUERY_NAMES for name in row)
+    return not any(isinstance(value, Mapping) for value in row.values()) and any(
+        name in COLUMNS["query"] for name in row
+    )
 
 
 def _slicings(

@@ -8,10 +8,10 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import is_missing
-from rag_selectivity.tables.exact import is_path
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.names import QUERY_NAMES
-from rag_selectivity.tables.small import rows_with_id
+from rag_selectivity.tables.names import find_column
+from rag_selectivity.tables.small import rows_of
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,17 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
     known = set(queries)
     columns: dict[str, None] = {}
     rows: dict[str, tuple[str, dict[str, str]]] = {}
-    seen = []
-    for where, row, column in rows_with_id(by, "by", QUERY_NAMES, "query"):
+    for where, row in rows_of(by, "by"):
+        column = find_column(tuple(row), "query", where)
         columns.update(dict.fromkeys(str(name) for name in row if name != column))
         query = form.of_cell(row[column], where, "query")
-        seen.append(query)
         values = {str(name): _text(value) for name, value in row.items() if name != column}
         first_where, first = rows.setdefault(query, (where, values))
         if first != values:
             raise InputError(
                 f"{where}: query {query!r} has other values than in {first_where}; keep one row for each query"
             )
-    if not seen:
+    if not rows:
         raise InputError(f"{_name(by)}: the table has no rows; give one row for each query")
     if not columns:
         raise InputError(f"{_name(by)}: the table has no column besides the query ids; add one to filter by")
@@ -65,7 +64,7 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
     if not common:
         raise InputError(
             f"{_name(by)}: none of the {len(rows):,} query ids is in the report (the table has "
-            f"{examples(seen)}, the report {examples(list(queries))}); give the ids of the runs"
+            f"{examples(rows)}, the report {examples(list(queries))}); give the ids of the runs"
         )
     cells = {query: tuple(values.get(name, "") for name in columns) for query, values in common.items()}
     return QueryTable(tuple(columns), cells, len(known) - len(common), len(rows) - len(common))

@@ -27,7 +27,7 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.tables.cells import LARGEST, iterated, names_in, shown
 from rag_selectivity.tables.grades import SCALES
-from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted, number, percent
 
 DEFAULT_DEPTH = 10

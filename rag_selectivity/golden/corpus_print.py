@@ -6,7 +6,7 @@ from collections.abc import Collection
 from hashlib import blake2b
 from typing import Any
 
-from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.small import read_texts
 
 _BYTES = 32
 

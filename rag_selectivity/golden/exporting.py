@@ -12,7 +12,7 @@ from rag_selectivity.golden.corpus_print import printed
 from rag_selectivity.golden.forms import FORMS, RELEVANT, RELEVANT_FROM_1, View
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set
 from rag_selectivity.tables.grades import parse_grade_map
-from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.small import read_texts
 from rag_selectivity.tables.writing import is_one_file, refuse_unwritable_folder, write_files
 
 #: What a grade map is called that leaves the grades as they are.

@@ -15,7 +15,8 @@ from rag_selectivity.golden.label_source import Row, qrels_of_export
 from rag_selectivity.golden.manifest import FILES, LABELS, MANIFEST, PASSAGES, QUERIES, RUBRIC, Manifest
 from rag_selectivity.golden.query_rows import checked_weight
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.tables.exact import is_path, read_records
+from rag_selectivity.tables.exact import read_records
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.writing import json_line
 
 _AGAIN = "make the set again"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set
-from rag_selectivity.tables.columns import Columns
+from rag_selectivity.judged.qrels import Qrels
 
 
 def recognised(path: Path, head: bytes) -> str | None:
@@ -14,6 +14,6 @@ def recognised(path: Path, head: bytes) -> str | None:
     return "golden" if not head and is_golden_set(path) else None
 
 
-def read_labels(kind: str, path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Columns:
+def read_labels(kind: str, path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
     """The labels of some judges, one grade for each pair, of a golden set or one of its versions."""
-    return GoldenSet.read(path).qrels(judges=judges, humans=humans).columns().named(str(path))
+    return GoldenSet.read(path).qrels(judges=judges, humans=humans)

@@ -14,9 +14,9 @@ from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.tables.exact import is_path, is_table, read_records
+from rag_selectivity.tables.exact import is_table, read_records
+from rag_selectivity.tables.files import is_path, json_value
 from rag_selectivity.tables.grades import SCALES
-from rag_selectivity.tables.limits import json_value
 
 #: Who gave the grades of qrels, where nobody says it.
 DEFAULT_ANNOTATOR = "person"

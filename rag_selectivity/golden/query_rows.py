@@ -10,15 +10,13 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
-from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, number_of, shown
-from rag_selectivity.tables.exact import is_path, is_table
-from rag_selectivity.tables.limits import json_value
-from rag_selectivity.tables.names import QUERY_NAMES, TEXT_NAMES, optional_column
+from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, number_or_nan, shown
+from rag_selectivity.tables.files import is_path, json_value
+from rag_selectivity.tables.names import COLUMNS, optional_column
 from rag_selectivity.tables.small import rows_of
-from rag_selectivity.tables.texts import is_headless, read_texts
 from rag_selectivity.tables.writing import json_line
 
-_IDS = ("_id", "id", *QUERY_NAMES)
+_IDS = ("_id", "id", *COLUMNS["query"])
 #: The columns that can only be the id of a row. The others, as `query`, may be a text beside it.
 _ID_COLUMNS = ("_id", "id", "query_id")
 
@@ -64,17 +62,14 @@ def _rows(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if isinstance(source, QuerySet):
         source = source.to_rows()
     if is_path(source):
-        path = Path(source)
-        if os.path.isdir(path):
-            path = path / "queries.jsonl"
-        source = path if is_table(path) and not is_headless(path, _IDS) else dict(read_texts(path, "queries"))
+        source = Path(source) / "queries.jsonl" if os.path.isdir(source) else source
     yield from rows_of(source, "queries", value="text")
 
 
 def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     of_id = optional_column(list(given), _IDS)
     others = [name for name in given if name != of_id]
-    of_text = optional_column(others, TEXT_NAMES)
+    of_text = optional_column(others, COLUMNS["text"])
     if of_id is None:
         raise InputError(f"{where}: no column for the id of the query; it has {', '.join(map(str, given))}")
     if is_missing(given[of_id]):
@@ -124,10 +119,7 @@ def _as_written(name: str, value: Any) -> Any:
 
 def checked_weight(value: Any, where: str) -> float:
     """A number above 0."""
-    try:
-        weight = math.nan if isinstance(value, bool) else number_of(value)
-    except (TypeError, ValueError):
-        weight = math.nan
+    weight = number_or_nan(value)
     if not (weight > 0 and math.isfinite(weight)):
         raise InputError(f"{where}: the weight of a query must be a number above 0, got {shown(value)}")
     return weight

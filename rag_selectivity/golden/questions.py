@@ -13,12 +13,12 @@ from rag_selectivity.live.spans import is_otlp
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import SCHEMA
 from rag_selectivity.tables.cells import checked_id, holds_half, iterated, shown
-from rag_selectivity.tables.exact import first_bytes, is_frame, is_path, text_lines
-from rag_selectivity.tables.names import QUERY_NAMES, TEXT_NAMES, find_column, optional_column
+from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.tables.files import first_bytes, is_path, text_lines
+from rag_selectivity.tables.names import COLUMNS, find_column, optional_column
 from rag_selectivity.tables.small import rows_of
-from rag_selectivity.tables.texts import headless_lines, is_headless
 
-_IDS = ("_id", "id", *(name for name in QUERY_NAMES if name not in TEXT_NAMES))
+_IDS = ("_id", "id", *(name for name in COLUMNS["query"] if name not in COLUMNS["text"]))
 _LINES = (".txt", ".text", ".log")
 
 
@@ -81,7 +81,7 @@ def _from_any(source: Any) -> Iterator[tuple[str, Question]]:
 
 
 def _of_row(row: Mapping[str, Any], where: str) -> Question:
-    of_text = find_column(list(row), TEXT_NAMES, "text", where)
+    of_text = find_column(list(row), "text", where)
     of_id = optional_column([name for name in row if name != of_text], _IDS)
     text, id_ = row[of_text], None if of_id is None else row[of_id]
     if text is None:
@@ -102,9 +102,6 @@ def _from_file(path: Path) -> Iterator[tuple[str, Question]]:
     if any(suffix in _LINES for suffix in suffixes) or not suffixes:
         for number, line in text_lines(path):
             yield f"{path}:{number}", Question(line)
-        return
-    if is_headless(path, TEXT_NAMES):
-        yield from ((where, Question(text, id_)) for where, id_, text in headless_lines(path, "question"))
         return
     yield from ((where, _of_row(row, where)) for where, row in rows_of(path, "questions"))
 

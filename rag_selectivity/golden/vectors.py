@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.golden.questions import Question
-from rag_selectivity.tables.exact import is_path, read_records
+from rag_selectivity.tables.exact import read_records
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.names import find_column
 
@@ -73,7 +74,7 @@ def _read(path: Path, where: str) -> Any:
             raise InputError(f"{where}: not an array of numbers ({error}); save it with numpy.save") from None
     vectors: dict[str, Any] = {}
     for line, row in read_records(path):
-        of_id = find_column(list(row), _ID_NAMES, "id", f"{path}:{line}")
-        of_vector = find_column(list(row), _VECTOR_NAMES, "vector", f"{path}:{line}")
+        of_id = find_column(list(row), "id", f"{path}:{line}", _ID_NAMES)
+        of_vector = find_column(list(row), "vector", f"{path}:{line}", _VECTOR_NAMES)
         vectors[AS_THEY_ARE.of_cell(row[of_id], f"{path}:{line}", "question's")] = row[of_vector]
     return vectors

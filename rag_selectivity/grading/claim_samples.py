@@ -11,8 +11,9 @@ from rag_selectivity.judged.reading import named_runs, ranked_lists
 from rag_selectivity.measures.claims import GROUNDEDNESS
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.tables.cells import iterated, shown
-from rag_selectivity.tables.exact import is_path, read_records
-from rag_selectivity.tables.texts import needed_texts, read_texts
+from rag_selectivity.tables.exact import read_records
+from rag_selectivity.tables.files import is_path
+from rag_selectivity.tables.small import needed_texts, read_texts
 from rag_selectivity.wording import counted
 
 REFERENCE_NAMES = ("reference", "reference_answer", "ground_truth", "answer", "text", "contents", "content")

@@ -15,8 +15,8 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import checked_id
-from rag_selectivity.tables.exact import is_path
-from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, find_column
+from rag_selectivity.tables.files import is_path
+from rag_selectivity.tables.names import COLUMNS, find_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.tables.writing import without_apostrophe
 from rag_selectivity.wording import counted
@@ -145,9 +145,9 @@ class PeoplesVerdicts:
             if given is None:
                 continue
             key = (
-                checked_id(_cell(row, ("query_id", *QUERY_NAMES), "query", where), where, "query"),
+                checked_id(_cell(row, ("query_id", *COLUMNS["query"]), "query", where), where, "query"),
                 _cell(row, ("claim",), "claim", where),
-                checked_id(_cell(row, ("passage_id", *PASSAGE_NAMES), "passage", where), where, "passage"),
+                checked_id(_cell(row, ("passage_id", *COLUMNS["passage"]), "passage", where), where, "passage"),
             )
             before = found.get(key)
             if before is not None and before.supported != given:
@@ -163,12 +163,12 @@ class PeoplesVerdicts:
 
 
 def _cell(row: Mapping[str, Any], names: Sequence[str], what: str, where: str) -> str:
-    return without_apostrophe(str(row[find_column(list(row), names, what, where)]))
+    return without_apostrophe(str(row[find_column(list(row), what, where, names)]))
 
 
 def _verdict_of(row: Mapping[str, Any], where: str) -> bool | None:
     """The verdict of a row; None if it is not filled in, or skipped."""
-    cell = row[find_column(list(row), ("verdict",), "verdict", where)]
+    cell = row[find_column(list(row), "verdict", where, ("verdict",))]
     text = "" if cell is None or cell != cell else str(cell).strip().casefold()
     if text in SKIPPED:
         return None

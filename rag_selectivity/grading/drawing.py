@@ -21,8 +21,9 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.store import Draw
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, DrawnPair, Pool
 from rag_selectivity.results.grading import DrawnPart
-from rag_selectivity.tables.ids import HashArray, id_hashes, id_texts
-from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.cells import id_text
+from rag_selectivity.tables.ids import HashArray, id_hashes
+from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted
 
 
@@ -164,9 +165,9 @@ class CorpusOrder:
                 "corpus: controls are drawn from all of its ids, and their texts are read afterwards, but this corpus "
                 "can be read only once; give a list, a mapping or a file"
             )
-        is_mapping = isinstance(corpus, Mapping)
-        ids = [str(key) for key in corpus] if is_mapping else [id_ for id_, _ in read_texts(corpus, "corpus")]
-        return cls(id_texts(ids))
+        if isinstance(corpus, Mapping):
+            return cls([id_text(key, "corpus", "passage") for key in corpus])
+        return cls([id_ for id_, _ in read_texts(corpus, "corpus")])
 
     def __len__(self) -> int:
         return len(self._hashes)

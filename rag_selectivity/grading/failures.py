@@ -13,7 +13,7 @@ from typing import Any
 from rag_selectivity.errors import SelectivityError
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import whole_characters
-from rag_selectivity.tables.limits import json_value
+from rag_selectivity.tables.files import json_value
 
 #: Kinds of temporary failures, which have other causes than the pair: another attempt may succeed.
 PASSING = ("rate_limit", "timeout", "server_error", "unreachable")

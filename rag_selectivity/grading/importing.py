@@ -16,8 +16,8 @@ from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import checked_id, integer_of, number_of, shown, whole_count, whole_grade
 from rag_selectivity.tables.exact import is_table, read_records
+from rag_selectivity.tables.files import json_value
 from rag_selectivity.tables.grades import SCALES
-from rag_selectivity.tables.limits import json_value
 from rag_selectivity.tables.writing import without_apostrophe
 
 #: What each row of an export has.

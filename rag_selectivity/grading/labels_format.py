@@ -11,7 +11,6 @@ from pathlib import Path
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store_file import SQLITE
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.tables.columns import Columns
 from rag_selectivity.tables.exact import suffix_of
 
 #: Columns that only an export of a store has, and the suffixes of its tables.
@@ -26,7 +25,7 @@ def recognised(path: Path, head: bytes) -> str | None:
     return "exported" if suffix_of(path) in _SUFFIXES and all(column in first for column in _EXPORTED) else None
 
 
-def read_labels(kind: str, path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Columns:
+def read_labels(kind: str, path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
     """The labels of some judges, one grade for each pair, and where they come from.
 
     Without `humans`, the judges' grades alone.
@@ -41,8 +40,8 @@ def read_labels(kind: str, path: Path, judges: Sequence[str] | None = None, huma
             restored = Path(folder) / "labels.db"
             with Store(restored) as store:
                 import_export(store, path)
-            return read_labels("store", restored, judges, humans).named(str(path))
-    return store_labels(path, judges, humans).columns()
+            return read_labels("store", restored, judges, humans)
+    return store_labels(path, judges, humans)
 
 
 def store_labels(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:

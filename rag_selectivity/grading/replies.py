@@ -13,7 +13,7 @@ from rag_selectivity.grading.failures import JudgeFailure, failure_of_status
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import shown
-from rag_selectivity.tables.limits import json_value
+from rag_selectivity.tables.files import json_value
 
 #: Bytes of a reply; the probabilities of 10,000 tokens take half of it.
 _LONGEST_BODY = 16_000_000

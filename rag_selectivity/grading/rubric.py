@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.results.shapes import check_version
+from rag_selectivity.tables.files import toml_document
 from rag_selectivity.tables.grades import SCALES
-from rag_selectivity.tables.limits import toml_document
 
 SCHEMA = "rag-selectivity/rubric/1"
 _KEYS = ("schema", "name", "instructions", "levels")

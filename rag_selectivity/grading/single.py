@@ -29,7 +29,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck, ClaimMeasure
 from rag_selectivity.tables.cells import shown
-from rag_selectivity.tables.exact import is_path
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
 

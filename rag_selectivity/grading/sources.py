@@ -13,7 +13,7 @@ from rag_selectivity.grading.store.pool import Pool, PoolTexts
 from rag_selectivity.judged.reading import pool_names, ranked_rows
 from rag_selectivity.judged.run import Run
 from rag_selectivity.results.grading import DrawnPart
-from rag_selectivity.tables.texts import of_these, read_texts
+from rag_selectivity.tables.small import of_these, read_texts
 from rag_selectivity.wording import counted
 
 

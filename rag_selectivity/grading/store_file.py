@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from rag_selectivity.tables.exact import first_bytes, is_folder
+from rag_selectivity.tables.files import first_bytes
 
 #: How every SQLite file begins.
 SQLITE = b"SQLite format 3\0"
@@ -13,7 +14,7 @@ SQLITE = b"SQLite format 3\0"
 def is_store(path: str | Path) -> bool:
     """Whether a path is a label store."""
     file = Path(path)
-    return not is_folder(file) and first_bytes(file).startswith(SQLITE)
+    return not os.path.isdir(file) and first_bytes(file).startswith(SQLITE)
 
 
 def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[str, str], str]:

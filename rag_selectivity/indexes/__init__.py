@@ -5,23 +5,19 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from importlib import import_module
 from numbers import Real
 from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.indexes.contents import Contents, Passages, StoredPassage, contents_of
+from rag_selectivity.indexes.llama_index import of_llama_index
+from rag_selectivity.indexes.stores import Contents, Passages, StoredPassage, made_by, of_langchain, of_store
 from rag_selectivity.tables.cells import shown, whole_count
 from rag_selectivity.tables.identity import passage_identity
-from rag_selectivity.tables.passage_counts import PassageCounts
-from rag_selectivity.tables.small import passage_counts_of
-
-# Importing a module adds its readers.
-for _module in ("llama_index", "langchain", "stores"):
-    import_module(f"{__name__}.{_module}")
+from rag_selectivity.tables.passage_counts import PassageCounts, passage_counts_of
 
 __all__ = [
     "StoredPassage",
+    "contents_of",
     "corpus_size_of_index",
     "counts_beside",
     "documents_in_index",
@@ -32,6 +28,16 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_LANGCHAIN = ("langchain_core", "langchain_community", "langchain_chroma", "langchain_qdrant", "langchain_classic")
+
+
+def contents_of(index: Any, filter: Any = None) -> Contents | None:
+    """What an object can return; None if it is not known. The filter is in the terms of the store."""
+    return (
+        of_llama_index(index, filter)
+        or (of_langchain(index, filter) if made_by(index, *_LANGCHAIN) else None)
+        or of_store(index, filter)
+    )
 
 
 def corpus_size_of_index(index: Any, *, filter: Any = None) -> int | None:
@@ -145,7 +151,7 @@ def documents_in_index(index: Any, identity: str) -> PassageCounts | None:
     counts = passages_of_index(index, identity)
     if counts is None or max(counts.values(), default=1) == 1:
         return None
-    return PassageCounts.of(counts, complete=True)
+    return PassageCounts(counts, complete=True)
 
 
 def counts_beside(

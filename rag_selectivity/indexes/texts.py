@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.indexes import StoredPassage, identity_of_stored, stored_passages
-from rag_selectivity.indexes.contents import reader_of
-from rag_selectivity.tables.exact import is_frame, is_path
+from rag_selectivity.indexes import StoredPassage, contents_of, identity_of_stored
+from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.identity import TEXT, candidates
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.tables.matching import labels_found
-from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted
 
-__all__ = ["corpus_texts", "identity_in_index", "texts_of_index"]
+__all__ = ["corpus_texts"]
 
 _GIVE = "give the texts of all passages as corpus={id: text}"
 
@@ -51,7 +51,7 @@ def corpus_texts(corpus: Any, identity: str | None = None, ids: Collection[str] 
         if identity == TEXT:
             texts = {text_id(text): text for text in texts.values()}
     else:
-        texts = texts_of_index(corpus, identity or identity_in_index(corpus, ids))
+        texts = _texts_of_index(corpus, identity, set(ids))
     if ids and not any(id_ in texts for id_ in ids):
         raise InputError(
             f"corpus: it has none of the {len(set(ids)):,} retrieved passages: they go by {examples(sorted(ids))}, the "
@@ -60,15 +60,8 @@ def corpus_texts(corpus: Any, identity: str | None = None, ids: Collection[str] 
     return texts
 
 
-def texts_of_index(index: Any, identity: str | None, *, filter: Any = None) -> dict[str, str]:
+def _texts_of_index(index: Any, identity: str | None, wanted: Collection[str]) -> dict[str, str]:
     """{id: text} of all passages that an index, a vector store or a retriever can return.
-
-    Parameters
-    ----------
-    index, filter
-        As in `rag_selectivity.indexes.corpus_size_of_index`.
-    identity : str or None
-        As in `rag_selectivity.single.passage_identity`.
 
     Raises
     ------
@@ -77,28 +70,35 @@ def texts_of_index(index: Any, identity: str | None, *, filter: Any = None) -> d
         passages with different texts share an id, as chunks of a document do.
     """
     kind = type(index).__name__
+    contents = contents_of(index)
+    found = None if contents is None else contents.passages()
+    if found is None:
+        why = "is not an index that is known" if contents is None else "cannot list its passages"
+        raise InputError(f"corpus: {kind} {why}: {_GIVE}")
+    passages = list(found)
+    if any(passage.text is None for passage in passages):
+        raise InputError(
+            f"corpus: {kind} lists its passages without their texts: give the index or the docstore that holds them, "
+            f"or {_GIVE}"
+        )
+    if not passages:
+        raise InputError(f"corpus: {kind} holds no passages: fill it first, or {_GIVE}")
+    identity = identity or _identity_in(passages, wanted, kind)
     texts: dict[str, str] = {}
     shared = Counter[str]()
     without_id: list[StoredPassage] = []
-    total = 0
-    for passage in _listed(index, filter):
-        total += 1
-        if passage.text is None:
-            raise InputError(
-                f"corpus: {kind} lists its passages without their texts: give the index or the docstore that holds "
-                f"them, or {_GIVE}"
-            )
+    for passage in passages:
         try:
             name = identity_of_stored(passage, identity)
         except InputError:
             without_id.append(passage)
             continue
-        if texts.setdefault(name, passage.text) != passage.text and identity != TEXT:
+        if texts.setdefault(name, str(passage.text)) != passage.text and identity != TEXT:
             shared[name] += 1
     if without_id:
         raise InputError(
-            f"corpus: {len(without_id):,} of {counted(total, 'passage')} in {kind} have no {identity}; the first has "
-            f"{_shown(_ids_of(without_id[0]))}: name one of these as identity=, or {_GIVE}"
+            f"corpus: {len(without_id):,} of {counted(len(passages), 'passage')} in {kind} have no {identity}; the "
+            f"first has {_shown(_ids_of(without_id[0]))}: name one of these as identity=, or {_GIVE}"
         )
     if shared:
         raise InputError(
@@ -106,28 +106,18 @@ def texts_of_index(index: Any, identity: str | None, *, filter: Any = None) -> d
             f"texts, such as {examples(shared)}: these are chunks of documents. A judge grades chunks, so name an id "
             f"of the chunk as identity=, or identity='text' for a hash of its text"
         )
-    if not texts:
-        raise InputError(f"corpus: {kind} holds no passages: fill it first, or {_GIVE}")
     return texts
 
 
-def identity_in_index(index: Any, ids: Collection[str]) -> str:
-    """By which of its ids the passages of an index are known to `ids`: the one that finds most of them.
-
-    Raises
-    ------
-    InputError
-        If the index cannot list its passages, or none of them has any of `ids`.
-    """
-    wanted = set(ids)
-    found = labels_found([(wanted, map(_ids_of, _listed(index, None)))])
-    best = max(found, key=lambda name: len(found[name]), default="")
-    if not found.get(best):
-        first = next(map(_ids_of, _listed(index, None)), {})
+def _identity_in(passages: Sequence[StoredPassage], wanted: Collection[str], kind: str) -> str:
+    """By which of its ids the passages of an index are known to the retrieved ones: the one that finds most of them."""
+    found = labels_found([(wanted, map(_ids_of, passages))])
+    best = max(found, key=lambda name: len(found[name]))
+    if not found[best]:
         raise InputError(
-            f"corpus: no passage in {type(index).__name__} has one of the {len(wanted):,} retrieved ids, such as "
-            f"{examples(sorted(wanted))}; the first has {_shown(first)}: give the index that they were retrieved from, "
-            f"or {_GIVE}"
+            f"corpus: no passage in {kind} has one of the {len(wanted):,} retrieved ids, such as "
+            f"{examples(sorted(wanted))}; the first has {_shown(_ids_of(passages[0]))}: give the index that they were "
+            f"retrieved from, or {_GIVE}"
         )
     return best
 
@@ -138,11 +128,3 @@ def _ids_of(passage: StoredPassage) -> dict[str, str]:
 
 def _shown(known: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {value[:40]!r}" for name, value in list(known.items())[:6]) or "no ids"
-
-
-def _listed(index: Any, filter: Any) -> Iterable[StoredPassage]:
-    passages = stored_passages(index, filter=filter)
-    if passages is None:
-        why = "is not an index that is known" if reader_of(index) is None else "cannot list its passages"
-        raise InputError(f"corpus: {type(index).__name__} {why}: {_GIVE}")
-    return passages

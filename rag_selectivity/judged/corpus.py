@@ -75,29 +75,19 @@ def corpus_has(ids: Set[str], retrieved: Sequence[str], name: str, exact: bool) 
     return 2 * inside > len(retrieved)
 
 
-class _Sizes(dict[str, int]):
-    """N of each query, read and checked."""
-
-
-def corpus_size_of(given: Any, form: IdForm = AS_THEY_ARE) -> int | dict[str, int] | None:
-    """N as a whole number, or {query: N}; from a number, a mapping or a frame.
-
-    The queries are there as they were given and in the form.
-    """
-    if given is None or isinstance(given, _Sizes):
-        return given
-    if not is_frame(given) and not isinstance(given, Mapping):
-        return whole_count(given, "corpus_size")
-    sizes = per_query(given, "corpus size", int, name="corpus_size")
-    in_form = {form(query): size for query, size in sizes.items()} if form.changes_ids else {}
-    return _Sizes({**in_form, **sizes})
-
-
 def size_with_counts(
     corpus_size: Any, counts: PassageCounts | None, form: IdForm = AS_THEY_ARE
 ) -> int | dict[str, int] | None:
-    """N in passages: as given, or the passages of all documents."""
-    given = corpus_size_of(corpus_size, form)
+    """N in passages, or {query: N}: of a number, a mapping or a frame, or the passages of all documents.
+
+    The queries are there as they were given and in the form.
+    """
+    given: int | dict[str, int] | None = None
+    if is_frame(corpus_size) or isinstance(corpus_size, Mapping):
+        sizes = per_query(corpus_size, "corpus size", int, name="corpus_size")
+        given = {form(query): size for query, size in sizes.items()} | sizes
+    elif corpus_size is not None:
+        given = whole_count(corpus_size, "corpus_size")
     if counts is None:
         return given
     if isinstance(given, int) and given < counts.total:
@@ -108,8 +98,10 @@ def size_with_counts(
     return counts.total if given is None else given
 
 
-def corpus_sizes(corpus_size: Any, qrels: Qrels, judged: IntArray, part_of_whole: bool) -> IntArray | None:
-    given = corpus_size_of(corpus_size, qrels.form)
+def corpus_sizes(
+    given: int | dict[str, int] | None, qrels: Qrels, judged: IntArray, part_of_whole: bool
+) -> IntArray | None:
+    """N of each query."""
     if given is None:
         return None
     if isinstance(given, dict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
@@ -13,7 +14,6 @@ from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.tables.forms import EXACT, IdForm
 from rag_selectivity.tables.grades import looks_like_scores
 from rag_selectivity.tables.matching import BetterForm, Match, too_few_found
-from rag_selectivity.tables.remarks import DOUBTS, NOTES, together, without
 from rag_selectivity.wording import counted
 
 _EXAMPLES = 3
@@ -35,6 +35,22 @@ _ALL_TIED = (
     "{name}: the scores within each list are all equal, so the order of the passages follows from their ids alone: "
     "give scores that differ, or lists in rank order"
 )
+#: Remarks that are a reason to doubt the input, and what they say; `{count}` and `{name}` (of the run) are filled in.
+DOUBTS = {
+    "rank_against_score": (
+        "{name}: rank and score contradict each other in {count} neighbouring rows: its lists are ordered by score. "
+        "If a smaller score is better, negate the scores; if the rows stand in the right order, give order='rank' "
+        "(--order rank)"
+    ),
+    "ranking_columns_in_labels": (
+        "the labels have a column for a score or a rank too: are they a run? The labels come first, then the runs"
+    ),
+}
+#: Remarks that are no reason to doubt the input: what they say, and the codes of the notes.
+NOTES = {
+    "run_comment_lines": ("{count} lines of {name} begin with # and were left out", "comment-lines"),
+    "label_comment_lines": ("{count} lines of the labels begin with # and were left out", "comment-lines"),
+}
 
 
 def first_ids(ids: Iterable[str]) -> tuple[str, ...]:
@@ -123,7 +139,9 @@ class JoinFacts:
         """
         sums = ("listed", "unknown", "retrieved", "hits", "promised", "kept", "scored", "graded", "neighbours", "tied")
         firsts = ("overlong", "beyond_count", "uncounted")
-        of_parts = [without(part.remarks, *of_labels) for part in parts]
+        remarks = Counter(of_labels)
+        for part in parts:
+            remarks.update({code: count for code, count in part.remarks.items() if code not in of_labels})
         counts: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in sums}
         for name in firsts:
             counts[name] = min((each for part in parts if (each := getattr(part, name))), default=None)
@@ -132,7 +150,7 @@ class JoinFacts:
             **counts,
             missing_ids=first_ids(missing),
             unknown_ids=first_ids(id_ for part in parts for id_ in part.unknown_ids),
-            remarks=together([of_labels, *of_parts]),
+            remarks=remarks,
             passages=Match([pair for part in parts for pair in part.passages.pairs]),
             unshared=Match([pair for part in parts for pair in part.unshared.pairs]),
         )

@@ -23,8 +23,7 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import SCALES, Scale, scale_named
-from rag_selectivity.tables.passage_counts import PassageCounts
-from rag_selectivity.tables.small import passage_counts_of
+from rag_selectivity.tables.passage_counts import PassageCounts, passage_counts_of
 
 
 def join(

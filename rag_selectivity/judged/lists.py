@@ -22,7 +22,6 @@ from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.matching import Match
 from rag_selectivity.tables.passage_counts import PassageCounts
-from rag_selectivity.tables.remarks import together, without
 
 _NONE = np.empty(0, np.int64)
 
@@ -82,7 +81,7 @@ def _judge_parts(
     labels = qrels.counts() if controls is None else np.bincount(qrels.query[~controls], minlength=len(qrels))
     sampler = IdSampler(qrels)
     counted: Counter[str] = Counter()
-    remarks: list[Mapping[str, int]] = []
+    remarks = Counter(qrels.remarks)
     miscounted: list[tuple[str, str, int, int]] = []
     unknown: list[str] = []
     for given in parts:
@@ -105,10 +104,12 @@ def _judge_parts(
         counted["promised"] += int(np.minimum(labels[position[inside]], room).sum())
         counted["kept"] += lists.on_top
         counted.update(_facts_of_scores(part, inside, policy))
-        remarks.append(without(part.remarks, "rank_against_score") if policy.order == "rank" else part.remarks)
+        remarks += part.remarks
         if counts is not None:
             miscounted += _miscounted(compress(part.lists(), inside), counts)
         unknown += [part.queries[i] for i in np.flatnonzero(~inside).tolist()]
+    if policy.order == "rank":
+        del remarks["rank_against_score"]
     missing = [qrels.queries[i] for i in np.flatnonzero(returned < 0).tolist()]
     facts = {
         **counted,
@@ -117,7 +118,7 @@ def _judge_parts(
         "missing_ids": first_ids(missing),
         "unknown": len(unknown),
         "unknown_ids": first_ids(unknown),
-        "remarks": together([qrels.remarks, *remarks]),
+        "remarks": dict(remarks),
         "passages": sampler.match(),
         "unshared": Match() if form.exact else match_of_unshared(unknown, missing),
     }

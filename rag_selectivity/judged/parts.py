@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rag_selectivity.judged.run import Run, ScatteredQueries
-from rag_selectivity.tables.columns import rows_against_ranks
 from rag_selectivity.tables.fast import Odd, Scan
-from rag_selectivity.tables.remarks import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
-_ROWS = 100_000
 #: Of a run whose lists are scattered, so many rows are grouped at a time.
 _GROUPED_ROWS = 10_000_000
+#: Parts of the rows that are held.
+_PARTS = 64
 
 
 def parts_of_scan(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
@@ -46,25 +45,35 @@ def _grouped(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
     """The same run of rows that are scattered: the rows of some of the queries are held, and taken list by list."""
     import polars as pl
 
+    count, parts = 0, defaultdict[int, list[pl.DataFrame]](list)
     try:
         # Before a list is given out, all rows are seen.
-        turns = -(-sum(batch.height for batch in scan.rows()) // _GROUPED_ROWS)
+        for batch in scan.rows():
+            count += batch.height
+            if count <= _GROUPED_ROWS:
+                _add(parts, batch)
+            else:
+                parts.clear()
     except Odd:
         yield exactly()
         return
+    turns = -(-count // _GROUPED_ROWS)
     for turn in range(turns):
-        some = (batch.filter(pl.col("query").hash() % turns == turn) for batch in scan.rows())
-        held = pl.concat(scan.rows() if turns == 1 else some).with_columns(pl.col("query").cast(pl.Categorical))
-        codes = held["query"].to_physical().to_numpy()
-        order = np.argsort(codes, kind="stable")
-        new = np.append(True, np.diff(codes[order]) != 0)[: len(order)]
-        starts = np.flatnonzero(new)
-        # A part begins with the first list after each so many rows.
-        firsts = np.searchsorted(starts, np.arange(0, len(order), _ROWS))
-        cuts = starts[np.unique(firsts[firsts < len(starts)])]
-        for start, stop in pairwise([*cuts.tolist(), len(order)]):
-            rows = held[order[start:stop]].with_columns(pl.col("query").cast(pl.String), new=pl.Series(new[start:stop]))
-            yield _run(rows, scan)
+        for batch in scan.rows() if turns > 1 else ():
+            _add(parts, batch, turn, turns)
+        for part in sorted(parts):
+            rows = pl.concat(parts.pop(part)).sort("query", maintain_order=True)
+            yield _run(rows.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift())), scan)
+
+
+def _add(parts: dict[int, list[pl.DataFrame]], batch: pl.DataFrame, turn: int = 0, turns: int = 1) -> None:
+    """Add the rows to the parts of their queries, those of one turn only."""
+    import polars as pl
+
+    rows = batch.with_columns(part=pl.col("query").hash() % (_PARTS * turns))
+    of_part = rows.filter(pl.col("part") // _PARTS == turn).partition_by("part", as_dict=True, include_key=False)
+    for (part,), some in of_part.items():
+        parts[part].append(some)
 
 
 def _whole_lists(scan: Scan) -> Iterator[Run]:
@@ -92,20 +101,7 @@ def _whole_lists(scan: Scan) -> Iterator[Run]:
 
 def _run(rows: pl.DataFrame, scan: Scan) -> Run:
     """The run of rows whose lists stand whole."""
-    starts = np.flatnonzero(rows["new"].to_numpy())
-    passages = rows["passage"].to_list()
-    queries = rows["query"].gather(starts).to_list()
-    score, rank, tokens = (
-        rows[name].to_numpy() if name in rows.columns else None for name in ("score", "rank", "tokens")
-    )
-    offsets = np.append(starts, rows.height)
-    against = 0
-    if rank is not None and score is not None:
-        list_of = np.repeat(np.arange(len(starts)), np.diff(offsets))
-        against = rows_against_ranks(list_of[1:] == list_of[:-1], rank, score)
-    elif rank is not None:
-        order = np.lexsort((rank, np.repeat(np.arange(len(starts)), np.diff(offsets))))
-        passages = list(map(passages.__getitem__, order.tolist()))
-        tokens = None if tokens is None else tokens[order]
-        score = None if scan.lines is None else -rank[order]
-    return Run(queries, offsets, passages, score, tokens, counted(rank_against_score=against))
+    new = rows["new"].to_numpy()
+    queries = rows["query"].gather(np.flatnonzero(new)).to_list()
+    numbers = {name: rows[name].to_numpy() for name in ("score", "rank", "tokens") if name in rows.columns}
+    return Run.of_rows(queries, np.cumsum(new) - 1, rows["passage"].to_list(), numbers, scan.lines is not None)

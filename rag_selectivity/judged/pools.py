@@ -10,7 +10,8 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import pool_names, run_parts
 from rag_selectivity.judged.run import Run
-from rag_selectivity.tables.exact import is_frame, is_path
+from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
 
 #: {name of a pool: the pool} of one run.

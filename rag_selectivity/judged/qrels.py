@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from importlib import import_module
 from itertools import chain, islice, pairwise, repeat
 from operator import eq, le
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +17,15 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.origins import NO_GRADE, LabelOrigins
-from rag_selectivity.tables.cells import label_grade, query_text
-from rag_selectivity.tables.columns import Columns, labels
+from rag_selectivity.tables.cells import id_text, whole_grade
+from rag_selectivity.tables.columns import Columns, read
+from rag_selectivity.tables.exact import STORES, kind_of
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import Scale, implied_scale, parse_grade_map, settled_scale
-from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, id_texts, mix, natural_key
-from rag_selectivity.tables.passage_counts import chunks_by_document
-from rag_selectivity.tables.remarks import NO_REMARKS
+from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, mix, natural_key, numbered
+from rag_selectivity.tables.names import COLUMNS
+from rag_selectivity.tables.small import per
 
 #: Grades below are counted, to find which there are.
 _FEW = 1 << 10
@@ -46,7 +51,7 @@ class Qrels:
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
     remarks : {code: count}
-        What was noticed when they were read; `rag_selectivity.tables.remarks` lists the codes.
+        What was noticed when they were read; `rag_selectivity.judged.facts` has the words of the codes.
     form : IdForm
         The form that the ids were brought into.
     expected : bool[judgments] or None
@@ -69,13 +74,13 @@ class Qrels:
         *,
         source: str | None = None,
         lines: IntArray | None = None,
-        remarks: Mapping[str, int] = NO_REMARKS,
-        expected: NDArray[np.bool_] | None = None,
+        remarks: Mapping[str, int] | None = None,
+        expected: Sequence[bool] | NDArray[np.bool_] | None = None,
         scale: str | None = None,
         levels: Iterable[int] = (),
         origins: LabelOrigins | None = None,
     ) -> None:
-        self.remarks = remarks
+        self.remarks = Counter(remarks)
         self.form = AS_THEY_ARE
         self.queries = tuple(queries)
         self.source = source
@@ -88,7 +93,8 @@ class Qrels:
         self.grade: IntArray = np.asarray(grade, np.int64)
         self.passages = passages
         self._lines, self.origins = lines, origins
-        self.expected = expected if expected is not None and expected.any() else None
+        marked = np.asarray(() if expected is None else expected, bool)
+        self.expected = marked if marked.any() else None
         #: The scale that all grades are known to be on.
         self._settled: Scale | None = None
         self.repeated, self.negative = 0, int((self.grade < 0).sum())
@@ -106,35 +112,18 @@ class Qrels:
     # -- making one ------------------------------------------------------------------------------
 
     @classmethod
-    def from_columns(cls, columns: Columns) -> Qrels:
-        """From the columns of labels, as `rag_selectivity.tables` reads them."""
-        position = {query: place for place, query in enumerate(columns.queries)}
-        codes = np.fromiter(map(position.__getitem__, columns.query), np.int64, len(columns.query))
-        return cls(
-            columns.queries,
-            codes,
-            columns.passage,
-            np.empty(0, np.int64) if columns.grade is None else columns.grade,
-            source=columns.source if columns.source not in ("qrels", "qrels frame") else None,
-            lines=columns.lines,
-            **_shared(columns),
-        )
-
-    def columns(self) -> Columns:
-        """The judgments as columns."""
-        return Columns(
-            [self.queries[i] for i in self.query.tolist()],
-            self.passages,
-            self.grade,
-            queries=self.queries,
-            source=self.source or "qrels",
-            lines=self._lines,
-            **_shared(self),
-        )
+    def from_columns(cls, columns: Columns, **about: Any) -> Qrels:
+        """From the columns of labels, as `rag_selectivity.tables` reads them, and further arguments of the class."""
+        grade = np.empty(0, np.int64) if columns.grade is None else columns.grade
+        source = columns.source if columns.source not in ("qrels", "qrels frame") else None
+        of_columns = {"lines": columns.lines, "remarks": columns.remarks, "expected": columns.expected}
+        return cls(columns.queries, columns.query, columns.passage, grade, **{"source": source, **of_columns, **about})
 
     @classmethod
-    def of(cls, source: Any) -> Qrels:
-        """From a Qrels, a dict, rows, a frame (of pandas, polars or Arrow) or a path, as `read_qrels` reads it.
+    def of(
+        cls, source: Any, *, format: str | None = None, judges: Sequence[str] | None = None, humans: bool = True
+    ) -> Qrels:
+        """From a Qrels, a dict, rows, a frame (of pandas, polars or Arrow) or a path; the rest is as in `read_qrels`.
 
         A dict is {query: {passage: grade}}; in place of the inner dict, a list or set names the relevant passages.
 
@@ -143,35 +132,30 @@ class Qrels:
         InputError
             For anything else, and for what is wrong in it.
         """
-        return source if isinstance(source, cls) else cls.from_columns(labels(source))
+        if isinstance(source, cls):
+            return source
+        if is_path(source) and (kind := kind_of(Path(source), format)) in STORES:
+            stored: Qrels = import_module(STORES[kind]).read_labels(kind, Path(source), judges, humans)
+            stored.source = str(source)
+            return stored
+        if judges:
+            raise InputError(f"{source} is no label store: its labels have no judges to choose from")
+        return cls.from_columns(read(source, "labels", format=format))
 
     @classmethod
     def from_records(
-        cls,
-        records: Iterable[Any],
-        *,
-        queries: Iterable[Any] = (),
-        source: str | None = None,
-        expected: Sequence[bool] | None = None,
-        scale: str | None = None,
-        levels: Iterable[int] = (),
-        origins: LabelOrigins | None = None,
+        cls, records: Iterable[Any], *, queries: Iterable[Any] = (), source: str | None = None, **about: Any
     ) -> Qrels:
-        """From (query, passage, grade) rows or dicts; `queries` names further queries, which may have no judgment."""
-        given = labels(records)
-        further = [query_text(query, source or "qrels") for query in queries]
-        named = tuple(dict.fromkeys([*further, *given.queries]))
-        return cls.from_columns(
-            replace(
-                given,
-                queries=named,
-                source=source or given.source,
-                expected=None if expected is None else np.array(expected, bool),
-                scale=scale,
-                levels=tuple(levels),
-                origins=origins,
-            )
-        )
+        """From (query, passage, grade) rows or dicts; `queries` names further queries, which may have no judgment.
+
+        Further arguments are those of the class: `expected`, `scale`, `levels`, `origins`.
+        """
+        given = read(records, "labels")
+        further = [id_text(query, source or "qrels", "query") for query in queries]
+        queries, place = numbered([*further, *given.queries])
+        query = place[len(further) :][given.query]
+        named = replace(given, queries=tuple(queries), query=query, source=source or given.source)
+        return cls.from_columns(named, **about)
 
     @classmethod
     def from_classes(
@@ -205,12 +189,12 @@ class Qrels:
         >>> qrels["q1"], qrels
         ({'d1': 1, 'd3': 1}, <Qrels: 2 queries, 3 judgments>)
         """
-        value = label_grade(grade, "grade")
+        value = whole_grade(grade, "grade")
         if value < 0:
             raise InputError(f"grade must be a whole number ≥ 0, got {grade!r}")
         of_query, of_passage = _classes(query_class, "query"), _classes(passage_class, "passage")
-        queries = [query_text(query, "query_class") for query in query_class]
-        texts = id_texts(list(passage_class))
+        queries = [id_text(query, "query_class", "query") for query in query_class]
+        texts = [id_text(passage, "passage_class", "passage") for passage in passage_class]
         if len(set(queries)) < len(queries) or len(set(texts)) < len(texts):
             raise InputError("query_class or passage_class: an id stands twice, and it can have one class only")
         members: dict[Any, list[str]] = {}
@@ -247,7 +231,8 @@ class Qrels:
         query, passages = np.repeat(np.arange(len(of)), count), self.passages_at(rows)
         if passage is not None:
             names_of_rows = map(tuple(names).__getitem__, query.tolist())
-            passages = id_texts(list(map(passage, names_of_rows, passages)))
+            given = map(passage, names_of_rows, passages)
+            passages = [id_text(each, "qrels", "passage") for each in given]
         return self._derived(tuple(names), query, rows, passages, counted=False)
 
     def inherit(self, documents: Any) -> Qrels:
@@ -266,7 +251,9 @@ class Qrels:
         >>> qrels.inherit({"d1#0": "d1", "d1#1": "d1", "d2#0": "d2", "d3#0": "d3"}).to_dict()
         {'q1': {'d1#0': 5, 'd1#1': 5, 'd2#0': 1}}
         """
-        chunks_of = chunks_by_document(documents)
+        chunks_of: dict[str, list[str]] = {}
+        for chunk, document in per("chunk", COLUMNS["chunk"], documents, "document", str, "documents").items():
+            chunks_of.setdefault(document, []).append(chunk)
         absent = sorted({name for name in self.passages if name not in chunks_of})
         if absent:
             raise InputError(
@@ -275,8 +262,7 @@ class Qrels:
             )
         of_rows = [chunks_of[name] for name in self.passages]
         rows = np.repeat(np.arange(len(of_rows)), np.array([len(chunks) for chunks in of_rows], np.int64))
-        chunks = id_texts(list(chain.from_iterable(of_rows)))
-        return self._derived(self.queries, self.query[rows], rows, chunks)
+        return self._derived(self.queries, self.query[rows], rows, list(chain.from_iterable(of_rows)))
 
     def in_form(self, form: IdForm) -> Qrels:
         """The same judgments with all ids in a form.
@@ -347,11 +333,11 @@ class Qrels:
             self.grade[rows] if grade is None else grade,
             source=self.source,
             lines=None if self._lines is None else self._lines[rows],
-            **_shared(self)
-            | {
-                "expected": None if self.expected is None else self.expected[rows],
-                "origins": None if self.origins is None else self.origins.take(rows),
-            },
+            remarks=self.remarks,
+            scale=self.scale,
+            levels=self.levels,
+            expected=None if self.expected is None else self.expected[rows],
+            origins=None if self.origins is None else self.origins.take(rows),
         )
         result.form = self.form
         if counted:
@@ -544,11 +530,6 @@ class Qrels:
 
     def __repr__(self) -> str:
         return f"<Qrels: {len(self.queries)} queries, {self.size} judgments>"
-
-
-def _shared(of: Qrels | Columns) -> dict[str, Any]:
-    """What judgments and columns both have, besides the rows."""
-    return {name: getattr(of, name) for name in ("remarks", "expected", "scale", "levels", "origins")}
 
 
 def distinct_grades(grades: NDArray[np.int64]) -> list[int]:

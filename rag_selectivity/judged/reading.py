@@ -17,9 +17,10 @@ from rag_selectivity.judged.parts import parts_of_scan
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.tables import columns
-from rag_selectivity.tables.exact import is_frame, is_large, is_path
+from rag_selectivity.tables.columns import read
+from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.fast import scan
+from rag_selectivity.tables.files import is_large, is_path
 
 _LARGE_FRAME = 100_000
 
@@ -45,7 +46,7 @@ def read_qrels(
     InputError
         Naming the file and the line.
     """
-    return Qrels.from_columns(columns.labels(Path(path), format=format, judges=judges, humans=humans))
+    return Qrels.of(Path(path), format=format, judges=judges, humans=humans)
 
 
 def read_run(path: str | Path, *, format: str | None = None, policy: str | Policy | None = None) -> Run:
@@ -58,7 +59,7 @@ def read_run(path: str | Path, *, format: str | None = None, policy: str | Polic
     InputError
         Naming the file and the line.
     """
-    return Run.from_columns(columns.run(Path(path), format=format, long_tags=resolve_policy(policy).long_tags))
+    return Run.from_columns(read(Path(path), "run", format=format, long_tags=resolve_policy(policy).long_tags))
 
 
 def run_parts(value: Any, policy: Policy | None = None) -> Run | Iterator[Run]:
@@ -83,21 +84,16 @@ def pool_names(pools: Sequence[Any]) -> list[str]:
     >>> pool_names(["runs/bm25.trec", {"q1": ["d1"]}]), pool_names(["a/run.trec", "b/run.trec"]), pool_names([{}])
     (['bm25', 'pool 2'], ['a/run', 'b/run'], ['pool'])
     """
-    names = [_name_of_pool(pool) for pool in pools]
-    for place, (name, pool) in enumerate(zip(tuple(names), pools, strict=True)):
-        if name is not None and is_path(pool) and sum(other == name for other in map(_name_of_pool, pools)) > 1:
-            names[place] = f"{Path(pool).parent.name}/{name}"
+    own = [Path(pool).name.split(".")[0] if is_path(pool) else getattr(pool, "name", None) for pool in pools]
+    names = [
+        f"{Path(pool).parent.name}/{name}" if is_path(pool) and own.count(name) > 1 else name
+        for name, pool in zip(own, pools, strict=True)
+    ]
     numbered = ["pool"] if len(pools) == 1 else [f"pool {i}" for i in range(1, len(pools) + 1)]
     return [
-        number if name is None or names.count(name) > 1 else name for name, number in zip(names, numbered, strict=True)
+        name if name and isinstance(name, str) and names.count(name) == 1 else number
+        for name, number in zip(names, numbered, strict=True)
     ]
-
-
-def _name_of_pool(pool: Any) -> str | None:
-    if is_path(pool):
-        return Path(pool).name.split(".")[0] or None
-    name = getattr(pool, "name", None)
-    return name if isinstance(name, str) else None
 
 
 def named_runs(runs: Any) -> dict[str, Any]:

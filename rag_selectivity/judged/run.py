@@ -16,11 +16,10 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.fusing import fuse
 from rag_selectivity.judged.policy import TIES, Policy
 from rag_selectivity.tables.cells import iterated
-from rag_selectivity.tables.columns import Columns, run
+from rag_selectivity.tables.columns import Columns, read
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.remarks import NO_REMARKS, together
 
 
 class ScatteredQueries(Exception):
@@ -29,6 +28,22 @@ class ScatteredQueries(Exception):
     def __init__(self, again: Callable[[], Iterator[Run]]) -> None:
         super().__init__("the lines of a query are not consecutive")
         self.again = again
+
+
+def _against(codes: NDArray[np.integer[Any]], ranks: NDArray[np.float64], scores: NDArray[np.float64]) -> int:
+    """How many neighbouring rows of a query have the better rank and the worse score.
+
+    A better passage has a smaller rank and a larger score.
+    """
+    rising = (ranks[1:] > ranks[:-1]) & (scores[1:] > scores[:-1])
+    falling = (ranks[1:] < ranks[:-1]) & (scores[1:] < scores[:-1])
+    return int(((codes[1:] == codes[:-1]) & (rising | falling)).sum())
+
+
+def grouped(codes: NDArray[np.integer[Any]]) -> IntArray:
+    """The rows in the order of their codes; rows with equal codes stay as they are."""
+    # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
+    return np.argsort(codes.astype(np.uint16) if codes.max(initial=0) < 1 << 16 else codes, kind="stable")
 
 
 class Run:
@@ -49,7 +64,7 @@ class Run:
     tokens : float64[rows] or None
         Lengths of the passages, if the run was given with them.
     remarks : {code: count}
-        What was noticed when it was read; `rag_selectivity.tables.remarks` lists the codes.
+        What was noticed when it was read; `rag_selectivity.judged.facts` has the words of the codes.
     form : IdForm
         The form that the ids were brought into.
     """
@@ -61,10 +76,10 @@ class Run:
         passages: list[str],
         scores: NDArray[np.float64] | None = None,
         tokens: NDArray[np.float64] | None = None,
-        remarks: Mapping[str, int] = NO_REMARKS,
+        remarks: Mapping[str, int] | None = None,
     ) -> None:
         self.tokens = tokens
-        self.remarks = remarks
+        self.remarks = Counter(remarks)
         self.form = AS_THEY_ARE
         self.queries = tuple(queries)
         self.offsets: IntArray = np.asarray(offsets, np.int64)
@@ -79,19 +94,10 @@ class Run:
 
     @classmethod
     def from_columns(cls, columns: Columns) -> Run:
-        """From the columns of a run, as `rag_selectivity.tables` reads them; without scores, ranks order the lists.
-
-        Of a file, the negatives of its ranks are scores.
-        """
-        position = {query: place for place, query in enumerate(columns.queries)}
-        codes = np.fromiter(map(position.__getitem__, columns.query), np.int64, len(columns.query))
-        passages, scores, tokens = columns.passage, columns.score, columns.tokens
-        if scores is None and columns.rank is not None:
-            order = np.lexsort((columns.rank, codes))
-            codes, passages = codes[order], list(map(passages.__getitem__, order.tolist()))
-            tokens = None if tokens is None else tokens[order]
-            scores = None if columns.lines is None else -columns.rank[order]
-        return cls.of_rows(columns.queries, codes, passages, scores, columns.remarks, tokens)
+        """From the columns of a run, as `rag_selectivity.tables` reads them."""
+        numbers = {name: getattr(columns, name) for name in ("score", "rank", "tokens")}
+        is_file = columns.lines is not None
+        return cls.of_rows(columns.queries, columns.query, columns.passage, numbers, is_file, columns.remarks)
 
     @classmethod
     def of(cls, source: Any, policy: Policy | None = None) -> Run:
@@ -105,7 +111,7 @@ class Run:
             For anything else, and for what is wrong in it.
         """
         long_tags = policy is not None and policy.long_tags
-        return source if isinstance(source, cls) else cls.from_columns(run(source, long_tags=long_tags))
+        return source if isinstance(source, cls) else cls.from_columns(read(source, "run", long_tags=long_tags))
 
     @classmethod
     def of_rows(
@@ -113,18 +119,28 @@ class Run:
         names: Sequence[str],
         codes: NDArray[np.integer[Any]],
         passages: list[str],
-        scores: NDArray[np.float64] | None = None,
-        remarks: Mapping[str, int] = NO_REMARKS,
-        tokens: NDArray[np.float64] | None = None,
+        numbers: Mapping[str, NDArray[np.float64] | None],
+        is_file: bool = False,
+        remarks: Mapping[str, int] | None = None,
     ) -> Run:
-        """From columns; queries may come in any order. `names[codes[i]]` is the query of row i."""
+        """From rows in any order; `names[codes[i]]` is the query of row i, and `numbers` are score, rank and tokens.
+
+        Without scores, ranks order the lists. Of a file, the negatives of its ranks are scores.
+        """
+        scores, ranks, tokens = (numbers.get(name) for name in ("score", "rank", "tokens"))
+        order: IntArray | None = None
+        counted = Counter(remarks)
+        if scores is not None and ranks is not None:
+            counted["rank_against_score"] = _against(codes, ranks, scores)
+        if scores is None and ranks is not None:
+            order, scores = np.lexsort((ranks, codes)), -ranks if is_file else None
+        elif (codes[1:] < codes[:-1]).any():
+            order = grouped(codes)
+        if order is not None:
+            scores, tokens = (None if column is None else column[order] for column in (scores, tokens))
+            passages = list(map(passages.__getitem__, order.tolist()))
         offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(names))))
-        if (codes[1:] >= codes[:-1]).all():
-            return cls(names, offsets, passages, scores, tokens, remarks)
-        # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
-        order = np.argsort(codes.astype(np.uint16) if len(names) <= 1 << 16 else codes, kind="stable")
-        scores, tokens = (None if column is None else column[order] for column in (scores, tokens))
-        return cls(names, offsets, list(map(passages.__getitem__, order.tolist())), scores, tokens, remarks)
+        return cls(names, offsets, passages, scores, tokens, +counted)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Run]) -> Run:
@@ -136,7 +152,7 @@ class Run:
         known = [[each for each in column if each is not None] for column in columns]
         scores, tokens = (np.concatenate(column) if 0 < len(column) == len(parts) else None for column in known)
         passages = list(chain.from_iterable(part.passages for part in parts))
-        return cls(queries, offsets, passages, scores, tokens, together(part.remarks for part in parts))
+        return cls(queries, offsets, passages, scores, tokens, sum((part.remarks for part in parts), Counter[str]()))
 
     @classmethod
     def fused(cls, runs: Iterable[Any], k: int = 60, *, policy: Policy = Policy()) -> Run:
@@ -185,7 +201,7 @@ class Run:
         lists = fuse([dict(run.ordered(policy).lists()) for run in held], int(k))
         scores = np.fromiter(chain.from_iterable(fused.values() for fused in lists.values()), np.float64)
         offsets = np.append(0, np.cumsum([len(fused) for fused in lists.values()], dtype=np.int64))
-        remarks = together(run.remarks for run in held)
+        remarks = sum((run.remarks for run in held), Counter[str]())
         result = cls(list(lists), offsets, list(chain.from_iterable(lists.values())), scores, remarks=remarks)
         result.form = held[0].form
         return result
@@ -303,11 +319,13 @@ class Run:
 
     def by_score(self, scores: NDArray[np.floating[Any]]) -> IntArray:
         """The rows of each list by falling score; equal scores stay as they are."""
-        # By score and then stably by query: faster than a lexsort, since NumPy sorts 16-bit numbers by radix sort.
-        by_score = np.argsort(-scores, kind="stable")
         query = self.row_queries()
-        narrow = query.astype(np.uint16) if len(self.queries) <= 1 << 16 else query
-        order: IntArray = by_score[np.argsort(narrow[by_score], kind="stable")]
+        # NumPy sorts floats ten times as fast where equal ones may change places.
+        order: IntArray = np.argsort(-scores)
+        order = order[grouped(query[order])]
+        if self.neighbours(scores[order])[1].any():
+            order = np.argsort(-scores, kind="stable")
+            order = order[grouped(query[order])]
         return order
 
     def _settled(

@@ -12,7 +12,7 @@ import numpy as np
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import QueryWeights
-from rag_selectivity.tables.exact import is_path
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.small import path_and_column, per_query
 from rag_selectivity.wording import counted, percent

@@ -37,8 +37,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.identity import AUTO
-from rag_selectivity.tables.passage_counts import PassageCounts
-from rag_selectivity.tables.small import passage_counts_of
+from rag_selectivity.tables.passage_counts import PassageCounts, passage_counts_of
 
 #: Retrievals that are measured together, since a join takes a few milliseconds however few they are.
 _BATCH = 512

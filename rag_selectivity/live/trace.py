@@ -20,7 +20,8 @@ from rag_selectivity.live.spans import is_otlp, names_spans, read_span_file
 from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_line
 from rag_selectivity.results.shapes import Amount, Count, Id, Shape, check_version, fitted, kind
 from rag_selectivity.tables.cells import id_fault
-from rag_selectivity.tables.exact import first_bytes, read_records
+from rag_selectivity.tables.exact import read_records
+from rag_selectivity.tables.files import first_bytes
 from rag_selectivity.tables.identity import AUTO
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted

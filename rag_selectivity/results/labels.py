@@ -16,7 +16,7 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import scale_for
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.tables.cells import iterated, shown
-from rag_selectivity.tables.exact import is_path
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import scale_named
 
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.cells import id_fault, shown
-from rag_selectivity.tables.limits import json_document
+from rag_selectivity.tables.files import json_document
 
 _S = TypeVar("_S", bound="Shape")
 #: How far a mean of figures may lie beyond their ends.

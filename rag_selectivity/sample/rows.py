@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from rag_selectivity.grading.store import Draw, Origin
-from rag_selectivity.tables.texts import passage_text
+from rag_selectivity.tables.small import passage_text
 
 FILES = Path(__file__).with_name("files")
 #: How the pairs were drawn for the chat model: the top ranks of two runs, some of the ranks below, some of the corpus.

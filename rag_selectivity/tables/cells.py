@@ -1,4 +1,4 @@
-"""Single values of labels and runs: query ids, grades, and where they stand."""
+"""Single cells: ids, numbers and grades, and how they are shown in messages."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from rag_selectivity.errors import InputError
 LARGEST_GRADE = 1 << 31
 #: Scores, costs, outcomes and limits are no larger: squares of larger ones are infinite.
 LARGEST = 1e100
-#: Of a number that is read.
-MOST_DIGITS = 4300
-_TOO_LARGE = 10**MOST_DIGITS
+#: Python does not write out whole numbers of more digits.
+_MOST_DIGITS = 4300
 #: Characters of a value in a message.
 _SHOWN = 80
 _HALF = re.compile("[\ud800-\udfff]")
@@ -29,10 +28,36 @@ def shown(value: Any) -> str:
     >>> shown("ab"), shown(10**5000), len(shown("a" * 100))
     ("'ab'", 'a number of more than 4,300 digits', 80)
     """
-    if isinstance(value, int) and abs(value) >= _TOO_LARGE:
-        return f"a number of more than {MOST_DIGITS:,} digits"
+    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
+        return f"a number of more than {_MOST_DIGITS:,} digits"
     text = repr(value[: 2 * _SHOWN] if isinstance(value, (str, bytes)) else value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def iterated(values: Any, expected: str) -> Iterator[Any]:
+    """What a value gives one after the other; an InputError that begins with `expected` for a value that gives nothing.
+
+    An array without dimensions counts as iterable by its class, and is not.
+    """
+    try:
+        return iter(values)
+    except TypeError:
+        raise InputError(f"{expected}, got {shown(values)}") from None
+
+
+def names_in(values: Any, what: str) -> list[str]:
+    """A list of names, such as those of judges; an InputError that calls it `what` for anything else.
+
+    >>> names_in(("ada", "ben"), "annotators")
+    ['ada', 'ben']
+    """
+    names = None if isinstance(values, (str, bytes)) else list(iterated(values, f"{what} must be a list of names"))
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{what} must be a list of names, got {shown(values)}")
+    return names
+
+
+# -- texts and ids ----------------------------------------------------------------------------------------
 
 
 def id_fault(text: str) -> str | None:
@@ -50,33 +75,12 @@ def id_fault(text: str) -> str | None:
         return "is empty"
     if "\0" in text:
         return "holds a NUL character"
-    if holds_half(text):
-        return "holds half of a surrogate pair, which is no character"
-    return None
+    return "holds half of a surrogate pair, which is no character" if holds_half(text) else None
 
 
 def holds_half(text: str) -> bool:
     """Whether a text holds half of a surrogate pair, which no UTF-8 file can hold."""
     return not text.isascii() and _HALF.search(text) is not None
-
-
-def whole_characters(value: Any) -> Any:
-    """A text, or lists and dicts that hold texts, with U+FFFD for halves of surrogate pairs.
-
-    For what a model or a server says: a reply that was cut within a character must not end a run.
-
-    >>> whole_characters({"reason": "half \\ud83d", "grade": 4})
-    {'reason': 'half \ufffd', 'grade': 4}
-    """
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if holds_half(value) else value
-    if isinstance(value, Mapping):
-        return {whole_characters(key): whole_characters(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        whole = [whole_characters(each) for each in value]
-        # A key of a dict stays a tuple.
-        return tuple(whole) if isinstance(value, tuple) else whole
-    return value
 
 
 def checked_id(text: str, where: str, what: str) -> str:
@@ -85,6 +89,20 @@ def checked_id(text: str, where: str, what: str) -> str:
     if fault is not None:
         raise InputError(f"{where}: the {what} id {f'{shown(text)} ' if text else ''}{fault}; give another id")
     return text
+
+
+def id_text(value: Any, where: str, what: str) -> str:
+    """The id of a query or passage as a text: a text, or a whole number.
+
+    >>> id_text("d1", "run", "passage"), id_text(np.int64(7), "run", "passage")
+    ('d1', '7')
+    """
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        kind = type(value).__name__
+        raise InputError(f"{where}: {what} id {shown(value)} ({kind}); ids must be strings or integers")
+    return checked_id(value, where, what)
 
 
 def text_or_number(value: Any, where: str) -> str:
@@ -102,18 +120,43 @@ def text_or_number(value: Any, where: str) -> str:
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return str(value)
-    if isinstance(value, (float, np.floating)) and math.isfinite(value) and value == int(value):
+    if isinstance(value, (float, np.floating)) and value % 1 == 0:
         return str(int(value))
     raise InputError(f"{where} holds {shown(value)}: give a text or a whole number")
 
 
-def query_text(query: Any, where: str) -> str:
-    """A query id as a non-empty string."""
-    if isinstance(query, (int, np.integer)) and not isinstance(query, bool):
-        return str(query)
-    if not isinstance(query, str) or not query:
-        raise InputError(f"{where}: query id {query!r} is not a non-empty string or an integer")
-    return checked_id(query, where, "query")
+def is_missing(value: Any) -> bool:
+    """Whether a cell holds nothing: None, an empty text, or a missing number, which alone differs from itself.
+
+    >>> is_missing(None), is_missing(math.nan), is_missing(""), is_missing(0), is_missing(np.array([]))
+    (True, True, True, False, False)
+    """
+    if value is None or isinstance(value, str):
+        return not value
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError, ArithmeticError):
+        # An array has no one truth value.
+        return False
+
+
+def whole_characters(value: Any) -> Any:
+    """A text, or lists and dicts that hold texts, with U+FFFD for halves of surrogate pairs.
+
+    For what a model or a server says: a reply that was cut within a character must not end a run.
+
+    >>> whole_characters({"reason": "half \\ud83d", "grade": 4})
+    {'reason': 'half \ufffd', 'grade': 4}
+    """
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if holds_half(value) else value
+    if isinstance(value, Mapping):
+        return {whole_characters(key): whole_characters(each) for key, each in value.items()}
+    # A key of a dict stays a tuple.
+    return type(value)(map(whole_characters, value)) if isinstance(value, (list, tuple)) else value
+
+
+# -- numbers ----------------------------------------------------------------------------------------------
 
 
 def number_of(value: Any) -> float:
@@ -141,9 +184,9 @@ def number_of(value: Any) -> float:
 
 
 def number_or_nan(value: Any) -> float:
-    """As `number_of`; NaN for what holds no number."""
+    """As `number_of`; NaN for what holds no number, and for True and False."""
     try:
-        return number_of(value)
+        return math.nan if isinstance(value, (bool, np.bool_)) else number_of(value)
     except (TypeError, ValueError):
         return math.nan
 
@@ -155,7 +198,7 @@ def integer_of(value: Any) -> int:
 
 
 def _refuse_underscore(value: Any) -> None:
-    if (isinstance(value, str) and "_" in value) or (isinstance(value, bytes) and b"_" in value):
+    if isinstance(value, (str, bytes)) and ("_" if isinstance(value, str) else b"_") in value:  # type: ignore[operator]
         raise ValueError(f"{shown(value)} is not a number")
 
 
@@ -175,63 +218,6 @@ def whole_grade(value: Any, where: str) -> int:
     raise InputError(f"{where}: grade {shown(value)} is not a whole number")
 
 
-def label_grade(value: Any, where: str) -> int:
-    """A grade as an int; a fractional one may be the score of a run."""
-    try:
-        return whole_grade(value, where)
-    except InputError as error:
-        number = number_or_nan(value)
-        if math.isfinite(number) and not number.is_integer():
-            raise InputError(f"{error}: is this a run? The labels come first") from None
-        raise
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a cell holds nothing: None, an empty text, or a missing number, which alone differs from itself.
-
-    >>> is_missing(None), is_missing(math.nan), is_missing(""), is_missing(0), is_missing(np.array([]))
-    (True, True, True, False, False)
-    """
-    if value is None or isinstance(value, str):
-        return not value
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError, ArithmeticError):
-        # An array has no one truth value.
-        return False
-
-
-def names_in(values: Any, what: str) -> list[str]:
-    """A list of names, such as those of judges; an InputError that calls it `what` for anything else.
-
-    >>> names_in(("ada", "ben"), "annotators")
-    ['ada', 'ben']
-    """
-    names = None if isinstance(values, (str, bytes)) else list(iterated(values, f"{what} must be a list of names"))
-    if names is None or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{what} must be a list of names, got {shown(values)}")
-    return names
-
-
-def iterated(values: Any, expected: str) -> Iterator[Any]:
-    """What a value gives one after the other; an InputError that begins with `expected` for a value that gives nothing.
-
-    An array without dimensions counts as iterable by its class, and is not.
-    """
-    try:
-        return iter(values)
-    except TypeError:
-        raise InputError(f"{expected}, got {shown(values)}") from None
-
-
-def token_count(value: Any, where: str) -> float:
-    """A finite number of tokens ≥ 0 as a float; any other value is an InputError that names `where`."""
-    number = number_or_nan(value)
-    if not 0 <= number < math.inf:
-        raise InputError(f"{where}: {value!r} is not a number of tokens; give a number ≥ 0")
-    return number
-
-
 def whole_count(value: Any, what: str) -> int:
     """A whole number from 0 to 2**53 as an int; any other value is an InputError that names `what`."""
     try:
@@ -241,3 +227,22 @@ def whole_count(value: Any, what: str) -> int:
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(f"{what} is {value!r}; give a whole number from 0 to 2**53")
+
+
+def cost_or_length(value: Any, what: str) -> float:
+    """A finite number ≥ 0 as a float; any other value is an InputError that names `what`."""
+    number = number_or_nan(value)
+    if not 0 <= number < math.inf:
+        raise InputError(f"{what} is {shown(value)}; give a finite number ≥ 0")
+    return number
+
+
+def ends_of(values: Any, what: str) -> tuple[float, float]:
+    """The two ends of a range; an InputError that names `what` for others than two finite numbers in order."""
+    try:
+        low, high = map(float, values)
+    except (TypeError, ValueError, OverflowError):
+        low = high = math.nan
+    if not -math.inf < low < high < math.inf:
+        raise InputError(f"{what} must be two numbers, the lower one first, got {shown(values)}")
+    return low, high

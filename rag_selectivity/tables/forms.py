@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from operator import methodcaller
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.tables.cells import checked_id, is_missing
-
-__all__ = ["EXACT", "FORMS", "IdForm"]
 
 #: The name of the form that leaves ids as they are and says that they are right.
 EXACT = "exact"
@@ -24,6 +22,7 @@ _EXTENSION = re.compile(
     "docx?|pptx?|xlsx?|eml|srt|vtt|ipynb|py|js|ts|java|go|rs|cpp|sql|sh|png|jpe?g|gif|svg|tiff?|webp)$",
     re.IGNORECASE,
 )
+
 
 #: Ids that no form without a text of its own changes, as most are.
 _UNCHANGED = re.compile("[1-9][0-9]*|[a-z][a-z0-9_:-]*")
@@ -49,24 +48,19 @@ def bare_name(text: str) -> str:
     return _EXTENSION.sub("", path.rstrip("/\\").replace("\\", "/").rpartition("/")[2])
 
 
-def composed(text: str) -> str:
-    """Unicode NFC: letter and accent as one character."""
-    return unicodedata.normalize("NFC", text)
-
-
 #: The forms without a text of their own, by name.
 FORMS: dict[str, Callable[[str], str]] = {
     "strip": str.strip,
-    "nfc": composed,
+    "nfc": partial(unicodedata.normalize, "NFC"),
     "name": bare_name,
     "casefold": str.casefold,
     "number": without_zeros,
 }
-_WITH_TEXT = ("prefix", "suffix")
+_WITH_TEXT = {"prefix": str.removeprefix, "suffix": str.removesuffix}
 _KNOWN = (*FORMS, *(f"{name}=TEXT" for name in _WITH_TEXT), EXACT)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IdForm:
     """One or more forms. They are applied to an id one after another.
 
@@ -85,8 +79,6 @@ class IdForm:
     """
 
     parts: tuple[str, ...] = ()
-    _steps: tuple[Callable[[str], str], ...] = field(default=(), repr=False, compare=False)
-    _removes_text: bool = field(default=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, given: str | IdForm | Iterable[str] | None) -> IdForm:
@@ -97,17 +89,23 @@ class IdForm:
         InputError
             If a form is not known.
         """
-        if isinstance(given, IdForm):
-            return given
-        if given is None:
-            return AS_THEY_ARE
+        if given is None or isinstance(given, IdForm):
+            return given or AS_THEY_ARE
         # Blanks may belong to the text of a prefix or suffix, but not to a name.
         listed = given.split(",") if isinstance(given, str) else given
         if not isinstance(listed, (list, tuple)) or not all(isinstance(part, str) for part in listed):
             raise InputError(f"ids must be the name of a form or a list of steps, got {given!r}")
-        parts = tuple(part.lstrip() if "=" in part else part.strip() for part in listed)
-        steps = tuple(step for step in map(_step, parts) if step is not None)
-        return cls(parts, steps, any("=" in part for part in parts))
+        form = cls(tuple(part.lstrip() if "=" in part else part.strip() for part in listed))
+        _ = form._steps
+        return form
+
+    @cached_property
+    def _steps(self) -> list[Callable[[str], str]]:
+        return [_step(part) for part in self.parts if part != EXACT]
+
+    @cached_property
+    def _removes_text(self) -> bool:
+        return any("=" in part for part in self.parts)
 
     @property
     def exact(self) -> bool:
@@ -120,10 +118,9 @@ class IdForm:
         return bool(self._steps)
 
     def __call__(self, text: str) -> str:
-        if not self._steps or (not self._removes_text and _UNCHANGED.fullmatch(text)):
-            return text
-        for step in self._steps:
-            text = step(text) or text
+        if self._removes_text or not _UNCHANGED.fullmatch(text):
+            for step in self._steps:
+                text = step(text) or text
         return text
 
     def of_cell(self, value: Any, where: str, what: str) -> str:
@@ -150,10 +147,8 @@ class IdForm:
 AS_THEY_ARE = IdForm()
 
 
-def _step(part: str) -> Callable[[str], str] | None:
-    """What a form does with an id; None for `exact`, which does nothing."""
-    if part == EXACT:
-        return None
+def _step(part: str) -> Callable[[str], str]:
+    """What a form does with an id."""
     if part in FORMS:
         return FORMS[part]
     name, equals, text = part.partition("=")
@@ -162,4 +157,5 @@ def _step(part: str) -> Callable[[str], str] | None:
         raise InputError(f"ids: unknown form {part!r}{did_you_mean(name, known)} (known: {', '.join(_KNOWN)})")
     if not text:
         raise InputError(f"ids: {part!r} has no text: give one, as in {name}=doc-")
-    return methodcaller(f"remove{name}", text)
+    remove = _WITH_TEXT[name]
+    return lambda id_: remove(id_, text)

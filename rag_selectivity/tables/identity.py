@@ -49,8 +49,8 @@ def passage_identity(
     ----------
     identity : str or None
         One of `ids`, `text` (a hash of the text), or a key of the metadata: `source`, or `source.id` for the key `id`
-        inside `source`. `metadata.id` is the key `id` of the metadata where the framework has an `id` of its own. None
-        takes the first of `ids` if it has a value, else the hash of the text.
+        inside `source`, with a text or a whole number as value. `metadata.id` is the key `id` of the metadata where the
+        framework has an `id` of its own. None takes the first of `ids` if it has a value, else the hash of the text.
     ids : {name: value or None}
         The framework's own ids.
     text : callable
@@ -84,25 +84,13 @@ def passage_identity(
         raise InputError(
             f"{name} has no id called 'auto': there are no labels here to choose by; give the name of an id"
         )
-    paths = (identity.removeprefix(_METADATA), identity)
-    known = [ids[identity]] if identity in ids else [_at(path, metadata) for path in paths]
-    value = next((each for each in known if each is not None), None)
+    known = candidates(ids, "", metadata)
+    key = identity.removeprefix(_METADATA)
+    value = known.get(identity) or (None if key in ids else known.get(key))
     if value is None:
-        place = identity if identity in ids else f"metadata[{paths[0]!r}]"
+        place = identity if identity in ids else f"metadata[{key!r}]"
         raise InputError(f"{name} has no {place}: choose another identity (identity='text' takes a hash of the text)")
-    return str(value)
-
-
-def _at(path: str, metadata: Mapping[str, Any]) -> Any:
-    """The value of a key, or of a key inside the value of another."""
-    value = metadata.get(path)
-    if value is not None and not isinstance(value, Mapping) and str(value):
-        return value
-    for place, sign in enumerate(path):
-        inner = metadata.get(path[:place]) if sign == "." else None
-        if isinstance(inner, Mapping) and (value := _at(path[place + 1 :], inner)) is not None:
-            return value
-    return None
+    return value
 
 
 def candidates(ids: Mapping[str, Any], text: Callable[[], str] | str, metadata: Mapping[str, Any]) -> dict[str, str]:

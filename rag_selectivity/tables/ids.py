@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -21,7 +21,6 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SECOND_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
 _NUMBERS = re.compile("([0-9]+)")
-_ONLY_STR = frozenset([str])
 
 
 def check_ids(ids: object, what: str) -> None:
@@ -56,46 +55,6 @@ def natural_key(name: str) -> tuple[Any, ...]:
     return tuple((len(each.lstrip("0")), each.lstrip("0")) if i % 2 else each for i, each in pieces), name
 
 
-def id_texts(values: Sequence[Any]) -> list[str]:
-    """Passage ids as texts: whole numbers become their digits.
-
-    Raises
-    ------
-    InputError
-        If one is something else, is empty, or cannot be written as UTF-8; it says which in the order given.
-
-    >>> id_texts(["d1", 7])
-    ['d1', '7']
-    """
-    ids = values if type(values) is list else list(values)
-    if _ONLY_STR.issuperset(map(type, ids)) and "" not in ids and _is_text("".join(ids)):
-        return ids
-    return [_id_text(value, position) for position, value in enumerate(ids)]
-
-
-def _is_text(text: str) -> bool:
-    """Whether a text is one that an id can hold."""
-    if "\0" in text:
-        return False
-    try:
-        return text.isascii() or bool(text.encode())
-    except UnicodeEncodeError:
-        return False
-
-
-def _id_text(value: Any, position: int) -> str:
-    where = f"passage id number {position + 1}"
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str):
-        raise InputError(f"{where} is {value!r} ({type(value).__name__}); ids must be strings or integers")
-    if not value or "\0" in value:
-        raise InputError(f"{where} is empty or contains a NUL character: {value!r}")
-    if not _is_text(value):
-        raise InputError(f"{where} is not valid Unicode: {value!r}")
-    return value
-
-
 def id_hashes(ids: Iterable[str]) -> HashArray:
     """A 64-bit hash of each id. Equal ids have equal hashes; different ids may have equal hashes too.
 
@@ -119,9 +78,10 @@ def numbered(ids: Iterable[str]) -> tuple[list[str], IntArray]:
     >>> numbered(["b", "a", "b"])
     (['b', 'a'], array([0, 1, 0]))
     """
-    position: dict[str, int] = {}
-    codes = np.array([position.setdefault(id_, len(position)) for id_ in ids], np.int64)
-    return list(position), codes
+    listed = list(ids)
+    names = list(dict.fromkeys(listed))
+    position = dict(zip(names, range(len(names)), strict=True))
+    return names, np.fromiter(map(position.__getitem__, listed), np.int64, len(listed))
 
 
 def mix(state: HashArray, value: HashArray | np.uint64) -> HashArray:

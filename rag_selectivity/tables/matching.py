@@ -12,17 +12,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.forms import FORMS, IdForm
 from rag_selectivity.wording import counted
 
-__all__ = [
-    "LISTS_BEFORE_DOUBT",
-    "QUERIES_TO_CHOOSE_BY",
-    "BetterForm",
-    "ChosenIdentity",
-    "Match",
-    "Meeting",
-    "choose_identity",
-    "labels_found",
-    "too_few_found",
-]
+__all__ = ["LISTS_BEFORE_DOUBT", "ChosenIdentity", "Match", "Meeting", "choose_identity", "labels_found"]
 
 #: Ids of one query on two sides, such as those retrieved and those labelled.
 Sides = tuple[Collection[str], Collection[str]]
@@ -106,26 +96,25 @@ class Match:
         if not forms:
             return None
         apart = _apart(self.pairs)
-        forms.append(_without(every, "name"))
-        gains = {form: gain for form in forms if self._tells_apart(form, gain := _meeting(form, apart))}
-        if not gains:
+        best = max([*forms, _without(every, "name")], key=lambda form: self._gain(form, apart))
+        more = self._gain(best, apart)
+        if not more:
             return None
-        best = max(gains, key=gains.__getitem__)
-        more = gains[best]
         for part in sorted(best.parts, key=lambda part: _LEFT_OUT_FIRST.index(part) if part in FORMS else len(FORMS)):
             simpler = _without(best, part)
-            if _meeting(simpler, apart) >= more and self._tells_apart(simpler, more):
+            if self._gain(simpler, apart) >= more:
                 best = simpler
         of = [({best(id_): id_ for id_ in sorted(second)}, sorted(first)) for first, second in apart]
         shown = [(id_, second[best(id_)]) for second, first in of for id_ in first if best(id_) in second]
         first, second = zip(*islice(shown, _EXAMPLES), strict=True)
         return BetterForm(best, more, first, second)
 
-    def _tells_apart(self, form: IdForm, gain: int) -> bool:
-        """Whether a form makes few ids alike in proportion to those that it makes meet."""
+    def _gain(self, form: IdForm, apart: _Apart) -> int:
+        """How many further ids meet in a form; 0 if it makes too many ids alike in proportion."""
+        more = _meeting(form, apart)
         first, second = self.sides
         ids = {*first, *second} if self.met and "name" in form.parts else second
-        return gain > 0 and 10 * (len(ids) - len({*map(form, ids)})) <= gain
+        return more if 10 * (len(ids) - len({*map(form, ids)})) <= more else 0
 
 
 def _apart(pairs: Sequence[Sides]) -> _Apart:

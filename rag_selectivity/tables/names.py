@@ -1,4 +1,4 @@
-"""The names of columns that people use, and how a table's own are found among them."""
+"""The names of columns that people use, by what a column holds, and how a table's own are found among them."""
 
 from __future__ import annotations
 
@@ -7,39 +7,50 @@ from difflib import get_close_matches
 
 from rag_selectivity.errors import InputError
 
-QUERY_NAMES = ("query_id", "qid", "query-id", "q_id", "query", "topic")
-PASSAGE_NAMES = ("doc_id", "docid", "corpus-id", "corpus_id", "passage_id", "docno", "pid", "did", "doc", "passage")
-DOCUMENT_NAMES = ("document_id", "document", "ref_doc_id", "_id", "id", *PASSAGE_NAMES)
-CHUNK_NAMES = ("chunk_id", "chunk", "node_id", "passage_id", "passage", "pid", "_id", "id")
-COUNT_NAMES = ("passages", "chunks", "n_passages", "n_chunks", "num_passages", "num_chunks", "count", "n")
-GRADE_NAMES = ("grade", "relevance", "rel", "label")
-SIZE_NAMES = ("corpus_size", "N", "pool_size")
-CLUSTER_NAMES = ("cluster", "cluster_id", "group", "topic_id", "user_id")
-TOKEN_NAMES = ("tokens", "n_tokens", "num_tokens", "token_count")
-MILLISECOND_NAMES = ("milliseconds", "ms", "latency_ms", "latency_milliseconds", "duration_ms")
-PRICE_NAMES = ("price", "cost")
-WEIGHT_NAMES = ("weight", "weights", "w")
-RUN_NAMES = ("run", "run_id", "run_name", "system")
-SCORE_NAMES = ("score", "sim", "similarity")
-RANK_NAMES = ("rank",)
-TEXT_NAMES = ("text", "contents", "content", "body", "passage_text", "query", "question")
+_PASSAGE = ("doc_id", "docid", "corpus-id", "corpus_id", "passage_id", "docno", "pid", "did", "doc", "passage")
+_TOKENS = ("tokens", "n_tokens", "num_tokens", "token_count")
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "query": ("query_id", "qid", "query-id", "q_id", "query", "topic"),
+    "passage": _PASSAGE,
+    "document": ("document_id", "document", "ref_doc_id", "_id", "id", *_PASSAGE),
+    "chunk": ("chunk_id", "chunk", "node_id", "passage_id", "passage", "pid", "_id", "id"),
+    "grade": ("grade", "relevance", "rel", "label"),
+    "score": ("score", "sim", "similarity"),
+    "rank": ("rank",),
+    "run": ("run", "run_id", "run_name", "system"),
+    "text": ("text", "contents", "content", "body", "passage_text", "query", "question"),
+    "corpus size": ("corpus_size", "N", "pool_size"),
+    "number of passages": ("passages", "chunks", "n_passages", "n_chunks", "num_passages", "num_chunks", "count", "n"),
+    "tokens": _TOKENS,
+    "number of tokens": _TOKENS,
+    "milliseconds": ("milliseconds", "ms", "latency_ms", "latency_milliseconds", "duration_ms"),
+    "price": ("price", "cost"),
+    "weight": ("weight", "weights", "w"),
+    "cluster": ("cluster", "cluster_id", "group", "topic_id", "user_id"),
+    "group": ("group", "group_id", "duplicate_of", "canonical_id"),
+    "k": ("k", "depth", "top_k"),
+    "model": ("model", "model_name"),
+}
+#: The first names of the ids of a table whose rows are passages, or queries.
+ROW_IDS = {what: ("_id", "id", *COLUMNS[what]) for what in ("query", "passage")}
 #: What BEIR calls the passage column of its qrels, whose grades it calls `score`.
-_BEIR_PASSAGE_NAMES = ("corpus-id", "corpus_id")
+_BEIR_PASSAGE = ("corpus-id", "corpus_id")
 #: How alike a wrong name is to the one that is meant.
 _ALIKE = 0.75
 
 
-def find_column(names: Sequence[str], accepted: Sequence[str], what: str, where: str) -> str:
-    """The first accepted name among a table's columns; if there is none, an InputError lists both.
+def find_column(names: Sequence[str], what: str, where: str, accepted: Sequence[str] = ()) -> str:
+    """The column that holds `what`, by the first accepted name; if there is none, an InputError lists both.
 
-    >>> find_column(["Score", " QID "], QUERY_NAMES, "query", "run.csv")
+    >>> find_column(["Score", " QID "], "query", "run.csv")
     ' QID '
-    >>> find_column(["quary_id", "doc_id"], QUERY_NAMES, "query", "run.csv")
+    >>> find_column(["quary_id", "doc_id"], "query", "run.csv")
     Traceback (most recent call last):
         ...
     rag_selectivity.errors.InputError: run.csv: no column for the query; it has quary_id, doc_id, but needs one of \
 query_id, qid, query-id, q_id, query, topic; did you mean 'query_id' by 'quary_id'?
     """
+    accepted = accepted or COLUMNS[what]
     found = optional_column(names, accepted)
     if found is not None:
         return found
@@ -57,51 +68,31 @@ def optional_column(names: Sequence[str], accepted: Sequence[str]) -> str | None
     return next((by_folded[name.casefold()] for name in accepted if name.casefold() in by_folded), None)
 
 
-def run_columns(names: Sequence[str], where: str) -> dict[str, str]:
-    """The columns of a run by what they hold: query, passage, and score, rank and tokens if there are any.
+def columns_of(names: Sequence[str], kind: str, where: str) -> dict[str, str]:
+    """The columns of labels or of a run by what they hold.
 
-    >>> run_columns(["qid", "docid", "rank"], "run frame")
+    A grade that is called `score` counts only in the qrels of BEIR.
+
+    >>> columns_of(["qid", "docid", "rank"], "run", "run frame")
     {'query': 'qid', 'passage': 'docid', 'rank': 'rank'}
-    """
-    further = (("score", SCORE_NAMES), ("rank", RANK_NAMES), ("tokens", TOKEN_NAMES))
-    found = {role: optional_column(names, accepted) for role, accepted in further}
-    return _id_columns(names, where) | {role: name for role, name in found.items() if name is not None}
-
-
-def label_columns(names: Sequence[str], where: str) -> dict[str, str]:
-    """The columns of labels by what they hold: query, passage and grade."""
-    return _id_columns(names, where) | {"grade": grade_column(names, where)}
-
-
-def _id_columns(names: Sequence[str], where: str) -> dict[str, str]:
-    accepted = {"query": QUERY_NAMES, "passage": PASSAGE_NAMES}
-    return {role: find_column(names, accepted[role], role, where) for role in accepted}
-
-
-def grade_column(names: Sequence[str], where: str) -> str:
-    """The column of the grades; one that is called `score` counts only in the qrels of BEIR.
-
-    >>> grade_column(["query-id", "corpus-id", "score"], "test.tsv")
+    >>> columns_of(["query-id", "corpus-id", "score"], "labels", "test.tsv")["grade"]
     'score'
-    >>> grade_column(["query_id", "doc_id", "score"], "run.csv")
+    >>> columns_of(["query_id", "doc_id", "score"], "labels", "run.csv")
     Traceback (most recent call last):
         ...
     rag_selectivity.errors.InputError: run.csv: no column for the grade; it has query_id, doc_id, score, but needs one \
 of grade, relevance, rel, label. A score is no grade: is this a run? The labels come first
     """
-    if optional_column(names, GRADE_NAMES) is None and optional_column(names, _BEIR_PASSAGE_NAMES) is not None:
-        score = optional_column(names, ("score",))
-        if score is not None:
-            return score
+    found = {role: find_column(names, role, where) for role in ("query", "passage")}
+    if kind == "run":
+        further = {role: optional_column(names, COLUMNS[role]) for role in ("score", "rank", "tokens")}
+        return found | {role: name for role, name in further.items() if name is not None}
+    of_beir = optional_column(names, ("score",)) if optional_column(names, _BEIR_PASSAGE) else None
     try:
-        return find_column(names, GRADE_NAMES, "grade", where)
+        return found | {
+            "grade": optional_column(names, COLUMNS["grade"]) or of_beir or find_column(names, "grade", where)
+        }
     except InputError as error:
-        if optional_column(names, SCORE_NAMES) is None:
+        if optional_column(names, COLUMNS["score"]) is None:
             raise
         raise InputError(f"{error}. A score is no grade: is this a run? The labels come first") from None
-
-
-def ranking_columns(names: Sequence[str], grade: str) -> list[str]:
-    """The columns of labels that belong into a run: those of a score or a rank."""
-    found = (optional_column(names, SCORE_NAMES), optional_column(names, RANK_NAMES))
-    return [name for name in found if name not in (None, grade)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean
@@ -12,7 +12,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean
 T = TypeVar("T")
 
 
-class Registry(MutableMapping[str, T], Generic[T]):
+class Registry(Mapping[str, T], Generic[T]):
     """Values or classes by name, in the order in which they were added.
 
     Installed packages add theirs by entry points. These are loaded when a name is not found, and when all names are
@@ -34,7 +34,9 @@ class Registry(MutableMapping[str, T], Generic[T]):
         self.kind, self.group, self.base = kind, group, base
         self._key = str.casefold if any_case else str
         self._entries: dict[str, tuple[str, T]] = {}
-        self._aliases: dict[str, tuple[str, str]] = {}
+        #: Further names, each with the name of its entry, which are listed nowhere.
+        self.aliases: dict[str, str] = {}
+        self._known_as: dict[str, str] = {}
         self._loaded = False
         self._loading = threading.RLock()
 
@@ -49,20 +51,15 @@ class Registry(MutableMapping[str, T], Generic[T]):
         key = self._key(name)
         if key in self._entries and not _same(self._entries[key][1], entry):
             raise InputError(f"there is a {self.kind} {self._entries[key][0]!r} already: choose another name")
-        if key in self._aliases:
+        if key in self._known_as:
             raise InputError(
-                f"{name!r} is another name of the {self.kind} {self._aliases[key][1]!r}: choose another name"
+                f"{name!r} is another name of the {self.kind} {self._known_as[key]!r}: choose another name"
             )
         self._entries[key] = (name, entry)
 
     def add_alias(self, alias: str, name: str) -> None:
         """Let `find` know an entry of this package by a further name, which is listed nowhere."""
-        self._aliases[self._key(alias)] = (alias, name)
-
-    @property
-    def aliases(self) -> dict[str, str]:
-        """The further names, each with the name of its entry."""
-        return dict(self._aliases.values())
+        self.aliases[alias] = self._known_as[self._key(alias)] = name
 
     def find(self, name: str) -> T:
         """The entry of a name, or of a further name of it.
@@ -72,9 +69,8 @@ class Registry(MutableMapping[str, T], Generic[T]):
         InputError
             If there is none, with the closest name and all that are known.
         """
-        _, known_as = self._aliases.get(self._key(name), ("", name))
         try:
-            return self[known_as]
+            return self[self._known_as.get(self._key(name), name)]
         except KeyError:
             raise InputError(
                 f"unknown {self.kind} {name!r}{did_you_mean(name, [*self.aliases, *self])} (known: {', '.join(self)})"
@@ -84,12 +80,6 @@ class Registry(MutableMapping[str, T], Generic[T]):
         if self._key(name) not in self._entries:
             self._load_entry_points()
         return self._entries[self._key(name)][1]
-
-    def __setitem__(self, name: str, entry: T) -> None:
-        self.add(name, entry)
-
-    def __delitem__(self, name: str) -> None:
-        del self._entries[self._key(name)]
 
     def __iter__(self) -> Iterator[str]:
         self._load_entry_points()

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.tables.cells import LARGEST, is_missing, iterated, number_or_nan, shown, whole_count
+from rag_selectivity.tables.cells import LARGEST, ends_of, is_missing, iterated, number_or_nan, shown, whole_count
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.names import RUN_NAMES, optional_column
-from rag_selectivity.tables.small import PlacedRows, query_of, rows_of
+from rag_selectivity.tables.names import COLUMNS, optional_column
+from rag_selectivity.tables.small import query_of, rows_of, run_of
 from rag_selectivity.wording import counted
 
-#: Columns of a table of scores. A row of K = 0 is an answer without passages.
-K_NAMES = ("k", "depth", "top_k")
-SCORE_NAMES = ("score",)
-MODEL_NAMES = ("model", "model_name")
 _TRUTH = {"true": 1.0, "false": 0.0}
-
 #: {query: score} of one set of answers.
 QueryScores = dict[str, float]
 
@@ -111,68 +106,129 @@ def answer_scores(
     >>> answer_scores({"q1": 1.0, "q2": 0.0}, ["bm25"], ["q1", "q2", "q3"]).by_run
     {'bm25': {None: {'q1': 1.0, 'q2': 0.0}}}
     """
-    read = _Read(tuple(map(str, runs)), dict.fromkeys(queries), column, _checked_range(score_range), form)
-    for where, row in _rows_of(scores, runs, queries):
-        read.add(where, row)
+    runs, known = tuple(map(str, runs)), set(queries)
+    ends = (-LARGEST, LARGEST) if score_range is None else ends_of(score_range, "the range of the scores")
+    rows = _rows(scores, runs, queries)
     if closed_book is not None:
-        if read.without_passages:
+        alone = rows_of(closed_book, "closed-book scores", value="score")
+        rows = chain(rows, ((where, {**row, "run": "", "k": 0}) for where, row in alone))
+    # A score and its place by run, K and query.
+    found: dict[tuple[str, int | None, str], tuple[float, str]] = {}
+    models: dict[str, str] = {}
+    unknown, further, others = list[str](), list[str](), list[str]()
+    for where, row in rows:
+        query, k = query_of(row, where, form), _k(row, where)
+        score = _score(row[_score_column([*row], column, where)], query, where, ends)
+        if (model := _cell(row, "model")) is not None:
+            models.setdefault(str(model), where)
+            _refuse_several(models)
+        run = str(_cell(row, "run") or "") if k == 0 else run_of(row, runs, where, "scores")
+        if score is None:
+            unknown.append(query)
+        elif query not in known:
+            further.append(query)
+        elif k != 0 and run not in runs:
+            others.append(run)
+        elif (before := found.setdefault((run, k, query), (score, where))[1]) != where:
+            of_run, of_k = f" of run {run!r}" if run else "", "" if k is None else f" for K = {k}"
             raise InputError(
-                "the scores of answers without passages are given twice: as rows of k = 0 and on their own"
+                f"{where}: query {query!r}{of_run} has a score{of_k} already ({before}); give one score for each "
+                f"answer, such as the mean of several judges"
             )
-        for where, row in rows_of(closed_book, "closed-book scores", value=SCORE_NAMES[0]):
-            read.add(where, {**row, "run": runs[0], "k": 0})
-    return read.result()
+    if not (found or unknown or further or others):
+        raise InputError("scores: there are no rows; give one for each answer")
+    by_run = _by_run(found)
+    if not by_run:
+        raise _nothing(runs, queries, others, further)
+    without: dict[str, list[float]] = {}
+    for (_, k, query), (score, _) in found.items():
+        if k == 0:
+            without.setdefault(query, []).append(score)
+    several = [query for query, values in without.items() if len(set(values)) > 1]
+    remarks = {
+        f"{counted(len(further), 'score')} of queries that were not evaluated left out ({examples(further)})": further,
+        f"{counted(len(others), 'score')} of runs that were not evaluated left out ({examples(others)})": others,
+        f"{counted(len(unknown), 'answer')} without a score left out": unknown,
+        f"{counted(len(several), 'query has', 'queries have')} several scores without passages; their mean is "
+        f"taken": several,
+    }
+    closed = {query: sum(values) / len(values) for query, values in without.items()}
+    return AnswerScores(by_run, closed, tuple(text for text, left in remarks.items() if left))
 
 
-def score_depths(rows: PlacedRows) -> list[int]:
-    """Every K of the answers from passages, in order; empty if no row has one."""
-    cells = ((where, _cell(row, [str(name) for name in row], K_NAMES)) for where, row in rows)
-    return sorted({whole_count(k, f"{where}: k") for where, k in cells if k is not None} - {0})
+def _refuse_several(models: Mapping[str, str]) -> None:
+    if len(models) > 1:
+        (one, first), (other, where) = models.items()
+        raise InputError(
+            f"the answers are of several models: {one!r} ({first}) and {other!r} ({where}); give the scores of one "
+            f"model, since a figure of both would mix them"
+        )
 
 
-def _checked_range(score_range: tuple[float, float] | None) -> tuple[float, float]:
-    if score_range is None:
-        return -LARGEST, LARGEST
-    low = high = math.nan
-    with suppress(TypeError, ValueError, OverflowError):
-        low, high = map(float, score_range)
-    if not -math.inf < low < high < math.inf:
-        raise InputError(f"the range of the scores must be two numbers, the lower one first, got {shown(score_range)}")
-    return low, high
+def _by_run(found: Mapping[tuple[str, int | None, str], tuple[float, str]]) -> dict[str, dict[int | None, QueryScores]]:
+    """{run: {K: {query: score}}} of the answers from passages; an InputError if a run has scores with and without K."""
+    by_run: dict[str, dict[int | None, QueryScores]] = {}
+    for (run, k, query), (score, where) in found.items():
+        if k == 0:
+            continue
+        by_k = by_run.setdefault(run, {})
+        by_k.setdefault(k, {})[query] = score
+        if None in by_k and len(by_k) > 1:
+            raise InputError(
+                f"{where}: the scores of run {run!r} say in some rows from how many passages the answer was made, and "
+                f"in others not: give k in every row of a run, or in none"
+            )
+    return by_run
+
+
+def _nothing(runs: Sequence[str], queries: Sequence[str], others: Sequence[str], further: Sequence[str]) -> InputError:
+    """The error that no row is the score of an answer of these runs and queries."""
+    if others:
+        known = f"{did_you_mean(others[0], runs)} (the runs are {', '.join(runs)})"
+        return InputError(f"scores: there is no run {others[0]!r}{known}")
+    if further:
+        return InputError(
+            f"scores: no scored query is in the report (the scores have {examples(further)}, the report "
+            f"{examples(queries)}); give the ids of the runs, or bring both into one form with ids"
+        )
+    return InputError("scores: no answer from passages has a score; give at least four")
+
+
+def score_depths(scores: Any) -> list[int]:
+    """Every K of the answers from passages of a table, in order; empty if no row has one."""
+    return sorted({k for k in (_k(row, where) for where, row in rows_of(scores, "scores")) if k})
 
 
 # -- rows -------------------------------------------------------------------------------------------------
 
 
-def _rows_of(scores: Any, runs: Sequence[str], queries: Sequence[str]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+def _rows(scores: Any, runs: Sequence[str], queries: Sequence[str]) -> Iterable[tuple[str, Mapping[str, Any]]]:
     """(place, row) of whatever holds scores."""
-    if isinstance(scores, Mapping):
-        return _rows_of_mapping(scores)
-    listed = isinstance(scores, Sequence) and not isinstance(scores, (str, PlacedRows))
+    listed = isinstance(scores, Sequence) and not isinstance(scores, str)
     if (listed or hasattr(scores, "__array__")) and not is_frame(scores):
-        values = list(iterated(scores, "scores: expected numbers, rows or a table"))
+        values = scores = list(iterated(scores, "scores: expected numbers, rows or a table"))
         if values and not any(isinstance(each, (Mapping, str)) for each in values):
-            of_one = f"numbers without names are for one run, and there are {len(runs)}: give {{run: {{query: score}}}}"
             if len(runs) != 1:
-                raise InputError(f"scores: {of_one}")
+                raise InputError(
+                    f"scores: numbers without names are for one run, and there are {len(runs)}: give "
+                    f"{{run: {{query: score}}}}"
+                )
             if len(values) != len(queries):
                 for_each = f"{len(values)} numbers for {len(queries)} queries; give one for each, or name them"
                 raise InputError(f"scores: {for_each}")
-            return _rows_of_mapping(dict(zip(queries, values, strict=True)))
-        scores = values
-    return rows_of(scores, "scores")
+            scores = dict(zip(queries, values, strict=True))
+    if isinstance(scores, Mapping) and _is_nested(scores, "scores"):
+        return _rows_by_run(scores)
+    return rows_of(scores, "scores", value="score")
 
 
-def _rows_of_mapping(scores: Mapping[Any, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(place, row) of {query: score}, {run: {query: score}} or {run: {k: {query: score}}}."""
-    if not _is_nested(scores, "scores"):
-        yield from rows_of(scores, "scores", value=SCORE_NAMES[0])
-        return
+def _rows_by_run(scores: Mapping[Any, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(place, row) of {run: {query: score}} or {run: {k: {query: score}}}."""
     for run, of_run in scores.items():
         by_k = of_run if _is_nested(of_run, f"scores of run {run!r}") else {None: of_run}
         for k, of_k in by_k.items():
             place = f"scores[{run!r}]" if k is None else f"scores[{run!r}][{k!r}]"
-            for where, row in rows_of(of_k, place, value=SCORE_NAMES[0]):
+            for where, row in rows_of(of_k, place, value="score"):
                 yield where, {**row, "run": run, "k": k}
 
 
@@ -183,18 +239,22 @@ def _is_nested(scores: Mapping[Any, Any], what: str) -> bool:
     return any(nested)
 
 
-def _cell(row: Mapping[str, Any], names: Sequence[str], accepted: Sequence[str]) -> Any:
+def _cell(row: Mapping[str, Any], what: str) -> Any:
     """What a row holds in a column that it may lack; None for nothing."""
-    column = optional_column(names, accepted)
+    column = optional_column([*row], COLUMNS[what])
     return None if column is None or is_missing(row[column]) else row[column]
 
 
+def _k(row: Mapping[str, Any], where: str) -> int | None:
+    k = _cell(row, "k")
+    return None if k is None else whole_count(k, f"{where}: k")
+
+
 def _score_column(names: list[str], column: str | None, where: str) -> str:
-    found = optional_column(names, SCORE_NAMES) if column is None else column
+    found = optional_column(names, ("score",)) if column is None else column
     has = f"(it has {', '.join(names)})"
     if found is None:
-        mend = "name the column of the scores, column=… (--score-column NAME)"
-        raise InputError(f"{where}: no column {SCORE_NAMES[0]!r} {has}: {mend}")
+        raise InputError(f"{where}: no column 'score' {has}: name the column, column=… (--score-column NAME)")
     if not isinstance(found, str) or found not in names:
         raise InputError(f"{where}: no column {column!r}{did_you_mean(found, names)} {has}")
     return found
@@ -204,7 +264,7 @@ def _score(value: Any, query: str, where: str, ends: tuple[float, float]) -> flo
     """A number, or true or false; None for an empty cell."""
     if is_missing(value):
         return None
-    truth = _TRUTH.get(value.strip().casefold()) if isinstance(value, str) else None
+    truth = _TRUTH.get(str(value).strip().casefold())
     number = number_or_nan(value) if truth is None else truth
     of = f"{where}: the score of query {query!r} is"
     if not math.isfinite(number):
@@ -214,112 +274,3 @@ def _score(value: Any, query: str, where: str, ends: tuple[float, float]) -> flo
     if not ends[0] <= number <= ends[1]:
         raise InputError(f"{of} {number:g}, off its scale of {ends[0]:g} to {ends[1]:g}")
     return number
-
-
-@dataclass
-class _Read:
-    """What was read of scores so far, and where."""
-
-    runs: Sequence[str]
-    queries: Collection[str]
-    column: str | None
-    ends: tuple[float, float]
-    form: IdForm
-    found: dict[str, dict[int | None, QueryScores]] = field(default_factory=dict)
-    without_passages: dict[str, list[float]] = field(default_factory=dict)
-    places: dict[tuple[str, int | None, str], str] = field(default_factory=dict)
-    model: tuple[str, str] | None = None
-    other_runs: list[str] = field(default_factory=list)
-    further: list[str] = field(default_factory=list)
-    unknown: int = 0
-    rows: int = 0
-
-    def add(self, where: str, row: Mapping[str, Any]) -> None:
-        """Add a row."""
-        self.rows += 1
-        names = [str(name) for name in row]
-        query = query_of(row, where, self.form)
-        score = _score(row[_score_column(names, self.column, where)], query, where, self.ends)
-        k, model = (_cell(row, names, accepted) for accepted in (K_NAMES, MODEL_NAMES))
-        k = None if k is None else whole_count(k, f"{where}: k")
-        if model is not None:
-            first, place = self.model = self.model or (str(model), where)
-            if first != str(model):
-                raise InputError(
-                    f"the answers are of several models: {first!r} ({place}) and {str(model)!r} ({where}); give the "
-                    f"scores of one model, since a figure of both would mix them"
-                )
-        if score is None:
-            self.unknown += 1
-        elif query not in self.queries:
-            self.further.append(query)
-        elif (run := self._run(row, names, where, needed=k != 0)) not in self.runs and k != 0:
-            self.other_runs.append(run)
-        else:
-            self._add_score(run, k, query, score, where)
-
-    def _run(self, row: Mapping[str, Any], names: Sequence[str], where: str, *, needed: bool) -> str:
-        """The run that a row is of; empty if it names none, and none is needed."""
-        if optional_column(names, RUN_NAMES) is not None or not needed:
-            run = _cell(row, names, RUN_NAMES)
-            return "" if run is None else str(run)
-        if len(self.runs) > 1:
-            raise InputError(
-                f"{where}: the scores do not say of which of the {len(self.runs)} runs they are: add a column run, or "
-                f"give {{run: {{query: score}}}}"
-            )
-        return self.runs[0]
-
-    def _add_score(self, run: str, k: int | None, query: str, score: float, where: str) -> None:
-        first = self.places.setdefault((run, k, query), where)
-        if first is not where:
-            of_run, of_k = f" of run {run!r}" if run else "", "" if k is None else f" for K = {k}"
-            raise InputError(
-                f"{where}: query {query!r}{of_run} has a score{of_k} already ({first}); give one score for each "
-                f"answer, such as the mean of several judges"
-            )
-        if k == 0:
-            self.without_passages.setdefault(query, []).append(score)
-        else:
-            self.found.setdefault(run, {}).setdefault(k, {})[query] = score
-
-    def result(self) -> AnswerScores:
-        """All that was read."""
-        if not self.rows:
-            raise InputError("scores: there are no rows; give one for each answer")
-        if not self.found:
-            if self.other_runs:
-                name = self.other_runs[0]
-                known = f"{did_you_mean(name, self.runs)} (the runs are {', '.join(self.runs)})"
-                raise InputError(f"scores: there is no run {name!r}{known}")
-            if self.further:
-                raise InputError(
-                    f"scores: no scored query is in the report (the scores have {examples(self.further)}, the report "
-                    f"{examples(self.queries)}); give the ids of the runs, or bring both into one form with ids"
-                )
-            raise InputError("scores: no answer from passages has a score; give at least four")
-        self._refuse_some_without_k()
-        several = sum(len(set(values)) > 1 for values in self.without_passages.values())
-        remarks = {
-            f"{counted(len(self.further), 'score')} of queries that were not evaluated left out "
-            f"({examples(self.further)})": self.further,
-            f"{counted(len(self.other_runs), 'score')} of runs that were not evaluated left out "
-            f"({examples(self.other_runs)})": self.other_runs,
-            f"{counted(self.unknown, 'answer')} without a score left out": self.unknown,
-            f"{counted(several, 'query has', 'queries have')} several scores without passages; their mean is "
-            f"taken": several,
-        }
-        closed = {query: sum(values) / len(values) for query, values in self.without_passages.items()}
-        return AnswerScores(self.found, closed, tuple(text for text, left in remarks.items() if left))
-
-    def _refuse_some_without_k(self) -> None:
-        """An InputError if a run has scores that say K and others that do not: no figure may mix them."""
-        for run, by_k in self.found.items():
-            if None in by_k and len(by_k) > 1:
-                query, known = next(iter(by_k[None])), next(k for k in by_k if k is not None)
-                other = next(iter(by_k[known]))
-                raise InputError(
-                    f"{self.places[run, None, query]}: the score of run {run!r} does not say from how many passages "
-                    f"the answer was made, and others do (K = {known}, {self.places[run, known, other]}): give k in "
-                    f"every row of a run, or in none"
-                )

@@ -1,87 +1,72 @@
-"""The one reader of small tables: rows with their places, and a value for each query, passage or document."""
+"""The one reader of small tables: rows with their places, a value for each query, passage or document, and texts."""
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
-from rag_selectivity.errors import InputError
-from rag_selectivity.tables.cells import is_missing, iterated, number_or_nan, shown, whole_count
-from rag_selectivity.tables.exact import as_frame, column_names, column_values, is_frame, is_path, read_records
-from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.names import (
-    CLUSTER_NAMES,
-    COUNT_NAMES,
-    DOCUMENT_NAMES,
-    PASSAGE_NAMES,
-    QUERY_NAMES,
-    SIZE_NAMES,
-    TOKEN_NAMES,
-    WEIGHT_NAMES,
-    find_column,
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.tables.cells import (
+    cost_or_length,
+    holds_half,
+    is_missing,
+    iterated,
+    shown,
+    whole_count,
 )
-from rag_selectivity.tables.passage_counts import PassageCounts
+from rag_selectivity.tables.exact import frame_columns, is_frame, read_records, rows_of_columns
+from rag_selectivity.tables.files import is_path
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.tables.names import COLUMNS, ROW_IDS, find_column, optional_column
+from rag_selectivity.wording import counted
 
 V = TypeVar("V")
-#: The columns that hold a value, by what it is.
-_NAMES = {
-    "cluster": CLUSTER_NAMES,
-    "corpus size": SIZE_NAMES,
-    "group": ("group", "group_id", "duplicate_of", "canonical_id"),
-    "number of passages": COUNT_NAMES,
-    "number of tokens": TOKEN_NAMES,
-    "weight": WEIGHT_NAMES,
-}
-
-
-class PlacedRows(list[tuple[str, Mapping[str, Any]]]):
-    """Rows that were read, each with its place: a source that can be read twice."""
 
 
 def rows_of(source: Any, name: str, key: str = "query_id", value: str = "value") -> Iterator[tuple[str, Any]]:
-    """(place, row) of a file, a frame, a list of rows or a mapping; `name` is that of the argument.
+    """(place, row) of a file, a frame, a list of rows or pairs, or a mapping; `name` is that of the argument.
 
-    A mapping is {id: row} or {id: value}: its ids are the column `key`, and its values the column `value`.
+    A mapping is {id: row} or {id: value}, a pair (id, value): the ids are the column `key`, the values the column
+    `value`.
 
     >>> list(rows_of({"q1": 3}, "weights", value="weight"))
     [("weights['q1']", {'query_id': 'q1', 'weight': 3})]
     """
-    if isinstance(source, PlacedRows):
-        yield from source
-    elif is_path(source):
+    if is_path(source):
         yield from ((f"{source}:{line}", row) for line, row in read_records(source))
     elif isinstance(source, Mapping):
         for id_, row in source.items():
             yield f"{name}[{id_!r}]", {key: id_, **(row if isinstance(row, Mapping) else {value: row})}
     else:
         if is_frame(source):
-            frame = as_frame(source, f"{name} frame")
-            columns = {str(column): column_values(frame, column) for column in column_names(frame)}
-            source = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+            source = rows_of_columns(frame_columns(source, f"{name} frame"))
         rows = iterated(source, f"{name}: give a file, a frame, a mapping or a list of rows")
         for number, row in enumerate(rows, 1):
+            if isinstance(row, (tuple, list)) and len(row) == 2:
+                row = {key: row[0], value: row[1]}
             if not isinstance(row, Mapping):
-                raise InputError(f"{name}, row {number}: expected {{column: value}}, got {shown(row)}")
-            yield f"{name}, row {number}", row
+                raise InputError(f"{name}, row {number}: expected {{column: value}} or (id, value), got {shown(row)}")
+            yield f"{name}, row {number}", {str(column): cell for column, cell in row.items()}
 
 
-def rows_with_id(source: Any, name: str, ids: Sequence[str], of: str) -> Iterator[tuple[str, Mapping[str, Any], Any]]:
-    """(place, row, column of the ids) of `rows_of`; the column is found once for all rows with the same names."""
-    columns: dict[tuple[Any, ...], Any] = {}
-    for where, row in rows_of(source, name, ids[0]):
-        shape = tuple(row)
-        if shape not in columns:
-            columns[shape] = find_column(shape, ids, of, where)
-        yield where, row, columns[shape]
-
-
-def query_of(row: Mapping[str, Any], where: str, form: IdForm = AS_THEY_ARE, names: Sequence[str] = QUERY_NAMES) -> str:
+def query_of(row: Mapping[str, Any], where: str, form: IdForm = AS_THEY_ARE, names: Sequence[str] = ()) -> str:
     """The id of the query that a row is of, in a form."""
-    return form.of_cell(row[find_column(tuple(row), names, "query", where)], where, "query")
+    return form.of_cell(row[find_column(tuple(row), "query", where, names)], where, "query")
+
+
+def run_of(row: Mapping[str, Any], runs: Sequence[str], where: str, what: str) -> str:
+    """The run that a row is of: by its column, which may be empty, or the only one there is."""
+    column = optional_column(tuple(row), COLUMNS["run"])
+    if column is not None:
+        return "" if is_missing(row[column]) else str(row[column])
+    if len(runs) == 1:
+        return runs[0]
+    raise InputError(
+        f"{where}: the {what} do not say of which of the {len(runs)} runs they are: add a column run, or give them by "
+        f"run, {{run: {what}}}"
+    )
 
 
 def per_query(
@@ -111,53 +96,34 @@ def per_query(
     >>> per_query([{"qid": 1, "weight": "2.5"}], "weight", float)
     {'1': 2.5}
     """
-    return _per("query", QUERY_NAMES, source, what, kind, name or what, form, column)
+    return per("query", COLUMNS["query"], source, what, kind, name, form, column)
 
 
 def per_passage(source: Any, what: str, kind: type[V], *, name: str = "", form: IdForm = AS_THEY_ARE) -> dict[str, V]:
     """{passage: value}, as `per_query`."""
-    return _per("passage", ("_id", "id", *PASSAGE_NAMES), source, what, kind, name or what, form)
+    return per("passage", ROW_IDS["passage"], source, what, kind, name, form)
 
 
-def passage_counts_of(given: Any, form: IdForm = AS_THEY_ARE) -> PassageCounts | None:
-    """The number of passages of each document, by its id in a form, from {document: number}, a frame, rows or a file.
-
-    Raises
-    ------
-    InputError
-        If a number is not a whole number of at least 1, or a document has two numbers.
-    """
-    if given is None:
-        return None
-    if isinstance(given, PassageCounts):
-        return given.in_form(form)
-    counts = _per("document", DOCUMENT_NAMES, given, "number of passages", int, "passages_of", AS_THEY_ARE)
-    if not counts:
-        raise InputError("passages_of has no documents: give the number of passages of each document")
-    for document, number in counts.items():
-        if not number:
-            raise InputError(f"passages_of: document {document!r} has 0 passages; leave out documents without passages")
-    return PassageCounts.of(counts).in_form(form)
-
-
-def _per(
+def per(
     of: str,
     ids: Sequence[str],
     source: Any,
     what: str,
     kind: type[Any],
-    name: str,
-    form: IdForm,
+    name: str = "",
+    form: IdForm = AS_THEY_ARE,
     column: str | None = None,
 ) -> dict[str, Any]:
-    names = _NAMES[what] if column is None else (column,)
-    columns: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+    """{id: value}, as `per_query`; `ids` are the names of the columns of ids."""
+    accepted = COLUMNS[what] if column is None else (column,)
+    columns: dict[tuple[str, ...], tuple[str, str]] = {}
     found: dict[str, Any] = {}
-    for where, row in rows_of(source, name, ids[0], names[0]):
+    for where, row in rows_of(source, name or what, ids[0], accepted[0]):
         shape = tuple(row)
         if shape not in columns:
-            of_id = find_column(shape, ids, of, where)
-            columns[shape] = of_id, find_column(shape, names, what, where)
+            of_id = find_column(shape, of, where, ids)
+            of_value = optional_column([each for each in shape if each != of_id], accepted)
+            columns[shape] = of_id, of_value or find_column(shape, what, where, accepted)
         of_id, of_value = columns[shape]
         id_ = form.of_cell(row[of_id], where, of)
         value = _value(kind, row[of_value], where, what, of, id_)
@@ -173,12 +139,7 @@ def _value(kind: type[Any], value: Any, where: str, what: str, of: str, id_: str
         return AS_THEY_ARE.of_cell(value, where, what)
     if is_missing(value):
         raise InputError(f"{where}: {of} {id_!r} has no {what}: give a number")
-    if kind is int:
-        return whole_count(value, f"{where}: the {what} of {of} {id_!r}")
-    number = math.nan if isinstance(value, (bool, np.bool_)) else number_or_nan(value)
-    if not 0 <= number < math.inf:
-        raise InputError(f"{where}: the {what} of {of} {id_!r} is {shown(value)}; give a finite number ≥ 0")
-    return number
+    return (whole_count if kind is int else cost_or_length)(value, f"{where}: the {what} of {of} {id_!r}")
 
 
 def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str | None]:
@@ -189,11 +150,104 @@ def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str
     InputError
         If there is no such file, or the name is empty.
     """
+    file, colon, column = text.rpartition(":")
     if text == "-" or os.path.exists(text):
         return text, None
-    file, colon, column = text.rpartition(":")
     if colon and (file == "-" or os.path.exists(file)):
         return file, column
     problem = f"there is no file {shown(text)}" if text else "the name is empty"
     mend = "give a table of query_id and columns (FILE, or FILE:COLUMN for one of them)"
     raise InputError(f"{name}: {problem}; {mend}{otherwise}")
+
+
+# -- texts ------------------------------------------------------------------------------------------------
+
+
+def passage_text(record: Mapping[str, Any], columns: Sequence[str] = COLUMNS["text"]) -> Any:
+    """The text of a BEIR-like record, its title in front."""
+    column = columns[0] if columns[0] in record else optional_column(tuple(record), (*columns, "text"))
+    text = record[column] if column is not None else None
+    # An answer is not a part of what has the title.
+    title = record.get("title") if columns is COLUMNS["text"] else None
+    return f"{title}\n{text}" if title and isinstance(text, str) and text else text if text is not None else title
+
+
+def read_texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> Iterator[tuple[str, str]]:
+    """(id, text) of {id: text}, a frame, a file, a folder, or an iterable of records or pairs; titles go in front.
+
+    `what` is the name of the argument: passages are in a `corpus`, queries elsewhere. `columns` are the names of the
+    text's column, the most fitting first. An id may come several times with the same text.
+
+    Raises
+    ------
+    InputError
+        If an id has no text, or two, with the place of the second and, where the source can be read again, the first.
+
+    >>> list(read_texts([{"docid": "d1", "title": "Paris", "text": "A city."}], "corpus"))
+    [('d1', 'Paris\\nA city.')]
+    """
+    for where, id_, text, row in _texts(source, what, columns):
+        if not isinstance(text, str):
+            column = find_column(tuple(row), "text", where, columns)
+            raise InputError(f"{where}: {id_!r} has no text in column {column!r}, but {shown(text)}")
+        if holds_half(text):
+            raise InputError(f"{where}: the text of {id_!r} holds half of a surrogate pair, which is no character")
+        yield id_, text
+
+
+def read_ids(source: Any, what: str = "corpus") -> Iterator[str]:
+    """The ids of what `read_texts` reads, also without texts."""
+    # A mapping may fetch its texts when it is asked for them.
+    return map(str, source) if isinstance(source, Mapping) else (id_ for _, id_, _, _ in _texts(source, what))
+
+
+def _texts(
+    source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]
+) -> Iterator[tuple[str, str, Any, Mapping[str, Any]]]:
+    """(place, id, text, row) of whatever holds texts; an InputError at an id whose text is another than before."""
+    known: dict[str, int] = {}
+    for where, id_, row in _rows_of_texts(source, what, columns[0]):
+        text = passage_text(row, columns)
+        mark = hash(text) if isinstance(text, str) else 0
+        if known.setdefault(id_, mark) != mark:
+            again = () if isinstance(source, Iterator) else _rows_of_texts(source, what, columns[0])
+            first = next((place for place, other, _ in again if other == id_), "an earlier row")
+            raise InputError(
+                f"{where}: {id_!r} has another text than in {first}: give each text an id of its own, or remove one of "
+                f"the two"
+            )
+        yield where, id_, text, row
+
+
+def needed_texts(source: Any, what: str, needed: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of the ids that are needed; an InputError that names those without one."""
+    found = {id_: text for id_, text in read_texts(of_these(source, needed), what) if id_ in needed}
+    missing = [id_ for id_ in needed if id_ not in found or (what == "queries" and not found[id_].strip())]
+    if missing:
+        raise InputError(
+            f"{what}: {counted(len(missing), 'id')} without a text ({examples(missing)}); add the texts, or check that "
+            f"all files use the same ids"
+        )
+    return found
+
+
+def of_these(source: Any, ids: Iterable[str]) -> Any:
+    """The rows of some ids of a mapping, which may fetch a text when it is asked for it; other sources as they are."""
+    if not isinstance(source, Mapping):
+        return source
+    by_id = source if all(isinstance(key, str) for key in source) else {str(key): text for key, text in source.items()}
+    return ((id_, by_id[id_]) for id_ in ids if id_ in by_id)
+
+
+def _rows_of_texts(source: Any, what: str, of_text: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """(place, id, row) of whatever holds texts."""
+    kind = "passage" if what == "corpus" else "query"
+    names = ROW_IDS[kind]
+    if is_path(source):
+        source = Path(source) / f"{what}.jsonl" if os.path.isdir(source) else Path(source)
+    columns: dict[tuple[str, ...], str] = {}
+    for where, row in rows_of(source, what, names[0], of_text):
+        shape = tuple(row)
+        if shape not in columns:
+            columns[shape] = find_column(shape, kind, where, names)
+        yield where, AS_THEY_ARE.of_cell(row[columns[shape]], where, kind), row

@@ -50,38 +50,33 @@ def write_files(contents: Mapping[str | Path, Content] | Mapping[Path, Content])
     BrokenPipeError
         If nobody reads a pipe any more.
     """
-    partials: dict[str | Path, str] = {}
-    into: dict[str | Path, BytesIO] = {}
+    files: dict[str | Path, Any] = {}
     try:
         for path, content in contents.items():
             refuse_unwritable(path)
             with named(path):
-                if is_written_into(path):
-                    into[path] = BytesIO()
-                    _write(into[path], content)
-                    continue
-                partials[path] = _partial(path)
-                with open(partials[path], "xb") as file:
-                    _write(file, content)
+                file = files[path] = BytesIO() if is_written_into(path) else open(_partial(path), "xb")  # noqa: SIM115
+                if callable(content):
+                    content(file)
+                else:
+                    file.write(content.encode() if isinstance(content, str) else content)
+                if not isinstance(file, BytesIO):
                     file.flush()
                     os.fsync(file.fileno())
-        for path, partial in partials.items():
+                    file.close()
+        for path, file in sorted(files.items(), key=lambda item: isinstance(item[1], BytesIO)):
             with named(path):
-                os.replace(partial, os.path.realpath(path))
-        for path, stream in into.items():
-            with named(path), open(path, "ab", buffering=0) as device:
-                device.write(stream.getvalue())
+                if not isinstance(file, BytesIO):
+                    os.replace(file.name, os.path.realpath(path))
+                    continue
+                with open(path, "ab", buffering=0) as device:
+                    device.write(file.getvalue())
     finally:
-        for partial in partials.values():
+        for file in files.values():
             with suppress(OSError):
-                os.unlink(partial)
-
-
-def _write(file: BinaryIO, content: Content) -> None:
-    if callable(content):
-        content(file)
-    else:
-        file.write(content.encode() if isinstance(content, str) else content)
+                file.close()
+            with suppress(OSError, AttributeError):
+                os.unlink(file.name)
 
 
 def refuse_unwritable(path: str | Path) -> None:

@@ -12,9 +12,8 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.annotation.task import FORMAT, VERSION, AnnotationTask
 from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.tables.cells import number_of
-from rag_selectivity.tables.exact import opened
+from rag_selectivity.tables.files import json_document, opened
 from rag_selectivity.tables.grades import SCALES
-from rag_selectivity.tables.limits import json_document
 from rag_selectivity.tables.writing import json_text, write_whole
 
 _LOWEST, _HIGHEST = SCALES["utility"].lowest, SCALES["utility"].highest or 5

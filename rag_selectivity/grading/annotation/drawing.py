@@ -27,7 +27,7 @@ from rag_selectivity.judged.reading import ranked_rows
 from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.forms import AS_THEY_ARE
-from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, find_column
+from rag_selectivity.tables.names import find_column
 from rag_selectivity.wording import counted
 
 DRAWS = ("calibrate", "agree", "outside", "file", *TARGETED_DRAWS, "random", "tail")
@@ -212,8 +212,7 @@ def _of_file(file: Path, seed: int) -> list[DrawnPair]:
     for line, row in read_records(file):
         where = f"{file}:{line}"
         pair = tuple(
-            AS_THEY_ARE.of_cell(row[find_column(list(row), names, what, where)], where, what)
-            for names, what in ((QUERY_NAMES, "query"), (PASSAGE_NAMES, "passage"))
+            AS_THEY_ARE.of_cell(row[find_column(list(row), what, where)], where, what) for what in ("query", "passage")
         )
         if pair in pairs:
             raise InputError(f"{where}: query {pair[0]!r}, passage {pair[1]!r} stands in line {pairs[pair]} already")

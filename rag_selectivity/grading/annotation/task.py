@@ -15,7 +15,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Draw, Origin, Store, digest
-from rag_selectivity.tables.texts import needed_texts
+from rag_selectivity.tables.small import needed_texts
 from rag_selectivity.wording import counted
 
 FORMAT = "rag-selectivity annotation"

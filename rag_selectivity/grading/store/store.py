@@ -23,7 +23,7 @@ from rag_selectivity.grading.store.problems import StoreConnection, explaining
 from rag_selectivity.grading.store.records import HumanLabel, Label, Origin, Settings, StoredAnswer
 from rag_selectivity.grading.store.schema import transaction
 from rag_selectivity.grading.store.writer import Writer
-from rag_selectivity.tables.exact import STANDARD_INPUT
+from rag_selectivity.tables.files import STANDARD_INPUT
 
 _AT_ONCE = 2000
 _T = TypeVar("_T")

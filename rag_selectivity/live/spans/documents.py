@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.live.spans.problems import Problem
-from rag_selectivity.tables.limits import json_value
+from rag_selectivity.tables.files import json_value
 
 __all__ = ["Document", "Found", "documents_at", "documents_in_json", "parsed"]
 

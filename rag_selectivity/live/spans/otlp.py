@@ -15,8 +15,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.live.spans.problems import Problem, Problems
 from rag_selectivity.live.spans.span import Span
 from rag_selectivity.tables.cells import integer_of
-from rag_selectivity.tables.exact import first_bytes, opened
-from rag_selectivity.tables.limits import json_value
+from rag_selectivity.tables.files import first_bytes, json_value, opened
 
 __all__ = ["is_otlp", "read_spans"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rag_selectivity.tables.limits import json_value
+from rag_selectivity.tables.files import json_value
 
 #: Schemas that refer to themselves, and names that a model makes up, must not fill the memory.
 _DEEPEST, _LONGEST_NAME = 40, 60

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.tables.forms import IdForm
-from rag_selectivity.tables.texts import read_texts
+from rag_selectivity.tables.small import read_texts
 
 #: Texts of all queries are not cut to fewer characters than these: rather, those of some queries are left out.
 LEAST = 1_500

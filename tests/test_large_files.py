@@ -1,0 +1,71 @@
+"""A large file is read as a small one is, whatever stands in one of its lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import rag_selectivity as rs
+
+pytestmark = pytest.mark.contract
+
+pytest.importorskip("polars")
+
+#: So many rows are read in blocks.
+ROWS = 150_000
+TREC = "".join(f"q{i // 100} Q0 passage-{i} {i % 100 + 1} {100 - i % 100}.5 tag\n" for i in range(ROWS))
+JSONL = "".join(
+    json.dumps({"query_id": f"q{i // 100}", "doc_id": f"passage-{i}", "score": i % 7 + 0.5}) + "\n" for i in range(ROWS)
+)
+
+
+def read(path: Path, text: str) -> list[str] | str:
+    """The list of the last line's query, or what is wrong with the line, without its number."""
+    path.write_text(text, newline="")
+    try:
+        return dict(rs.read_run(path).to_dict())["q"]
+    except rs.InputError as error:
+        return str(error).partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "q  Q0 d 1 1.0 t",
+        "q Q0\td 1 1.0 t",
+        "q  d 1 1.0 t",
+        "q Q0 d 1 1.0 ",
+        " q Q0 d 1 1.0 t",
+        "q Q0 d 1 1.0 t\r",
+        "q Q0 d 1 1.0 a b",
+        "q Q0 d 1 1.0",
+        "q Q0 d 1 one t",
+        "q Q0 d 1 nan t",
+        "q Q0 d\0 1 1.0 t",
+        "#q Q0 d 1 1.0 t\nq Q0 d 1 1.0 t",
+    ],
+)
+def test_an_odd_line_of_trec(tmp_path: Path, line: str) -> None:
+    small = TREC[: TREC.index("q1 ")]
+    assert read(tmp_path / "run.trec", f"{TREC}{line}\n") == read(tmp_path / "run.trec", f"{small}{line}\n")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        '"doc_id": "d", "score": 1, "score": 2',
+        '"doc_id": 7, "score": 1',
+        '"doc_id": 7.0, "score": 1',
+        '"doc_id": true, "score": 1',
+        '"doc_id": ["d"], "score": 1',
+        '"doc_id": null, "score": 1',
+        '"doc_id": "d"',
+        '"doc_id": "d", "score": "1.5"',
+        '"doc_id": "\\u00e9", "score": 1',
+    ],
+)
+def test_an_odd_line_of_json(tmp_path: Path, cells: str) -> None:
+    small, line = JSONL[: JSONL.index('{"query_id": "q1"')], f'{{"query_id": "q", {cells}}}\n'
+    assert read(tmp_path / "run.jsonl", JSONL + line) == read(tmp_path / "run.jsonl", small + line)
