@@ -195,8 +195,6 @@ class Alerts:
         self._traffic = [watched for watched in self._watched if watched.condition.measure is None]
         for watched in self._traffic:
             watched.excess = excess_of_traffic(watched.condition)
-        #: Whether a condition needs the tokens of every retrieval.
-        self.about_tokens = any(watched.condition.quantity == "tokens" for watched in self._traffic)
         self._on_alert = on_alert
         self._lock = threading.Lock()
         self.name = name

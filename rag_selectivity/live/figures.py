@@ -19,7 +19,8 @@ from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reach import LabelReach
 from rag_selectivity.judged.run import Run
-from rag_selectivity.live.retrieval import Retrieval, Traffic
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray
@@ -67,11 +68,11 @@ class LiveFigures:
     seed : int
     name : str
         Of the run, for warnings.
-    ids_are_right : bool
-        Whether the passage ids are known to be those of the labels, even if not one of them is ever retrieved.
 
     Attributes
     ----------
+    ids_are_right : bool
+        Whether the passage ids are known to be those of the labels, even if not one of them is ever retrieved.
     passages_of : PassageCounts or None
         The number of passages of each document, if labels and lists name documents. Set it before the first `add`.
 
@@ -86,11 +87,9 @@ class LiveFigures:
         labels: Labels,
         corpus_size: int | None,
         plan: Plan,
-        *,
         sample_size: int,
         seed: int,
         name: str,
-        ids_are_right: bool = False,
     ) -> None:
         self._labels = labels
         self._corpus_size = corpus_size
@@ -106,7 +105,7 @@ class LiveFigures:
         self._clipped = self._lost_labels = 0
         #: The measured lists that hold something, and the passages in them.
         self._lists = self._passages = 0
-        self._ids_are_right = ids_are_right
+        self.ids_are_right = False
         self.passages_of: PassageCounts | None = None
         self._met = Meeting()
         #: The queries of the labels that were asked, and how many retrievals they had.
@@ -126,7 +125,7 @@ class LiveFigures:
     @property
     def ids_do_not_meet(self) -> str | None:
         """Why there are no figures, if ten retrievals or more brought no labelled passage; else None."""
-        if self._ids_are_right or not self._met.nothing:
+        if self.ids_are_right or not self._met.nothing:
             return None
         return (
             f"not one labelled passage was retrieved for {self._met.lists:,} labelled queries: "
@@ -137,7 +136,7 @@ class LiveFigures:
     @property
     def ids_hardly_meet(self) -> str | None:
         """What is odd, if far fewer labelled passages were retrieved than the labels promise; else None."""
-        if self._ids_are_right or not self._met.too_few:
+        if self.ids_are_right or not self._met.too_few:
             return None
         return (
             f"the lists hold {self._met.known:,} labelled passages, and could hold {self._met.promised:,}: "
@@ -210,7 +209,7 @@ class LiveFigures:
                 self._askings += 1
         self._draw(part, outcomes)
         # While passages came and none was labelled, ids may be those of something else: no alarm must rest on that.
-        if self._met.known or not self._met.lists or self._ids_are_right:
+        if self._met.known or not self._met.lists or self.ids_are_right:
             when_measured(lambda measure: self._outcome_of(measure, outcomes))
 
     def _count(self, judged: JudgedRun) -> None:
@@ -403,12 +402,8 @@ class LiveFigures:
                 f"{traffic.failed:,} retrievals failed (an error, a cancellation, or None as the result) and count as "
                 f"lists without a passage; the means of passages shown, tokens and seconds leave them out"
             )
-        about = ""
-        if 0 < traffic.tokens_known < traffic.retrievals - traffic.failed:
-            about = "about "
-            yield f"the texts of {traffic.tokens_known:,} retrievals were read for their lengths in tokens"
         if traffic.empty_passages:
-            yield f"{about}{traffic.empty_passages:,} of the passages shown have no text"
+            yield f"{traffic.empty_passages:,} of the passages shown have no text"
         if traffic.nan_scores:
             yield f"{traffic.nan_scores:,} of the passages shown have NaN as their score, so their rank means nothing"
         if not self._met.known:

@@ -216,7 +216,7 @@ class _Replay:
         self._nodes = dict(nodes)
         self._began = min((node.start for node in nodes.values() if node.start is not None), default=0)
         self._now = 0.0
-        self._calls = CallTree(reader.hand_over, pool_of_children=True, clock=lambda: self._now, most_held=None)
+        self._calls = CallTree(reader.hand_over, clock=lambda: self._now, most_held=None)
         self._replayed: set[str] = set()
         #: What was retrieved outside of any other retrieval, below the root that is being replayed, and inside what.
         self._retrieved: set[str] = set()
