@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,8 +16,7 @@ from rag_selectivity.measures.base import FloatArray
 #: From here on two names, or two descriptions, are near-identical.
 SIMILAR_FROM = 0.8
 #: The pairs of more tools are not looked at, and of more pairs the most similar are kept.
-MOST_TOOLS, MOST_PAIRS = 5000, 1000
-_ROWS = 256
+MOST_TOOLS, MOST_PAIRS = 2000, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class SimilarTools:
 def similar_tools(tools: Sequence[ToolDefinition]) -> tuple[list[SimilarTools], int]:
     """The near-identical pairs (either figure is 0.8 or more), the most similar first; and how many there are.
 
-    The 1,000 most similar are returned, of the first 5,000 tools.
+    The 1,000 most similar are returned, of the first 2,000 tools.
 
     Examples
     --------
@@ -55,27 +54,17 @@ def similar_tools(tools: Sequence[ToolDefinition]) -> tuple[list[SimilarTools], 
     (1, 'get_user', 'getUsers', 0.824)
     """
     tools = tools[:MOST_TOOLS]
-    names = _Overlaps([_bigrams(tool.name) for tool in tools])
-    descriptions = _Overlaps([_word_pairs(tool.description) for tool in tools])
-    # first, second, and the two figures of each pair
-    best, count = np.zeros((4, 0)), 0
-    for start in range(0, len(tools), _ROWS):
-        shared, both = names.of_rows(start)
-        by_name = _share(2 * shared, both)
-        shared, both = descriptions.of_rows(start)
-        by_description = _share(shared, both - shared)
-        row, column = np.nonzero(np.fmax(by_name, by_description) >= SIMILAR_FROM)
-        later = row + start < column
-        row, column = row[later], column[later]
-        count += len(row)
-        found = np.stack([row + start, column, by_name[row, column], by_description[row, column]])
-        best = np.concatenate([best, found], axis=1)
-        order = np.argsort(-np.nan_to_num(best[2:]).sum(axis=0), kind="stable")
-        best = best[:, order[:MOST_PAIRS]]
+    shared, both = _overlaps([_bigrams(tool.name) for tool in tools])
+    names = _share(2 * shared, both)
+    shared, both = _overlaps([_word_pairs(tool.description) for tool in tools])
+    descriptions = _share(shared, both - shared)
+    places = np.argwhere(np.triu(np.fmax(names, descriptions) >= SIMILAR_FROM, 1))
+    figures = np.nan_to_num(np.stack([names[tuple(places.T)], descriptions[tuple(places.T)]])).sum(axis=0)
+    best = places[np.argsort(-figures, kind="stable")[:MOST_PAIRS]]
     return [
-        SimilarTools(tools[int(first)].name, tools[int(second)].name, float(by_name), float(by_description))
-        for first, second, by_name, by_description in best.T
-    ], count
+        SimilarTools(tools[one].name, tools[two].name, float(names[one, two]), float(descriptions[one, two]))
+        for one, two in best
+    ], len(places)
 
 
 def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
@@ -87,13 +76,8 @@ def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
 def _bigrams(name: str) -> list[tuple[str, int]]:
     """The pairs of adjacent letters with the ends of the name; a second copy of one is another."""
     plain = re.sub(r"[\W_]+", "", name.lower())
-    seen: Counter[str] = Counter()
-    bigrams = []
-    for pair in pairwise(f"^{plain}$") if plain else ():
-        bigram = "".join(pair)
-        seen[bigram] += 1
-        bigrams.append((bigram, seen[bigram]))
-    return bigrams
+    counts = Counter(map("".join, pairwise(f"^{plain}$"))) if plain else Counter[str]()
+    return [(pair, copy) for pair, count in counts.items() for copy in range(count)]
 
 
 def _word_pairs(description: str) -> set[tuple[str, ...]]:
@@ -101,32 +85,26 @@ def _word_pairs(description: str) -> set[tuple[str, ...]]:
     return set(pairwise(words)) or {(word,) for word in words}
 
 
-class _Overlaps:
-    """How many elements sets share, some rows of the table at a time."""
+def _overlaps(sets: Sequence[Collection[Hashable]]) -> tuple[FloatArray, FloatArray]:
+    """Of each pair of sets: the elements that both have, and the sum of both sizes; 0 if one has none."""
+    from scipy import sparse
 
-    def __init__(self, sets: Sequence[Collection[Hashable]]) -> None:
-        from scipy import sparse
-
-        columns: dict[Hashable, int] = {}
-        indices = [columns.setdefault(element, len(columns)) for each in sets for element in each]
-        self._sizes = np.array([len(each) for each in sets], float)
-        ends = np.concatenate([[0], np.cumsum(self._sizes)]).astype(int)
-        shape = (len(sets), max(1, len(columns)))
-        self._matrix = sparse.csr_matrix((np.ones(len(indices)), np.array(indices, int), ends), shape=shape)
-        self._transposed = self._matrix.T.tocsr()
-
-    def of_rows(self, start: int) -> tuple[FloatArray, FloatArray]:
-        """Of some rows with every set: the elements that both have, and the sum of both sizes; 0 if one has none."""
-        part = self._matrix[start : start + _ROWS]
-        sizes = self._sizes[start : start + _ROWS, None]
-        both = np.where((sizes > 0) & (self._sizes > 0), sizes + self._sizes, 0)
-        return (part @ self._transposed).toarray(), both
+    columns: dict[Hashable, int] = {}
+    cells = [(row, columns.setdefault(element, len(columns))) for row, each in enumerate(sets) for element in each]
+    places = np.array(cells, int).reshape(-1, 2).T
+    matrix = sparse.csr_matrix((np.ones(len(cells)), (places[0], places[1])), shape=(len(sets), max(1, len(columns))))
+    sizes = np.array([len(each) for each in sets], float)
+    both = np.where((sizes[:, None] > 0) & (sizes > 0), sizes[:, None] + sizes, 0)
+    return (matrix @ matrix.T).toarray(), both
 
 
 def with_confusions(pairs: Iterable[SimilarTools], confused: Mapping[tuple[str, str], int]) -> tuple[SimilarTools, ...]:
     """The pairs with how often they were confused; the most confused first."""
-    counted = []
-    for pair in pairs:
-        both = confused.get((pair.first, pair.second), 0) + confused.get((pair.second, pair.first), 0)
-        counted.append(SimilarTools(pair.first, pair.second, pair.names, pair.descriptions, both))
+    counted = (
+        replace(
+            pair,
+            confused=confused.get((pair.first, pair.second), 0) + confused.get((pair.second, pair.first), 0),
+        )
+        for pair in pairs
+    )
     return tuple(sorted(counted, key=lambda pair: -pair.confused))
