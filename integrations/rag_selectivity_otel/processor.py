@@ -124,7 +124,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
                 self._of_span[key] = operation
                 oldest = next(iter(self._operations.values())) if len(self._of_span) > _MOST_SPANS else None
                 if oldest is not None:
-                    self._problems.add(Problem.EARLY)
+                    self._problems[Problem.EARLY] += 1
                     self._forget(oldest)
             if oldest is not None:
                 self._put(oldest.ended)
@@ -162,7 +162,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
                 left = list(self._operations.values())
                 for operation in left:
                     self._forget(operation)
-                self._problems.add(Problem.EARLY, sum(bool(operation.ended) for operation in left))
+                self._problems[Problem.EARLY] += sum(bool(operation.ended) for operation in left)
             for operation in left:
                 self._put(operation.ended)
             given_up = self._worker.stop(_SECONDS)
@@ -228,7 +228,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
     def _leave_out(self, traces: int) -> None:
         with self._lock:
             is_first = not self._problems[Problem.LEFT_OUT]
-            self._problems.add(Problem.LEFT_OUT, traces)
+            self._problems[Problem.LEFT_OUT] += traces
         if is_first:
             LOG.warning("a trace was left out: spans come faster than they can be measured, or after the shutdown")
 

@@ -16,7 +16,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.spans import is_otlp, names_spans, read_span_file
+from rag_selectivity.live.spans import is_otlp, names_spans, retrievals_of_spans
 from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_line
 from rag_selectivity.results.shapes import Amount, Count, Id, Shape, check_version, fitted, kind
 from rag_selectivity.tables.cells import id_fault
@@ -94,11 +94,13 @@ class Trace:
         Raises
         ------
         InputError
-            Naming file and line, for one that is not of a trace; for spans also as `read_span_file`.
+            Naming file and line, for one that is not of a trace; for spans also as `retrievals_of_spans`.
         """
         if is_otlp(path):
-            spans = read_span_file(path, labels, identity=identity or AUTO, query_id_key=query_id_key or "query_id")
-            return cls._of(path, spans.retrievals, facts=spans.facts, notes=spans.notes)
+            retrievals, facts, notes = retrievals_of_spans(
+                path, labels, identity=identity or AUTO, query_id_key=query_id_key or "query_id"
+            )
+            return cls._of(path, retrievals, facts=facts, notes=notes)
         for option, value in (("identity", identity), ("query_id_key", query_id_key)):
             if value is not None:
                 raise InputError(f"{path}: {option} is for spans, and this trace has ids of its own: leave it out")
