@@ -102,6 +102,23 @@ def test_arms_of_a_trace(tmp_path) -> None:
     assert (status, decided["metrics"][0]["verdict"], decided["guardrails"][0]["verdict"]) == (0, "better", "kept")
 
 
+def test_the_retrievals_of_a_request_are_one_value(tmp_path) -> None:
+    monitor = Monitor({"q": {"d1": 1}}, corpus_size=10, trace=tmp_path / "trace.jsonl")
+    monitor.record(Retrieval("q", ["d1"], id="1", arm="a", seconds=0.5))
+    monitor.record(Retrieval("q", ["d2"], id="1", arm="a", seconds=0.25))
+    monitor.record(Retrieval("q", ["d1"], id="2", arm="b", seconds=0.5, outcome=1))
+    monitor.record(Retrieval("q", ["d1"]))
+    for outcome in (0, 1):
+        monitor.outcome("1", outcome)
+    monitor.close()
+    words = ["online", "compare", tmp_path / "trace.jsonl", "--metric", "outcome", "--format", "json"]
+    status, printed, _ = of_command(*words, "--guardrail", "seconds=.2", "--mean", "seconds=0:1")
+    decided = json.loads(printed)
+    outcomes, seconds = decided["metrics"][0], decided["guardrails"][0]
+    assert (status, outcomes["mean_a"], outcomes["mean_b"]) == (0, 1.0, 1.0)
+    assert (seconds["n_a"], seconds["mean_a"], seconds["mean_b"]) == (1, 0.75, 0.5)
+
+
 @pytest.mark.parametrize(
     ("schema", "message"),
     [

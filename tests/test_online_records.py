@@ -9,9 +9,8 @@ import pytest
 
 from rag_selectivity import InputError
 from rag_selectivity.online import RecordLog, interleave, join_records, preference
-from rag_selectivity.online.traces import outcomes_of_trace
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 
 def draft(id_: str, **more) -> dict:
@@ -118,18 +117,3 @@ def test_a_line_that_was_cut_off_and_a_newer_version(tmp_path) -> None:
     path.write_text(json.dumps({"schema": "rag-selectivity/online/9", **draft("i1")}) + "\n")
     with pytest.raises(InputError, match="newer rag-selectivity"):
         list(join_records(path))
-
-
-def test_outcomes_of_a_monitors_trace(tmp_path) -> None:
-    from rag_selectivity import Monitor, Retrieval
-
-    monitor = Monitor({"q": {"d1": 1}}, corpus_size=10, trace=tmp_path / "trace.jsonl")
-    monitor.record(Retrieval("q", ["d1"], id="1", arm="a", seconds=0.5))
-    monitor.record(Retrieval("q", ["d2"], id="1", arm="a", seconds=0.25))
-    monitor.record(Retrieval("q", ["d1"], id="2", arm="b", outcome=1))
-    monitor.record(Retrieval("q", ["d1"]))
-    monitor.outcome("1", 0)
-    monitor.outcome("1", 1)
-    monitor.close()
-    rows = [row for _, row in outcomes_of_trace(tmp_path / "trace.jsonl")]
-    assert rows == [{"arm": "a", "seconds": 0.75, "outcome": 1.0}, {"arm": "b", "outcome": 1.0}]

@@ -132,7 +132,7 @@ def online_compare(
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     from rag_selectivity.live.trace import is_trace
-    from rag_selectivity.online.traces import outcomes_of_trace
+    from rag_selectivity.online.records import outcomes_of_trace
     from rag_selectivity.tables.exact import read_records
 
     if is_trace(path):

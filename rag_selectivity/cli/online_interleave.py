@@ -19,9 +19,7 @@ EXAMPLES = (
 def online_interleave(
     run: o.RunOption,
     k: Annotated[int, o.option(o.INPUT, "K", "Passages of the prompt.", "--k")] = 10,
-    method: Annotated[
-        str, o.option(o.INPUT, "NAME", "How to merge: team-draft, balanced or probabilistic.")
-    ] = "team-draft",
+    method: Annotated[str, o.option(o.INPUT, "NAME", "How to merge: team-draft or probabilistic.")] = "team-draft",
     seed: Annotated[
         str,
         o.option(

@@ -11,6 +11,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.online.records import check_flag, check_share
 from rag_selectivity.results.online import BETTER, BROKEN, EQUAL, KEPT, NOT_YET, WORSE, ArmComparison
 from rag_selectivity.statistics import two_arms
 from rag_selectivity.statistics.always_valid import BetEvidence, Blocks, Evidence, MeanEvidence
@@ -145,29 +146,24 @@ class TwoArms:
     ) -> None:
         if not isinstance(kind, str) or kind not in KINDS:
             raise InputError(f'kind must be "rate" or "mean", got {kind!r}')
-        for what, value in (("sequential", sequential), ("clip", clip)):
-            if not isinstance(value, (bool, np.bool_)):
-                raise InputError(f"{what} must be True or False, got {shown(value)}")
+        check_flag("sequential", sequential)
+        check_flag("clip", clip)
         self.kind, self.sequential, self.name = kind, bool(sequential), name
-        self._clip = clip
+        self._clip, self._has_covariate = clip, has_covariate
         self._bounds = (0.0, 1.0) if kind == RATE else _checked_bounds(bounds, "bounds")
         self._covariate_bounds = _checked_bounds(covariate_bounds, "covariate_bounds")
         self._share = _share_of(planned)
-        self.clipped = 0
+        self._clipped = 0
         self._moments = (two_arms.ArmMoments(), two_arms.ArmMoments())
-        self._blocks = Blocks(_sizes(self._share))
+        self._blocks, self._covariate_blocks = Blocks(_sizes(self._share)), Blocks(_sizes(self._share))
         width = self._bounds[1] - self._bounds[0]
         other_width = self._covariate_bounds[1] - self._covariate_bounds[0]
-        self._has_covariate = has_covariate
         self._steepest = width / other_width
-        self._covariate_blocks = Blocks(self._blocks.sizes)
         self._balance = MeanEvidence(other_width)
         self._slope_sums = [0.0, 0.0]
+        self._is_of_counts = kind == RATE and not has_covariate
         self._evidence: Evidence
-        if has_covariate:
-            self._evidence = MeanEvidence(2 * width)
-        else:
-            self._evidence = BetEvidence() if kind == RATE else MeanEvidence(width)
+        self._evidence = BetEvidence() if self._is_of_counts else MeanEvidence((1 + has_covariate) * width)
 
     def add(self, a: Any, b: Any, covariate: tuple[Any, Any] | None = None) -> None:
         """See further values of both arms, either of which may be empty.
@@ -177,13 +173,15 @@ class TwoArms:
         InputError
             If a value is not of its kind, or a covariate is missing.
         """
-        values = [self._checked(each, f"{self.name} of arm {arm}") for each, arm in ((a, "a"), (b, "b"))]
         if (covariate is not None) != self._has_covariate:
             raise InputError("give the covariate of every value, or of none")
+        values = [self._checked(each, f"{self.name} of arm {arm}") for each, arm in ((a, "a"), (b, "b"))]
         others: list[FloatArray | None] = [None, None]
         if covariate is not None:
-            for side, (each, arm) in enumerate(zip(covariate, "ab", strict=True)):
-                others[side] = self._checked_covariate(each, values[side], f"covariate of arm {arm}")
+            others = [
+                self._checked_covariate(each, len(own), f"covariate of arm {arm}")
+                for each, own, arm in zip(covariate, values, "ab", strict=True)
+            ]
         for moments, own, other in zip(self._moments, values, others, strict=True):
             moments.add(own, other)
         if not self.sequential:
@@ -198,19 +196,15 @@ class TwoArms:
 
     def fault_of(self, value: float) -> str:
         """What is wrong with a value of an arm; empty if nothing is, and for NaN."""
-        if self.kind == RATE and value not in (0, 1) and not math.isnan(value):
-            return self.rate_fault(value)
         low, high = self._bounds
+        if self.kind == RATE and value not in (0, 1) and not math.isnan(value):
+            return rate_fault(value, self.name)
         if self.kind != RATE and self.sequential and not self._clip and (value < low or value > high):
             return (
                 f"is {value:g}, outside bounds=({low:g}, {high:g}); give the bounds of the metric, or clip=True "
                 "(--clip) to count what is beyond as the bound"
             )
         return ""
-
-    def rate_fault(self, value: float) -> str:
-        """What is wrong with a value of a rate that is neither 0 nor 1."""
-        return f'is {value:g}; a rate takes 0 and 1. For other numbers give kind="mean" (--mean {self.name}=LOW:HIGH)'
 
     def covariate_fault_of(self, value: float) -> str:
         """What is wrong with a covariate; empty if nothing is, and for NaN."""
@@ -247,7 +241,8 @@ class TwoArms:
         InputError
             As `compare_arms`.
         """
-        _check_shares(level, power)
+        check_share("level", level)
+        check_share("power", power)
         for what, value in (("margin", margin), ("detect", detect)):
             if value is not None and not (isinstance(value, (int, float)) and 0 < value <= LARGEST):
                 raise InputError(f"{what} must be a number above 0 and at most {LARGEST:g}, got {shown(value)}")
@@ -259,7 +254,6 @@ class TwoArms:
         slope = self._slope() if self._has_covariate else None
         wanted = margin if detect is None else detect
         needed = None if wanted is None else self._needed(wanted, level, power)
-        seen = first.n + second.n
         decide = _guarded if guardrail else _verdict
         return ArmComparison(
             metric=self.name,
@@ -285,7 +279,7 @@ class TwoArms:
             variance_left=None if slope is None else self._variance_left(slope),
             detect=wanted,
             needed=needed,
-            still_needed=None if needed is None else max(0, needed - seen),
+            still_needed=None if needed is None else max(0, needed - first.n - second.n),
             power=power,
             notes=tuple(self._notes(found)),
         )
@@ -305,10 +299,6 @@ class TwoArms:
             difference = self._evidence.mean if self._evidence.n else difference
         width = self._bounds[1] - self._bounds[0]
         return two_arms.TwoSided(difference, self._evidence.p(), max(low, -width), min(high, width))
-
-    @property
-    def _is_of_counts(self) -> bool:
-        return self.kind == RATE and not self._has_covariate
 
     def _hits(self) -> tuple[int, int, int, int]:
         first, second = self._moments
@@ -408,11 +398,11 @@ class TwoArms:
         if self.sequential:
             p = self._balance.p()
         else:
-            sides = []
-            for arm in self._moments:
-                side = two_arms.ArmMoments(n=arm.n, mean=arm.covariate_mean, squares=arm.covariate_squares)
-                sides.append(side)
-            p = two_arms.means(sides[0], sides[1], 0.95).p
+            before, after = (
+                two_arms.ArmMoments(n=arm.n, mean=arm.covariate_mean, squares=arm.covariate_squares)
+                for arm in self._moments
+            )
+            p = two_arms.means(before, after, 0.95).p
         if p < FAULT_LEVEL:
             raise InputError(
                 f"{self.name}: the covariate's mean is {first.covariate_mean:.4g} in arm a and "
@@ -422,10 +412,10 @@ class TwoArms:
 
     def _notes(self, found: two_arms.TwoSided) -> list[str]:
         notes = []
-        if self.clipped:
+        if self._clipped:
             low, high = self._bounds
             notes.append(
-                f"{counted(self.clipped, 'value')} outside {low:g} to {high:g} counted as the bound: "
+                f"{counted(self._clipped, 'value')} outside {low:g} to {high:g} counted as the bound: "
                 "the figures are means of clipped values."
             )
         if not self.sequential:
@@ -443,43 +433,32 @@ class TwoArms:
 
     def _checked(self, values: Any, what: str) -> FloatArray:
         array = _numbers(values, what)
-        if self.kind == RATE:
-            wrong = (array != 0) & (array != 1)
-            if wrong.any():
-                place = int(np.argmax(wrong))
-                raise InputError(
-                    f"{what}: value {place + 1} is {array[place]:g}; a rate takes 0 and 1. For other numbers give "
-                    'kind="mean"'
-                )
-            return array
-        if not self.sequential and not self._clip:
-            return array
         low, high = self._bounds
-        outside = (array < low) | (array > high)
-        if outside.any():
-            if not self._clip:
-                place = int(np.argmax(outside))
-                raise InputError(
-                    f"{what}: value {place + 1} is {array[place]:g}, outside bounds=({low:g}, {high:g}); give the "
-                    "bounds of the metric, or clip=True to count what is beyond as the bound"
-                )
-            self.clipped += int(outside.sum())
-            array = np.clip(array, low, high)
+        outside = (array != 0) & (array != 1) if self.kind == RATE else (array < low) | (array > high)
+        if not outside.any():
+            return array
+        place = int(np.argmax(outside))
+        if fault := self.fault_of(float(array[place])):
+            raise InputError(f"{what}: value {place + 1} {fault}")
+        if not self._clip:
+            return array
+        self._clipped += int(outside.sum())
+        return np.clip(array, low, high)
+
+    def _checked_covariate(self, values: Any, count: int, what: str) -> FloatArray:
+        array = _numbers(values, what)
+        if len(array) != count:
+            raise InputError(f"{what}: {len(array):,} values for {count:,} outcomes; give one for each")
+        low, high = self._covariate_bounds
+        place = int(np.argmax((array < low) | (array > high))) if count else 0
+        if count and (fault := self.covariate_fault_of(float(array[place]))):
+            raise InputError(f"{what}: value {place + 1} {fault}")
         return array
 
-    def _checked_covariate(self, values: Any, own: FloatArray, what: str) -> FloatArray:
-        array = _numbers(values, what)
-        if len(array) != len(own):
-            raise InputError(f"{what}: {len(array):,} values for {len(own):,} outcomes; give one for each")
-        low, high = self._covariate_bounds
-        outside = (array < low) | (array > high)
-        if self.sequential and outside.any():
-            place = int(np.argmax(outside))
-            raise InputError(
-                f"{what}: value {place + 1} is {array[place]:g}, outside covariate_bounds=({low:g}, {high:g}); "
-                "give its bounds"
-            )
-        return array
+
+def rate_fault(value: float, name: str) -> str:
+    """What is wrong with a value of a rate that is neither 0 nor 1."""
+    return f'is {value:g}; a rate takes 0 and 1. For other numbers give kind="mean" (--mean {name}=LOW:HIGH)'
 
 
 def _verdict(low: float, high: float, margin: float | None, higher_is_better: bool) -> str:
@@ -509,16 +488,13 @@ def _numbers(values: Any, what: str) -> FloatArray:
         raise InputError(f"{what}: must be numbers, got {shown(values)}") from None
     if array.ndim != 1:
         raise InputError(f"{what}: must be a list of numbers, got an array of {array.ndim} dimensions")
-    if not np.isfinite(array).all():
-        place = int(np.argmax(~np.isfinite(array)))
-        raise InputError(f"{what}: value {place + 1} is {array[place]}; leave out what is unknown, in both arms alike")
-    large = np.abs(array) > LARGEST
-    if large.any():
-        place = int(np.argmax(large))
-        raise InputError(
-            f"{what}: value {place + 1} is {array[place]:g}, whose square no number holds; give the metric in another "
-            "unit"
-        )
+    odd = ~(np.abs(array) <= LARGEST)
+    if odd.any():
+        place = int(np.argmax(odd))
+        mend = "leave out what is unknown, in both arms alike"
+        if math.isfinite(array[place]):
+            mend = "its square is no number; give the metric in another unit"
+        raise InputError(f"{what}: value {place + 1} is {array[place]:g}; {mend}")
     return array
 
 
@@ -532,12 +508,6 @@ def _checked_bounds(bounds: Any, what: str) -> tuple[float, float]:
             f"{what} must be two numbers from {-LARGEST:g} to {LARGEST:g}, the lower one first, got {shown(bounds)}"
         )
     return low, high
-
-
-def _check_shares(level: float, power: float) -> None:
-    for what, value in (("level", level), ("power", power)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-            raise InputError(f"{what} must be more than 0 and less than 1, got {value!r}")
 
 
 def _share_of(planned: Any) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.online.arms import RATE, TwoArms
+from rag_selectivity.online.arms import RATE, TwoArms, rate_fault
 from rag_selectivity.online.records import named
 from rag_selectivity.results.online import (
     BETTER,
@@ -28,6 +28,7 @@ from rag_selectivity.wording import counted, enumeration
 
 #: Rows that are handed on together: a call for each value would cost more than the value.
 _ROWS_AT_ONCE = 4096
+_Sides = tuple[list[float], list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +139,15 @@ class Experiment:
             )
             for metric in self.metrics
         }
-        self._waiting: dict[str, tuple[list[float], list[float]]] = {}
-        self._others: dict[str, tuple[list[float], list[float]]] = {}
-        self._forget()
-        self._is_decided = False
+        #: The values and the covariates of both arms that are to be handed on.
+        self._waiting: dict[str, tuple[_Sides, _Sides]] = {name: (([], []), ([], [])) for name in names}
+        self._missing = {name: [0, 0] for name in names}
         self._columns: tuple[str, ...] = ()
         self._rates = {metric.name for metric in self.metrics if metric.kind == RATE}
-        self._missing = {name: [0, 0] for name in names}
+        #: The arm of each unit, and the sum and count of its values by column.
         self._units: dict[str, tuple[int, dict[str, list[float]]]] = {}
-        self._seen_units = 0
-
-    def _forget(self) -> None:
-        self._waiting = {name: ([], []) for name in self._compared}
-        self._others = {name: ([], []) for name in self._covariates}
+        self._seen = 0
+        self._is_decided = False
 
     def add(self, row: Mapping[str, Any], where: str = "") -> None:
         """See a row: {arm, metric: value …}. A metric that is missing or None is counted.
@@ -164,6 +161,8 @@ class Experiment:
         where = where or f"row {self._rows}"
         if not isinstance(row, Mapping):
             raise InputError(f"{where}: must be a row such as {{arm, metric: value}}, got {shown(row)}")
+        if self._is_decided:
+            raise InputError(f"{where}: came after the decision, which was for one look at all rows")
         self._columns = self._columns or tuple(map(str, row))
         arm = named(row, "arm", where)
         if arm not in self._arms:
@@ -171,31 +170,43 @@ class Experiment:
                 f"{where}: arm {shown(row.get('arm'))} is neither {self._arms[0]!r} nor {self._arms[1]!r}: name the "
                 "arms of the experiment, the baseline first"
             )
-        side = self._arms.index(arm)
-        if self._unit is not None:
-            self._add_to_unit(row, side, where)
-            return
-        for name, values in self._waiting.items():
-            value = _number(row.get(name), name, where)
-            other = 0.0
+        values = self._values(row, where)
+        if self._unit is None:
+            self._take(self._arms.index(arm), values)
+            if self._rows % _ROWS_AT_ONCE == 0:
+                self._hand_on()
+        else:
+            self._add_to_unit(row, self._arms.index(arm), values, where)
+
+    def _values(self, row: Mapping[str, Any], where: str) -> dict[str, float]:
+        """The values of the columns that are known."""
+        values: dict[str, float] = {}
+        for name, compared in self._compared.items():
+            values[name] = value = _number(row.get(name), name, where)
+            fault = "" if math.isnan(value) else compared.fault_of(value)
+            if name in self._rates and value not in (0, 1) and not math.isnan(value):
+                fault = rate_fault(value, name)
+            if fault:
+                raise InputError(f"{where}: {name} {fault}")
             if name in self._covariates:
-                other = _number(row.get(self._covariates[name][0]), self._covariates[name][0], where)
-            if math.isnan(value) or math.isnan(other):
+                column = self._covariates[name][0]
+                values[column] = other = _number(row.get(column), column, where)
+                if not math.isnan(value) and (fault := compared.covariate_fault_of(other)):
+                    raise InputError(f"{where}: {column} {fault}")
+        return {column: value for column, value in values.items() if not math.isnan(value)}
+
+    def _take(self, side: int, values: Mapping[str, float]) -> None:
+        """Keep a row, or the means of a unit, until it is handed on."""
+        self._seen += 1
+        for name, (own, others) in self._waiting.items():
+            column = self._covariates[name][0] if name in self._covariates else name
+            if name not in values or column not in values:
                 self._missing[name][side] += 1
                 continue
-            if fault := self._compared[name].fault_of(value):
-                raise InputError(f"{where}: {name} {fault}")
-            values[side].append(value)
-            if name in self._covariates:
-                if fault := self._compared[name].covariate_fault_of(other):
-                    raise InputError(f"{where}: {self._covariates[name][0]} {fault}")
-                self._others[name][side].append(other)
-        if self._rows % _ROWS_AT_ONCE == 0:
-            self._hand_on()
+            own[side].append(values[name])
+            others[side].append(values[column])
 
-    def _add_to_unit(self, row: Mapping[str, Any], side: int, where: str) -> None:
-        if self._is_decided:
-            raise InputError(f"{where}: came after the decision, which was for one look at all rows")
+    def _add_to_unit(self, row: Mapping[str, Any], side: int, values: Mapping[str, float], where: str) -> None:
         unit = named(row, str(self._unit), where)
         if unit is None:
             raise InputError(f"{where}: lacks {self._unit!r}, which was assigned to the arms")
@@ -205,40 +216,23 @@ class Experiment:
                 f"{where}: {self._unit} {unit!r} is in arm {self._arms[side]!r}, and was in {self._arms[before]!r} "
                 "before: leave out units that saw both"
             )
-        columns = [*self._waiting, *(column for column, _ in self._covariates.values())]
-        for column in dict.fromkeys(columns):
-            value = _number(row.get(column), column, where)
-            if column in self._rates and value not in (0, 1) and not math.isnan(value):
-                raise InputError(f"{where}: {column} {self._compared[column].rate_fault(value)}")
-            if not math.isnan(value):
-                total = sums.setdefault(column, [0.0, 0.0])
-                total[0] += value
-                total[1] += 1
+        for column, value in values.items():
+            total = sums.setdefault(column, [0.0, 0.0])
+            total[0] += value
+            total[1] += 1
 
     def _hand_on(self) -> None:
         """Give the rows that wait to the comparisons."""
-        for name, values in self._waiting.items():
-            covariate = tuple(map(np.array, self._others[name])) if name in self._covariates else None
-            self._compared[name].add(np.array(values[0]), np.array(values[1]), covariate)  # type: ignore[arg-type]
-        self._forget()
-
-    def _take_units(self) -> None:
-        for side, sums in self._units.values():
-            means = {column: total / count for column, (total, count) in sums.items()}
-            for name, values in self._waiting.items():
-                other = self._covariates[name][0] if name in self._covariates else name
-                if name not in means or other not in means:
-                    self._missing[name][side] += 1
-                    continue
-                values[side].append(means[name])
-                if name in self._covariates:
-                    self._others[name][side].append(means[other])
-        self._seen_units, self._units, self._is_decided = len(self._units), {}, True
+        for name, (own, others) in self._waiting.items():
+            covariate = (np.array(others[0]), np.array(others[1])) if name in self._covariates else None
+            self._compared[name].add(np.array(own[0]), np.array(own[1]), covariate)
+            for values in (*own, *others):
+                values.clear()
 
     def _refuse_absent(self) -> None:
         """An InputError for a metric without a value in any row: its column, or its covariate's, is not there."""
         for name, counts in self._missing.items():
-            if not sum(counts) or sum(counts) < (self._rows if self._unit is None else self._seen_units):
+            if not sum(counts) or sum(counts) < self._seen:
                 continue
             wanted = [name, *([self._covariates[name][0]] if name in self._covariates else [])]
             absent = next((column for column in wanted if column not in self._columns), None)
@@ -269,7 +263,10 @@ class Experiment:
             are missing in one arm more than in the other are noticed.
         """
         if self._unit is not None:
-            self._take_units()
+            self._is_decided = True
+            for side, sums in self._units.values():
+                self._take(side, {column: total / count for column, (total, count) in sums.items()})
+            self._units = {}
         self._refuse_absent()
         self._hand_on()
         wanted = dict(_mapping(detect, "detect"))

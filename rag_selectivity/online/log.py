@@ -47,15 +47,10 @@ class RecordLog:
 
     def credit(self, impression: str, credit: Mapping[str, float]) -> None:
         """Append credit of an impression, {passage: number}; it may come late, and in parts."""
-        numbers = {
-            passage: finite(number, "credit", f"the credit of {passage!r}")
-            for passage, number in mapping_of(
-                credit, "credit", "the credit of an impression", "{passage: number}"
-            ).items()
-        }
-        self._writer.append(
-            {"schema": SCHEMA, "time": round(time.time(), 3), "credit_of": str(impression), "credit": numbers}
-        )
+        given = mapping_of(credit, "credit", "the credit of an impression", "{passage: number}")
+        numbers = {name: finite(number, "credit", f"the credit of {name!r}") for name, number in given.items()}
+        row = {"credit_of": str(impression), "credit": numbers}
+        self._writer.append({"schema": SCHEMA, "time": round(time.time(), 3), **row})
 
     def close(self) -> None:
         """Close the file; what comes later is counted as lost."""

@@ -14,7 +14,8 @@ from rag_selectivity.online.faults import MAX_FAULTS, Faults
 from rag_selectivity.online.joining import JoinedRecords
 from rag_selectivity.online.records import (
     Record,
-    check_level,
+    check_flag,
+    check_share,
     credit_of,
     finite,
     named,
@@ -102,17 +103,15 @@ def preference(
     """
     if not isinstance(unit, str) or unit not in (AUTO, *UNITS):
         raise InputError(f"unit must be auto, {', '.join(UNITS[:-1])} or {UNITS[-1]}, got {unit!r}")
-    check_level(level)
-    if not isinstance(sequential, (bool, np.bool_)):
-        raise InputError(f"sequential must be True or False, got {shown(sequential)}")
+    check_share("level", level)
+    check_share("power", power)
+    check_flag("sequential", sequential)
     if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < 0.5):
         raise InputError(
             f"margin must be above 0 and below 0.5, the distance of a share of wins from 1/2, got {margin!r}"
         )
     if detect is not None and not (isinstance(detect, (int, float)) and 0 < detect < 1 and detect != 0.5):
         raise InputError(f"detect must be a share of wins between 0 and 1, other than 1/2, got {detect!r}")
-    if not (isinstance(power, (int, float)) and 0 < power < 1):
-        raise InputError(f"power must be more than 0 and less than 1, got {power!r}")
     votes = _Votes(unit)
     faults = Faults()
     for where, row in records_of(records):
@@ -135,7 +134,6 @@ class _Votes:
     def __init__(self, unit: str) -> None:
         self._unit, self._is_auto = unit, unit == AUTO
         self._systems: list[str] = []
-        self._known: set[str] = set()
         self._named: list[str] | None = None
         self._impressions = 0
         #: Votes of impressions for the second system, for the first, and for none.
@@ -146,10 +144,6 @@ class _Votes:
 
     def add(self, row: Record, where: str, faults: Faults) -> None:
         """Count a record."""
-        if "credit_of" in row:
-            raise InputError(
-                f"{where}: credit that came late, without its draft: join the log first (`online join`, join_records)"
-            )
         team, credit = team_of(row, where), credit_of(row, where)
         faults.credits += len(credit)
         id_ = row.get("impression")
@@ -159,7 +153,7 @@ class _Votes:
             return
         self._impressions += 1
         if id_ is not None:
-            self._ids.append(hash(id_ if id_.__class__ is str else named(row, "impression", where)))
+            self._ids.append(hash(named(row, "impression", where)))
         self._know(team, row, where)
         difference = self._difference(team, credit, where, faults)
         vote = 0 if abs(difference) <= _SAME else 1 if difference > 0 else -1
@@ -167,29 +161,19 @@ class _Votes:
 
     def _know(self, team: Mapping[str, str], row: Record, where: str) -> None:
         known = self._systems
-        try:
-            is_known = self._known.issuperset(team.values())
-        except TypeError:  # A value without a hash, which the loop refuses by name.
-            is_known = False
-        if not is_known:
-            for system in team.values():
-                if system in known:
-                    continue
-                if not isinstance(system, str) or len(known) == 2:
-                    before = f", besides {known[0]!r} and {known[1]!r}" if len(known) == 2 else ""
-                    raise InputError(
-                        f"{where}: team names the system {shown(system)}{before}; preference takes two systems"
-                    )
-                known.append(system)
-            self._known = set(known)
+        for system in team.values():
+            if system in known:
+                continue
+            if not isinstance(system, str) or len(known) == 2:
+                before = f", besides {known[0]!r} and {known[1]!r}" if len(known) == 2 else ""
+                raise InputError(
+                    f"{where}: team names the system {shown(system)}{before}; preference takes two systems"
+                )
+            known.append(system)
         if self._named is None and row.get("systems") is not None:
             order = row["systems"]
-            if (
-                not isinstance(order, (list, tuple))
-                or len(order) != 2
-                or not all(isinstance(name, str) for name in order)
-                or order[0] == order[1]
-            ):
+            is_pair = isinstance(order, (list, tuple)) and len(order) == 2
+            if not is_pair or not all(isinstance(name, str) for name in order) or order[0] == order[1]:
                 raise InputError(f"{where}: systems must be two different names, baseline first, got {shown(order)}")
             self._named = list(order)
 
@@ -201,10 +185,7 @@ class _Votes:
             if system is None:
                 faults.add("not_shown", f"{where}: passage {passage!r}")
                 continue
-            value = number if number.__class__ is float or number.__class__ is int else None
-            if value is None or not -1e300 < value < 1e300:
-                value = finite(number, where, f"the credit of {passage!r}")
-            sums[system != self._systems[0]] += value
+            sums[system != self._systems[0]] += finite(number, where, f"the credit of {passage!r}")
         return sums[1] - sums[0]
 
     def _vote(self, row: Record, vote: int, where: str) -> None:
@@ -245,6 +226,9 @@ class _Votes:
         ties, wins, losses = counts[0], counts[1], counts[-1]
         if second != self._systems[-1]:
             wins, losses = losses, wins
+        notes = list(faults.notes())
+        if not sequential:
+            notes.append(f"p and the interval are for one look, at a number of {unit}s that was fixed beforehand.")
         found = (sign_share.any_time if sequential else sign_share.exact)(wins, losses, level)
         return Preference(
             baseline=first,
@@ -263,7 +247,7 @@ class _Votes:
             impressions=self._impressions,
             sequential=sequential,
             credits=faults.credits,
-            notes=tuple(self._notes(sequential, unit, faults)),
+            notes=tuple(notes),
         )
 
     def _refuse_repeated(self) -> None:
@@ -289,19 +273,13 @@ class _Votes:
                 f"all slots were drafted by {self._systems[0]!r}: the other system has no traffic. Is its retriever "
                 "empty, or were the records of one arm alone given?"
             )
-        if not self._known.issuperset(names):
+        if not set(self._systems).issuperset(names):
             raise InputError(f"systems names {names[0]!r} and {names[1]!r}, but the teams {self._systems}")
         if baseline is not None:
             if not isinstance(baseline, str) or baseline not in names:
                 raise InputError(f"baseline {baseline!r} is none of the systems {names[0]!r} and {names[1]!r}")
             return baseline, names[1] if baseline == names[0] else names[0]
         return names[0], names[1]
-
-    def _notes(self, sequential: bool, unit: str, faults: Faults) -> list[str]:
-        notes = list(faults.notes())
-        if not sequential:
-            notes.append(f"p and the interval are for one look, at a number of {unit}s that was fixed beforehand.")
-        return notes
 
 
 def _verdict(low: float, high: float, margin: float | None) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.live.trace import trace_lines
+from rag_selectivity.live.trace import Trace, trace_lines
 from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import iterated, shown
 
@@ -17,6 +17,7 @@ from rag_selectivity.tables.cells import iterated, shown
 SCHEMA = "rag-selectivity/online/1"
 Record = Mapping[str, Any]
 _MEND = "give what `online join` or `Draft.record` makes"
+_EXPECTED = "records must be a file or many rows such as {query, team, credit}"
 
 
 def numbered(source: Any) -> Iterator[tuple[str, Record]]:
@@ -31,13 +32,10 @@ def numbered(source: Any) -> Iterator[tuple[str, Record]]:
         for line, row in trace_lines(source):
             yield f"{source}:{line}", row
         return
-    expected = "records must be a file or many rows such as {query, team, credit}"
     if isinstance(source, Mapping):
-        raise InputError(f"{expected}, got {shown(source)}")
-    for number, row in enumerate(iterated(source, expected), 1):
-        if row.__class__ is dict:
-            yield f"record {number}", row
-        elif isinstance(row, Path):
+        raise InputError(f"{_EXPECTED}, got {shown(source)}")
+    for number, row in enumerate(iterated(source, _EXPECTED), 1):
+        if isinstance(row, Path):
             yield from numbered(row)
         elif isinstance(row, Mapping):
             yield f"record {number}", row
@@ -55,19 +53,46 @@ def records_of(source: Any) -> Iterator[tuple[str, Record]]:
     """
     for where, row in numbered(source):
         if "schema" in row:
-            check_version(
-                row["schema"],
-                SCHEMA,
-                f"{where}: schema",
-                f"{shown(row['schema'])} is not a record of {SCHEMA}: {_MEND}",
-            )
+            what = f"{shown(row['schema'])} is not a record of {SCHEMA}: {_MEND}"
+            check_version(row["schema"], SCHEMA, f"{where}: schema", what)
         if "credit_of" in row:
-            raise InputError(f"{where}: credit that came late, without its draft: join the log first (join_records)")
+            raise InputError(
+                f"{where}: credit that came late, without its draft: join the log first (`online join`, join_records)"
+            )
         yield where, row
 
 
+def outcomes_of_trace(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(where, {arm, outcome, seconds, tokens}) of each request of a monitor's trace that names an arm, in their order.
+
+    The retrievals of one `id` are one request: their seconds and tokens are summed, and the last outcome counts, late
+    ones included.
+
+    Raises
+    ------
+    InputError
+        If a request was in two arms, or no retrieval names its arm.
+    """
+    requests: dict[str, dict[str, Any]] = {}
+    for number, retrieval in enumerate(Trace.read(path).retrievals.values(), 1):
+        if retrieval.arm is None:
+            continue
+        where = f"{path}: retrieval {number}" if retrieval.id is None else f"{path}: request {retrieval.id!r}"
+        request = requests.setdefault(where, {"arm": retrieval.arm})
+        if request["arm"] != retrieval.arm:
+            raise InputError(f"{where} is in arm {retrieval.arm!r}, and was in {request['arm']!r} before")
+        for name in ("seconds", "tokens"):
+            if (value := getattr(retrieval, name)) is not None:
+                request[name] = request.get(name, 0.0) + float(value)
+        if retrieval.outcome is not None:
+            request["outcome"] = float(retrieval.outcome)
+    if not requests:
+        raise InputError(f"{path}: no retrieval names its arm: give Retrieval(arm=…), or monitor.request(arm=…)")
+    yield from requests.items()
+
+
 def passages_of(row: Record, where: str) -> list[str]:
-    """The order in the prompt; that of the team where the record does not say it."""
+    """The order in the prompt, that of the team where the record does not say it; checked."""
     passages = row.get("passages")
     if passages is None:
         return list(team_of(row, where))
@@ -81,35 +106,33 @@ def passages_of(row: Record, where: str) -> list[str]:
 
 def team_of(row: Record, where: str) -> Mapping[str, str]:
     """The team of a record; empty where nothing was drafted."""
-    team = row.get("team")
-    if team is None:
-        return {}
-    if team.__class__ is not dict and not isinstance(team, Mapping):
-        raise InputError(f"{where}: team must be {{passage: system}}, as `draft.team` has it, got {shown(team)}")
-    return team
+    return mapping_of(row.get("team"), where, "team", "{passage: system}, as `draft.team` has it")
 
 
 def credit_of(row: Record, where: str) -> Mapping[str, Any]:
     """The credit of a record; empty where there is none."""
-    credit = row.get("credit")
-    if credit is None:
-        return {}
-    if credit.__class__ is not dict and not isinstance(credit, Mapping):
-        raise InputError(f"{where}: credit must be {{passage: number}}, got {shown(credit)}")
-    return credit
-
-
-def check_level(level: Any) -> None:
-    """An InputError where a level is not between 0 and 1."""
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise InputError(f"level must be more than 0 and less than 1, got {shown(level)}")
+    return mapping_of(row.get("credit"), where, "credit", "{passage: number}")
 
 
 def mapping_of(value: Any, where: str, what: str, example: str) -> Mapping[Any, Any]:
-    """A mapping as it is; an InputError for another value."""
-    if not isinstance(value, Mapping):
+    """A mapping as it is, an empty one for None; an InputError for another value."""
+    if value is None:
+        return {}
+    if value.__class__ is not dict and not isinstance(value, Mapping):
         raise InputError(f"{where}: {what} must be {example}, got {shown(value)}")
     return value
+
+
+def check_share(what: str, value: Any) -> None:
+    """An InputError where a level or a power is not between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+        raise InputError(f"{what} must be more than 0 and less than 1, got {shown(value)}")
+
+
+def check_flag(what: str, value: Any) -> None:
+    """An InputError where a value is neither true nor false."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise InputError(f"{what} must be True or False, got {shown(value)}")
 
 
 def finite(number: Any, where: str, what: str) -> float:
