@@ -18,7 +18,7 @@ from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools.arguments import misfit
 from rag_selectivity.live.tools.chance import healthy_depth, of_shapes, warning
-from rag_selectivity.live.tools.choice import ChoiceCounts, rate
+from rag_selectivity.live.tools.choice import OTHERS, ChoiceCounts, count_name, rate
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
 from rag_selectivity.live.tools.report import Misfit, ToolReport, ToolUse
 from rag_selectivity.live.tools.similar import similar_tools, with_confusions
@@ -32,7 +32,7 @@ from rag_selectivity.wording import counted
 
 #: Kinds of queries, tool names and reasons are the application's own; these bound what a faulty one can fill.
 _MOST_KINDS, _MOST_TOOLS, _MOST_NAMES = 1000, 100_000, 1000
-_NAMED, _OTHERS = 5, "(others)"
+_NAMED = 5
 _similar = lru_cache(maxsize=1)(similar_tools)
 
 
@@ -244,6 +244,7 @@ class ToolMonitor(Shared):
             pairs, similar_pairs = _similar(tuple(self._tools.values()))
             relevant = sum(r * n for (_, r), n in shapes.items()) / shapes.total() if shapes else math.nan
             lam, ceiling = of_shapes(size, shapes)
+            choice = self._choice.choice()
             ran, failed = self._counts["ran"].total(), self._counts["failed"].total()
             checked = "calls of tools with known arguments and a schema"
             if not self._checks_arguments:
@@ -259,12 +260,12 @@ class ToolMonitor(Shared):
                 tokens=self._tokens / self._count,
                 tools=tuple(sorted(tools, key=lambda tool: (-tool.called, -tool.shown, tool.name))),
                 selection=None,
-                choice=self._choice.choice(),
+                choice=choice,
                 failed=rate(failed, ran, "runs of tools"),
                 misfit=rate(self._misfits.total(), self._checked, checked),
                 misfits=tuple(Misfit(*name, count) for name, count in self._misfits.most_common()),
                 not_offered=dict(self._not_offered.most_common()),
-                similar=with_confusions(pairs, self._choice.confused()),
+                similar=with_confusions(pairs, choice.confusion if choice else ()),
                 similar_pairs=similar_pairs,
                 duplicates=dict(self._duplicates),
                 unknown_labels=self._unknown_labels(),
@@ -312,12 +313,10 @@ class ToolMonitor(Shared):
         self._count_tools("called", [call.name for call in calls])
         for call, problem in zip(calls, problems, strict=True):
             if call.name not in offered:
-                is_kept = call.name in self._not_offered or len(self._not_offered) < _MOST_NAMES
-                self._not_offered[call.name if is_kept else _OTHERS] += 1
+                count_name(self._not_offered, call.name, OTHERS)
             self._checked += problem is not None
             if problem:
-                is_kept = (call.name, problem) in self._misfits or len(self._misfits) < _MOST_NAMES
-                self._misfits[(call.name, problem) if is_kept else (_OTHERS, _OTHERS)] += 1
+                count_name(self._misfits, (call.name, problem), (OTHERS, OTHERS))
                 self._count_tools("misfits", [call.name])
 
     def _take_relevant(self, shown: int, basis: str, of: int | str, relevant: int) -> int:

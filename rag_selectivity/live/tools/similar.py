@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
+from rag_selectivity.live.tools.choice import Confusion
 from rag_selectivity.live.tools.definitions import ToolDefinition
 from rag_selectivity.measures.base import FloatArray
 
@@ -98,13 +99,12 @@ def _overlaps(sets: Sequence[Collection[Hashable]]) -> tuple[FloatArray, FloatAr
     return (matrix @ matrix.T).toarray(), both
 
 
-def with_confusions(pairs: Iterable[SimilarTools], confused: Mapping[tuple[str, str], int]) -> tuple[SimilarTools, ...]:
+def with_confusions(pairs: Iterable[SimilarTools], cells: Iterable[Confusion]) -> tuple[SimilarTools, ...]:
     """The pairs with how often they were confused; the most confused first."""
-    counted = (
-        replace(
-            pair,
-            confused=confused.get((pair.first, pair.second), 0) + confused.get((pair.second, pair.first), 0),
-        )
-        for pair in pairs
-    )
+    confused: Counter[frozenset[str]] = Counter()
+    for cell in cells:
+        if cell.called is not None and not cell.right:
+            for name in cell.expected:
+                confused[frozenset((name, cell.called))] += cell.calls
+    counted = (replace(pair, confused=confused[frozenset((pair.first, pair.second))]) for pair in pairs)
     return tuple(sorted(counted, key=lambda pair: -pair.confused))
