@@ -153,14 +153,12 @@ def test_junk_in_any_label_makes_harm_known_whatever_the_batches() -> None:
     monitor = Monitor({"clean": {"a": 5}, "dirty": {"b": 4, "j": 1}}, scale="utility")
     monitor.record(Retrieval("clean", ["a"]))
     assert (monitor.report()["Harm"].value, monitor.report()["Harm"].n) == (0, 1)
-    own = Monitor({"another": {"x": 4}}, scale="utility")
-    own.record(Retrieval("clean", ["a"], grades={"a": 5}))
-    assert isnan(own.report()["Harm"].value)
-    assert "no grade ≤ 2" in own.report()["Harm"].to_dict()["reason"]
     monitor.record(Retrieval("dirty", ["j", "b"]))
-    own.record(Retrieval("dirty", ["j", "b"], grades={"b": 4, "j": 1}))
-    for each in (monitor, own):
-        assert (each.report()["Harm"].value, each.report()["Harm"].n) == (0.25, 2)
+    assert (monitor.report()["Harm"].value, monitor.report()["Harm"].n) == (0.25, 2)
+    clean = Monitor({"clean": {"a": 5}}, scale="utility")
+    clean.record(Retrieval("clean", ["a"]))
+    assert isnan(clean.report()["Harm"].value)
+    assert "no grade ≤ 2" in clean.report()["Harm"].to_dict()["reason"]
 
 
 def test_one_retrieval_that_cannot_be_measured_costs_no_other() -> None:

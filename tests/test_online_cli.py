@@ -28,18 +28,18 @@ def of_command(*words: object) -> tuple[int, str, str]:
 
 
 def test_a_log_is_joined_and_decided(sample, tmp_path) -> None:
-    status, _, said = of_command("online", "join", sample / "impressions.jsonl", "-o", tmp_path / "joined.jsonl")
+    log = sample / "impressions.jsonl"
+    status, printed, _ = of_command("online", "preference", log, "--format", "json")
     assert status == 0
-    assert "2 of 906 credits came a second time, and count once" in said
-    assert (tmp_path / "joined.jsonl").read_text() == (sample / "records.jsonl").read_text()
-    status, printed, _ = of_command("online", "preference", tmp_path / "joined.jsonl", "--format", "json")
-    assert status == 0
-    assert json.loads(printed) == preference(sample / "records.jsonl").to_dict()
-    status, printed, _ = of_command("online", "preference", tmp_path / "joined.jsonl", "--format", "csv")
+    found = json.loads(printed)
+    assert any("2 of 906 credits came a second time, and count once" in note for note in found["notes"])
+    assert (
+        found
+        == preference(log).to_dict()
+        == preference(list(join_records(log))).to_dict() | {name: found[name] for name in ("credits", "notes")}
+    )
+    status, printed, _ = of_command("online", "preference", log, "--format", "csv")
     assert printed.splitlines()[0].startswith("baseline,candidate,wins")
-    status, _, said = of_command("online", "preference", sample / "impressions.jsonl")
-    assert status == 2
-    assert "join the log first" in said
 
 
 def test_runs_are_interleaved(sample, tmp_path) -> None:
@@ -128,27 +128,23 @@ def test_the_retrievals_of_a_request_are_one_value(tmp_path) -> None:
     ],
 )
 def test_a_record_of_another_format_is_refused(schema, message, sample, tmp_path) -> None:
-    first, second, *_ = map(json.loads, (sample / "records.jsonl").read_text().splitlines())
+    first, second, *_ = join_records(sample / "impressions.jsonl")
     lines = (json.dumps(row) for row in (first, {**second, "schema": schema}))
     (tmp_path / "records.jsonl").write_text("\n".join(lines))
     status, _, said = of_command("online", "preference", tmp_path / "records.jsonl")
     assert (status, f"records.jsonl:2: schema: {message}" in said) == (2, True), said
 
 
-def test_a_log_that_is_missing_is_named_and_not_the_output(tmp_path) -> None:
-    status, _, said = of_command("online", "join", tmp_path / "gone.jsonl", "-o", tmp_path / "joined.jsonl")
-    assert (status, "gone.jsonl: there is no such file" in said, "joined" in said) == (2, True, False), said
-    status, _, said = of_command("online", "join", tmp_path / "gone.jsonl", "-o", tmp_path / "no" / "joined.jsonl")
-    assert (status, "joined.jsonl: cannot be written" in said) == (2, True), said
-    assert not list(tmp_path.iterdir())
+def test_a_log_that_is_missing_is_named(tmp_path) -> None:
+    status, _, said = of_command("online", "preference", tmp_path / "gone.jsonl")
+    assert (status, "gone.jsonl: there is no such file" in said) == (2, True), said
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_records_are_written_as_json_lines_alone(suffix, sample, tmp_path) -> None:
     runs = ["--run", f"a={sample / 'bm25.trec'}", "--run", f"b={sample / 'dense.trec'}"]
-    for words in (["interleave", *runs], ["join", sample / "impressions.jsonl"]):
-        status, _, said = of_command("online", *words, "-o", tmp_path / f"x{suffix}")
-        assert (status, "; use .jsonl, .json, .ndjson or .txt" in said) == (2, True), said
+    status, _, said = of_command("online", "interleave", *runs, "-o", tmp_path / f"x{suffix}")
+    assert (status, "; use .jsonl, .json, .ndjson or .txt" in said) == (2, True), said
     assert not list(tmp_path.iterdir())
 
 

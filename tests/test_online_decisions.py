@@ -150,9 +150,9 @@ def rejections(make, looks: int, n: int, trials: int, rng: np.random.Generator) 
 def test_looking_often_makes_no_false_winners_and_the_fixed_test_does() -> None:
     rng = np.random.default_rng(1)
     limit = 0.05 + 2 * (0.05 * 0.95 / 100) ** 0.5
-    assert rejections(lambda: TwoArms("rate"), 20, 4000, 100, rng) <= limit
-    assert rejections(lambda: TwoArms("mean"), 20, 4000, 100, rng) <= limit
-    assert rejections(lambda: TwoArms("rate", sequential=False), 20, 4000, 100, rng) > limit
+    assert rejections(lambda: TwoArms(Metric("x")), 20, 4000, 100, rng) <= limit
+    assert rejections(lambda: TwoArms(Metric("x", "mean")), 20, 4000, 100, rng) <= limit
+    assert rejections(lambda: TwoArms(Metric("x"), sequential=False), 20, 4000, 100, rng) > limit
 
 
 def test_a_true_difference_is_found_and_covered() -> None:

@@ -96,7 +96,13 @@ def online_compare(
     rails, margins = _numbers(guardrail, "--guardrail"), _numbers(margin, "--margin")
     names = [*metric, *rails]
     bounds = {name: _bounds(text, "--mean") for name, text in _pairs(mean, "--mean").items()}
-    for option, given in (("--mean", bounds), ("--lower", lower or ()), ("--margin", margins)):
+    covariates = {name: _covariate(text) for name, text in _pairs(covariate, "--covariate").items()}
+    for option, given in (
+        ("--mean", bounds),
+        ("--lower", lower or ()),
+        ("--margin", margins),
+        ("--covariate", covariates),
+    ):
         for name in given:
             if name not in names:
                 raise InputError(
@@ -111,6 +117,7 @@ def online_compare(
             higher_is_better=name not in (lower or ()),
             margin=rails.get(name, margins.get(name)),
             guardrail=name in rails,
+            **covariates.get(name, {}),
         )
         for name in names
     ]
@@ -123,7 +130,6 @@ def online_compare(
         sequential=not once,
         planned=_planned(planned),
         unit=unit,
-        covariate={name: _covariate(text) for name, text in _pairs(covariate, "--covariate").items()},
     )
     for where, row in _rows(rows):
         test.add(row, where)
@@ -172,9 +178,9 @@ def _bounds(text: str, option: str) -> tuple[float, float]:
     return _number(low, option), _number(high, option)
 
 
-def _covariate(text: str) -> tuple[str, tuple[float, float]]:
+def _covariate(text: str) -> dict[str, Any]:
     column, colon, bounds = text.partition(":")
-    return column, _bounds(bounds, "--covariate") if colon else (0.0, 1.0)
+    return {"covariate": column, **({"covariate_bounds": _bounds(bounds, "--covariate")} if colon else {})}
 
 
 def _planned(text: str) -> tuple[float, float] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -158,21 +158,13 @@ class LiveFigures:
 
     # -- measuring ---------------------------------------------------------------------------------
 
-    def _grades_of(self, retrieval: Retrieval) -> Mapping[str, int]:
-        name = retrieval.name_in(self._labels.by_query)
-        return retrieval.grades or (self._labels.by_query[name] if name is not None else {})
-
     def add(self, batch: Iterable[Retrieval], when_measured: Callable[[OutcomeOf], None]) -> None:
         """Measure retrievals that have labels; `when_measured` gets the figures of each part of the batch."""
-        # Retrievals with grades of their own are joined apart: the other labels are in columns already.
-        with_grades: dict[bool, list[Retrieval]] = {False: [], True: []}
-        for retrieval in batch:
-            with_grades[retrieval.grades is not None].append(retrieval)
-            self._lists += bool(retrieval.shown)
-            self._passages += len(retrieval.shown)
-        for part in with_grades.values():
-            if part:
-                self._add_part(part, when_measured)
+        part = list(batch)
+        self._lists += sum(bool(each.shown) for each in part)
+        self._passages += sum(len(each.shown) for each in part)
+        if part:
+            self._add_part(part, when_measured)
 
     def _add_part(self, part: list[Retrieval], when_measured: Callable[[OutcomeOf], None]) -> None:
         try:
@@ -202,8 +194,9 @@ class LiveFigures:
         self._placebos.add(judged, self._plan, outcomes, in_corpus=not self._reach.stays_among_labels)
         self._count(judged)
         for retrieval in part:
-            self._met.add([*retrieval.shown, *(retrieval.pool or ())], self._grades_of(retrieval))
             name = retrieval.name_in(self._labels.by_query)
+            labels = {} if name is None else self._labels.by_query[name]
+            self._met.add([*retrieval.shown, *(retrieval.pool or ())], labels)
             if name is not None:
                 self._asked.add(name)
                 self._askings += 1
@@ -237,12 +230,9 @@ class LiveFigures:
 
     def _judged(self, part: list[Retrieval]) -> JudgedRun:
         by_name = {str(i): retrieval for i, retrieval in enumerate(part)}
-        if part[0].grades is not None:
-            qrels = Qrels.of({name: each.grades for name, each in by_name.items()})
-        else:
-            qrels = self._labels.qrels.under(
-                {name: each.name_in(self._labels.by_query) or "" for name, each in by_name.items()}
-            )
+        qrels = self._labels.qrels.under(
+            {name: each.name_in(self._labels.by_query) or "" for name, each in by_name.items()}
+        )
         sizes: Any = self._corpus_size
         own = {name: each.corpus_size for name, each in by_name.items()}
         if sizes is not None and (self.passages_of is not None or any(size is not None for size in own.values())):

@@ -225,7 +225,7 @@ class Monitor(Shared):
         if lacking:
             retrieval = replace(retrieval, **lacking)  # type: ignore[arg-type]
         outcome = None if retrieval.outcome is None else _checked_outcome(retrieval.outcome)
-        labelled = retrieval.grades is not None or retrieval.name_in(self.labels.by_query) is not None
+        labelled = retrieval.name_in(self.labels.by_query) is not None
         ready: list[Waiting] = []
         with self._lock:
             drawn = self._sample_rate == 1 or self._random.random() < self._sample_rate

@@ -39,8 +39,6 @@ class Retrieval:
         Whether the retriever raised an error, was cancelled, or returned None. Nothing was shown then.
     empty_passages, nan_scores : int, optional
         Passages among those shown that have no text, and those whose score is NaN.
-    grades : {passage: grade}, optional
-        Labels of this query that the monitor's own lack.
     texts : {passage: text}, optional
         For a trace that needs them.
     id : str, optional
@@ -54,8 +52,7 @@ class Retrieval:
     ------
     InputError
         If `shown` or `pool` is no list of ids (a text, say, or pairs), `failed` is neither true nor false, `tokens` or
-        `seconds` is negative or no number, `grades` or `texts` is no dict, or `query`, `query_id`, `id` or `arm` is no
-        text.
+        `seconds` is negative or no number, `texts` is no dict, or `query`, `query_id`, `id` or `arm` is no text.
     """
 
     query: str
@@ -68,7 +65,6 @@ class Retrieval:
     failed: bool = False
     empty_passages: int | None = None
     nan_scores: int | None = None
-    grades: Mapping[str, int] | None = None
     texts: Mapping[str, str] | None = None
     id: str | None = None
     arm: str | None = None
@@ -85,9 +81,8 @@ class Retrieval:
                 not isinstance(amount, Real) or amount < 0 or (isinstance(amount, int) and amount >= 1 << 63)
             ):
                 raise InputError(f"Retrieval: {name} must be a number ≥ 0, got {amount!r}")
-        for name, mapping, values in (("grades", self.grades, "grade"), ("texts", self.texts, "text")):
-            if mapping is not None and not isinstance(mapping, Mapping):
-                raise InputError(f"Retrieval: {name} must be {{passage: {values}}}, got {mapping!r}")
+        if self.texts is not None and not isinstance(self.texts, Mapping):
+            raise InputError(f"Retrieval: texts must be {{passage: text}}, got {self.texts!r}")
         if not isinstance(self.query, str):
             raise InputError(f"Retrieval: query must be a text, got {self.query!r}")
         for name, text in (("id", self.id), ("query_id", self.query_id), ("arm", self.arm)):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.online.arms import RATE, TwoArms, rate_fault
+from rag_selectivity.online.arms import Metric, TwoArms
 from rag_selectivity.online.records import named
 from rag_selectivity.results.online import (
     BETTER,
@@ -31,35 +31,6 @@ _ROWS_AT_ONCE = 4096
 _Sides = tuple[list[float], list[float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric of an A/B test, or a guardrail.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    kind : {"rate", "mean"}
-    bounds : (low, high)
-        Of a mean.
-    clip : bool
-        Whether values outside the bounds count as the bound.
-    higher_is_better : bool
-    margin : float, optional
-        Differences up to this do not matter; of a guardrail: how much worse the candidate may be.
-    guardrail : bool
-        Not to be improved, but to be kept: not worse by more than the margin.
-    """
-
-    name: str
-    kind: str = RATE
-    bounds: tuple[float, float] = (0.0, 1.0)
-    clip: bool = False
-    higher_is_better: bool = True
-    margin: float | None = None
-    guardrail: bool = False
-
-
 class Experiment:
     """An A/B test with several metrics: rows come in, and a decision can be asked for at any time.
 
@@ -75,13 +46,11 @@ class Experiment:
     unit : str, optional
         The column of what was assigned to the arms, such as the user: its mean over its rows is one value. Only with
         `sequential=False`, since a mean that changes while rows come has no place in an order. It is kept in memory.
-    covariate : {metric: (column, bounds)}, optional
-        A column from before the experiment for each metric that has one.
 
     Raises
     ------
     InputError
-        If no metric is to be improved, two have one name, a guardrail has no margin, or an option is wrong.
+        If no metric is to be improved, two have one name, or an option is wrong.
 
     Examples
     --------
@@ -102,19 +71,13 @@ class Experiment:
         sequential: bool = True,
         planned: tuple[float, float] | None = (1, 1),
         unit: str | None = None,
-        covariate: Mapping[str, tuple[str, tuple[float, float]]] | None = None,
     ) -> None:
         self.metrics = tuple(metrics)
         names = [metric.name for metric in self.metrics]
-        if not all(isinstance(name, str) for name in names):
-            raise InputError(f"the name of a metric must be a text, got {shown(names)}")
         if all(metric.guardrail for metric in self.metrics):
             raise InputError("an experiment needs a metric that is to be improved, beside its guardrails")
         if len(set(names)) < len(names):
             raise InputError(f"two metrics have one name: {', '.join(names)}")
-        for metric in self.metrics:
-            if metric.guardrail and metric.margin is None:
-                raise InputError(f"guardrail {metric.name!r} needs a margin: how much worse the candidate may be")
         if len(names_in(arms, "arms")) != 2 or arms[0] == arms[1]:
             raise InputError(f"arms must be two different names, the baseline first, got {shown(arms)}")
         if unit is not None and sequential:
@@ -122,20 +85,11 @@ class Experiment:
                 "unit is for one look (sequential=False): a user's mean changes while rows come. For daily looks, give "
                 "one row for each user"
             )
-        self._covariates = {name: _column_and_bounds(name, given) for name, given in _mapping(covariate, "covariate")}
-        if unknown := [name for name in self._covariates if name not in names]:
-            raise InputError(f"covariate of {unknown[0]!r}, which is no metric{did_you_mean(unknown[0], names)}")
-        self._arms, self._unit, self._rows = arms, unit, 0
+        self._arms, self._unit, self._rows, self._sequential = arms, unit, 0, sequential
         self._compared = {
+            # The mean of a rate over the rows of a unit is no rate.
             metric.name: TwoArms(
-                metric.kind if unit is None else "mean",
-                sequential=sequential,
-                bounds=metric.bounds,
-                clip=metric.clip,
-                planned=planned,
-                name=metric.name,
-                has_covariate=metric.name in self._covariates,
-                covariate_bounds=self._covariates.get(metric.name, ("", (0.0, 1.0)))[1],
+                metric if unit is None else replace(metric, kind="mean"), sequential=sequential, planned=planned
             )
             for metric in self.metrics
         }
@@ -143,7 +97,6 @@ class Experiment:
         self._waiting: dict[str, tuple[_Sides, _Sides]] = {name: (([], []), ([], [])) for name in names}
         self._missing = {name: [0, 0] for name in names}
         self._columns: tuple[str, ...] = ()
-        self._rates = {metric.name for metric in self.metrics if metric.kind == RATE}
         #: The arm of each unit, and the sum and count of its values by column.
         self._units: dict[str, tuple[int, dict[str, list[float]]]] = {}
         self._seen = 0
@@ -181,29 +134,27 @@ class Experiment:
     def _values(self, row: Mapping[str, Any], where: str) -> dict[str, float]:
         """The values of the columns that are known."""
         values: dict[str, float] = {}
-        for name, compared in self._compared.items():
-            values[name] = value = _number(row.get(name), name, where)
-            fault = "" if math.isnan(value) else compared.fault_of(value)
-            if name in self._rates and value not in (0, 1) and not math.isnan(value):
-                fault = rate_fault(value, name)
-            if fault:
-                raise InputError(f"{where}: {name} {fault}")
-            if name in self._covariates:
-                column = self._covariates[name][0]
-                values[column] = other = _number(row.get(column), column, where)
-                if not math.isnan(value) and (fault := compared.covariate_fault_of(other)):
-                    raise InputError(f"{where}: {column} {fault}")
+        for metric in self.metrics:
+            values[metric.name] = value = _number(row.get(metric.name), metric.name, where)
+            if not math.isnan(value) and (fault := metric.fault_of(value, sequential=self._sequential)):
+                raise InputError(f"{where}: {metric.name} {fault}")
+            if metric.covariate is not None:
+                values[metric.covariate] = other = _number(row.get(metric.covariate), metric.covariate, where)
+                fault = metric.covariate_fault_of(other, sequential=self._sequential)
+                if fault and not math.isnan(value):
+                    raise InputError(f"{where}: {metric.covariate} {fault}")
         return {column: value for column, value in values.items() if not math.isnan(value)}
 
     def _take(self, side: int, values: Mapping[str, float]) -> None:
         """Keep a row, or the means of a unit, until it is handed on."""
         self._seen += 1
-        for name, (own, others) in self._waiting.items():
-            column = self._covariates[name][0] if name in self._covariates else name
-            if name not in values or column not in values:
-                self._missing[name][side] += 1
+        for metric in self.metrics:
+            column = metric.covariate or metric.name
+            if metric.name not in values or column not in values:
+                self._missing[metric.name][side] += 1
                 continue
-            own[side].append(values[name])
+            own, others = self._waiting[metric.name]
+            own[side].append(values[metric.name])
             others[side].append(values[column])
 
     def _add_to_unit(self, row: Mapping[str, Any], side: int, values: Mapping[str, float], where: str) -> None:
@@ -223,18 +174,20 @@ class Experiment:
 
     def _hand_on(self) -> None:
         """Give the rows that wait to the comparisons."""
-        for name, (own, others) in self._waiting.items():
-            covariate = (np.array(others[0]), np.array(others[1])) if name in self._covariates else None
-            self._compared[name].add(np.array(own[0]), np.array(own[1]), covariate)
+        for metric in self.metrics:
+            own, others = self._waiting[metric.name]
+            covariate = None if metric.covariate is None else (np.array(others[0]), np.array(others[1]))
+            self._compared[metric.name].add(np.array(own[0]), np.array(own[1]), covariate)
             for values in (*own, *others):
                 values.clear()
 
     def _refuse_absent(self) -> None:
         """An InputError for a metric without a value in any row: its column, or its covariate's, is not there."""
-        for name, counts in self._missing.items():
+        for metric in self.metrics:
+            counts = self._missing[metric.name]
             if not sum(counts) or sum(counts) < self._seen:
                 continue
-            wanted = [name, *([self._covariates[name][0]] if name in self._covariates else [])]
+            wanted = [metric.name, *([] if metric.covariate is None else [metric.covariate])]
             absent = next((column for column in wanted if column not in self._columns), None)
             if absent is None:
                 raise InputError(f"no row has a value of {enumeration(wanted)}: leave the metric out, or fill it in")
@@ -269,21 +222,17 @@ class Experiment:
             self._units = {}
         self._refuse_absent()
         self._hand_on()
-        wanted = dict(_mapping(detect, "detect"))
+        if detect is not None and not isinstance(detect, Mapping):
+            raise InputError(f"detect must be a dict by metric, got {shown(detect)}")
+        wanted = dict(detect or {})
         if unknown := [name for name in wanted if name not in self._compared]:
             raise InputError(
                 f"detect names {unknown[0]!r}, which is no metric{did_you_mean(unknown[0], self._compared)}"
             )
 
         def compared(metric: Metric, at: float) -> ArmComparison:
-            return self._compared[metric.name].compared(
-                level=at,
-                margin=metric.margin,
-                higher_is_better=metric.higher_is_better,
-                guardrail=metric.guardrail,
-                detect=wanted.get(metric.name),
-                power=power,
-            )
+            found = self._compared[metric.name].compared(level=at, detect=wanted.get(metric.name), power=power)
+            return replace(found, kind=metric.kind)
 
         sought = [metric for metric in self.metrics if not metric.guardrail]
         p = np.array([compared(metric, level).p for metric in sought])
@@ -333,18 +282,6 @@ def _missing_notes(missing: Mapping[str, tuple[int, int]]) -> list[str]:
         return []
     total = sum(map(sum, missing.values()))
     return [f"{counted(total, 'value')} missing in the rows of both arms ({enumeration(lacking)}), and left out."]
-
-
-def _mapping(given: Any, what: str) -> list[tuple[Any, Any]]:
-    if given is not None and not isinstance(given, Mapping):
-        raise InputError(f"{what} must be a dict by metric, got {shown(given)}")
-    return list((given or {}).items())
-
-
-def _column_and_bounds(metric: Any, given: Any) -> tuple[str, tuple[float, float]]:
-    if not isinstance(given, (list, tuple)) or len(given) != 2 or not isinstance(given[0], str):
-        raise InputError(f"covariate of {shown(metric)} must be (column, (low, high)), got {shown(given)}")
-    return given[0], given[1]
 
 
 def _number(value: Any, name: str, where: str) -> float:

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.online.faults import MAX_FAULTS, Faults
-from rag_selectivity.online.joining import JoinedRecords
-from rag_selectivity.online.records import (
-    Record,
-    check_flag,
-    check_share,
-    credit_of,
-    finite,
-    named,
-    records_of,
-    team_of,
-)
+from rag_selectivity.online.joining import MAX_FAULTS, JoinedRecords, join_records
+from rag_selectivity.online.records import Record, check_flag, check_share, named
 from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, Preference
 from rag_selectivity.statistics import sign_share
 from rag_selectivity.tables.cells import shown
-from rag_selectivity.wording import counted
 
 #: What may cast a vote, the widest first: all impressions of a user, or of a session, belong together.
 UNITS = USER, SESSION, IMPRESSION = ("user", "session", "impression")
@@ -54,9 +41,9 @@ def preference(
     Parameters
     ----------
     records : path, or iterable of {query, team, credit}
-        As `Draft.record` makes them, or `join_records` from a log. `team` is {passage: system}, `credit` {passage:
-        number}. Further fields: `impression` (its id), `session`, `user`, `systems` (both names, the baseline first),
-        `passages` (the order in the prompt). They are read one by one, and not kept.
+        A log of `RecordLog`, which is joined, or records as `join_records` and `Draft.record` make them. `team` is
+        {passage: system}, `credit` {passage: number}. Further fields: `impression` (its id), `session`, `user`,
+        `systems` (both names, the baseline first), `passages` (the order in the prompt).
     baseline : str, optional
         The system that the other one is compared with. Default: the first of `systems`, else the first by name.
     unit : {"auto", "user", "session", "impression"}
@@ -81,8 +68,8 @@ def preference(
     Raises
     ------
     InputError
-        If the records are not of exactly two systems, a system never got a slot, an impression has two records, some
-        records lack the unit, a number is not finite, or too many credits are wrong.
+        If the records are not of exactly two systems, a system never got a slot, some records lack the unit, or as
+        `join_records`.
 
     Notes
     -----
@@ -112,14 +99,11 @@ def preference(
         )
     if detect is not None and not (isinstance(detect, (int, float)) and 0 < detect < 1 and detect != 0.5):
         raise InputError(f"detect must be a share of wins between 0 and 1, other than 1/2, got {detect!r}")
+    joined = records if isinstance(records, JoinedRecords) else join_records(records, max_faults=max_faults)
     votes = _Votes(unit)
-    faults = Faults()
-    for where, row in records_of(records):
-        votes.add(row, where, faults)
-    if isinstance(records, JoinedRecords):
-        faults.take_joined(records.faults)
-    faults.refuse(max_faults)
-    found = votes.preference(baseline, sequential, level, margin, faults)
+    for row in joined:
+        votes.add(row, joined.where)
+    found = votes.preference(baseline, sequential, level, margin, joined)
     units, differing = found.wins + found.losses + found.ties, found.wins + found.losses
     if detect is None or not differing:
         return found
@@ -134,59 +118,31 @@ class _Votes:
     def __init__(self, unit: str) -> None:
         self._unit, self._is_auto = unit, unit == AUTO
         self._systems: list[str] = []
-        self._named: list[str] | None = None
+        self._named: list[str] = []
         self._impressions = 0
         #: Votes of impressions for the second system, for the first, and for none.
         self._counts = [0, 0, 0]
         #: Of users or sessions: the impressions that the second system won, minus those that the first won.
         self._nets: dict[str, int] = {}
-        self._ids = array("q")
 
-    def add(self, row: Record, where: str, faults: Faults) -> None:
+    def add(self, row: Record, where: str) -> None:
         """Count a record."""
-        team, credit = team_of(row, where), credit_of(row, where)
-        faults.credits += len(credit)
-        id_ = row.get("impression")
-        if not team and credit:
-            for passage in credit:
-                faults.add("never_drafted", f"{where}: {id_ or row.get('query')!r}, passage {passage!r}")
-            return
         self._impressions += 1
-        if id_ is not None:
-            self._ids.append(hash(named(row, "impression", where)))
-        self._know(team, row, where)
-        difference = self._difference(team, credit, where, faults)
-        vote = 0 if abs(difference) <= _SAME else 1 if difference > 0 else -1
-        self._vote(row, vote, where)
-
-    def _know(self, team: Mapping[str, str], row: Record, where: str) -> None:
-        known = self._systems
-        for system in team.values():
-            if system in known:
-                continue
-            if not isinstance(system, str) or len(known) == 2:
-                before = f", besides {known[0]!r} and {known[1]!r}" if len(known) == 2 else ""
-                raise InputError(
-                    f"{where}: team names the system {shown(system)}{before}; preference takes two systems"
-                )
-            known.append(system)
-        if self._named is None and row.get("systems") is not None:
-            order = row["systems"]
-            is_pair = isinstance(order, (list, tuple)) and len(order) == 2
-            if not is_pair or not all(isinstance(name, str) for name in order) or order[0] == order[1]:
-                raise InputError(f"{where}: systems must be two different names, baseline first, got {shown(order)}")
-            self._named = list(order)
-
-    def _difference(self, team: Mapping[str, str], credit: Mapping[str, Any], where: str, faults: Faults) -> float:
-        """The credit of the second system minus that of the first, in the order in which they were seen."""
+        for system in row["team"].values():
+            if system not in self._systems:
+                if len(self._systems) == 2:
+                    raise InputError(
+                        f"{where}: team names the system {shown(system)}, besides {self._systems[0]!r} and "
+                        f"{self._systems[1]!r}; preference takes two systems"
+                    )
+                self._systems.append(system)
+        self._named = self._named or list(row.get("systems") or ())
         sums = [0.0, 0.0]
-        for passage, number in credit.items():
-            system = team.get(passage)
-            if system is None:
-                faults.add("not_shown", f"{where}: passage {passage!r}")
-                continue
-            sums[system != self._systems[0]] += finite(number, where, f"the credit of {passage!r}")
-        return sums[1] - sums[0]
+        for passage, number in row["credit"].items():
+            if passage in row["team"]:
+                sums[row["team"][passage] != self._systems[0]] += number
+        difference = sums[1] - sums[0]
+        self._vote(row, 0 if abs(difference) <= _SAME else 1 if difference > 0 else -1, where)
 
     def _vote(self, row: Record, vote: int, where: str) -> None:
         unit = self._unit
@@ -213,10 +169,9 @@ class _Votes:
         sequential: bool,
         level: float,
         margin: float | None,
-        faults: Faults,
+        joined: JoinedRecords,
     ) -> Preference:
         """What was counted, as a result."""
-        self._refuse_repeated()
         first, second = self._order(baseline)
         counts = list(self._counts)
         unit = IMPRESSION if self._unit == AUTO else self._unit
@@ -226,7 +181,7 @@ class _Votes:
         ties, wins, losses = counts[0], counts[1], counts[-1]
         if second != self._systems[-1]:
             wins, losses = losses, wins
-        notes = list(faults.notes())
+        notes = list(joined.faults.notes())
         if not sequential:
             notes.append(f"p and the interval are for one look, at a number of {unit}s that was fixed beforehand.")
         found = (sign_share.any_time if sequential else sign_share.exact)(wins, losses, level)
@@ -246,20 +201,9 @@ class _Votes:
             unit=unit,
             impressions=self._impressions,
             sequential=sequential,
-            credits=faults.credits,
+            credits=joined.faults.credits,
             notes=tuple(notes),
         )
-
-    def _refuse_repeated(self) -> None:
-        hashes = np.frombuffer(self._ids, np.int64)
-        order = np.argsort(hashes, kind="stable")
-        same = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
-        if len(same):
-            earlier, later = sorted(int(place) + 1 for place in order[same[0] : same[0] + 2])
-            raise InputError(
-                f"{counted(len(same), 'impression')} with more than one record, such as records {earlier:,} and "
-                f"{later:,} of those with an id: the same credit would count twice. join_records makes one of each"
-            )
 
     def _order(self, baseline: str | None) -> tuple[str, str]:
         """The baseline and the candidate."""

@@ -10,13 +10,11 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.trace import Trace, trace_lines
-from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import iterated, shown
 
 #: The name and the version that each line of a log of drafts, credits and records carries.
 SCHEMA = "rag-selectivity/online/1"
 Record = Mapping[str, Any]
-_MEND = "give what `online join` or `Draft.record` makes"
 _EXPECTED = "records must be a file or many rows such as {query, team, credit}"
 
 
@@ -41,25 +39,6 @@ def numbered(source: Any) -> Iterator[tuple[str, Record]]:
             yield f"record {number}", row
         else:
             raise InputError(f"record {number}: must be an object such as {{query, team, credit}}, got {shown(row)}")
-
-
-def records_of(source: Any) -> Iterator[tuple[str, Record]]:
-    """(where, record) of what `numbered` takes; each is a record with its draft.
-
-    Raises
-    ------
-    InputError
-        If a line is of another format or version, or is credit without its draft.
-    """
-    for where, row in numbered(source):
-        if "schema" in row:
-            what = f"{shown(row['schema'])} is not a record of {SCHEMA}: {_MEND}"
-            check_version(row["schema"], SCHEMA, f"{where}: schema", what)
-        if "credit_of" in row:
-            raise InputError(
-                f"{where}: credit that came late, without its draft: join the log first (`online join`, join_records)"
-            )
-        yield where, row
 
 
 def outcomes_of_trace(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -89,29 +68,6 @@ def outcomes_of_trace(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if not requests:
         raise InputError(f"{path}: no retrieval names its arm: give Retrieval(arm=…), or monitor.request(arm=…)")
     yield from requests.items()
-
-
-def passages_of(row: Record, where: str) -> list[str]:
-    """The order in the prompt, that of the team where the record does not say it; checked."""
-    passages = row.get("passages")
-    if passages is None:
-        return list(team_of(row, where))
-    if not isinstance(passages, (list, tuple)) or not all(isinstance(each, str) for each in passages):
-        raise InputError(f"{where}: passages must be the ids in the order of the prompt, got {shown(passages)}")
-    if len(set(passages)) < len(passages):
-        twice = next(each for place, each in enumerate(passages) if each in passages[:place])
-        raise InputError(f"{where}: passages holds {shown(twice)} twice; a draft shows a passage once")
-    return list(passages)
-
-
-def team_of(row: Record, where: str) -> Mapping[str, str]:
-    """The team of a record; empty where nothing was drafted."""
-    return mapping_of(row.get("team"), where, "team", "{passage: system}, as `draft.team` has it")
-
-
-def credit_of(row: Record, where: str) -> Mapping[str, Any]:
-    """The credit of a record; empty where there is none."""
-    return mapping_of(row.get("credit"), where, "credit", "{passage: number}")
 
 
 def mapping_of(value: Any, where: str, what: str, example: str) -> Mapping[Any, Any]:
