@@ -30,8 +30,8 @@ from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted
 
-#: Kinds of queries, tool names and reasons are the application's own; these bound what a faulty one can fill.
-_MOST_KINDS, _MOST_TOOLS, _MOST_NAMES = 1000, 100_000, 1000
+#: Tool names are the application's own; these bound what a faulty one can fill.
+_MOST_SHAPES, _MOST_TOOLS, _MOST_NAMES = 1000, 100_000, 1000
 _NAMED = 5
 _similar = lru_cache(maxsize=1)(similar_tools)
 
@@ -48,11 +48,10 @@ class ToolMonitor(Shared):
         N, or all tools. Without it N is the number of tools seen so far, which is too few where a selector shows but
         some of them.
     relevant : int, optional
-        R where there are no labels, as a stated assumption. Without it: the tools that were ever called for queries
-        of the same kind, at least 1; not known of queries without a kind.
+        R where there are no labels, as a stated assumption.
     warn_from : float
         Warn of a call in which as many tools at random would serve with this probability or a larger one; once for each
-        N, K and R (or kind). Where R is not known, a warning says what is so even if one tool applies. Default: from
+        N, K and R. Where R is not known, a warning says what is so even if one tool applies. Default: from
         the collapse zone on.
     on_warning : callable, optional
         Takes the text of each warning, which is logged in any case (`rag_selectivity`).
@@ -120,13 +119,11 @@ class ToolMonitor(Shared):
         self._counts: dict[str, Counter[str]] = {
             name: Counter() for name in ("shown", "called", "wrong", "misfits", "ran", "failed")
         }
-        #: The tools that were called for each kind of query.
-        self._used: dict[str, set[str]] = {}
-        #: How often K tools were shown, by where R comes from: R itself from labels, else an assumption, or the kind.
-        self._calls_by_r: Counter[tuple[int, str, int | str]] = Counter()
+        #: How many calls had which K and R, and where R comes from.
+        self._shapes: Counter[tuple[int, int]] = Counter()
+        self._basis = {"labels": 0, "assumed": 0}
         self._tokens = self._shown = self._count = self._checked = 0
-        self._has_other_kinds = False
-        self._looked_at: set[tuple[int, int, int | str | None]] = set()
+        self._looked_at: set[tuple[int, int, int | None]] = set()
         self._choice = ChoiceCounts()
         self._misfits: Counter[tuple[str, str]] = Counter()
         self._not_offered: Counter[str] = Counter()
@@ -140,7 +137,6 @@ class ToolMonitor(Shared):
         called: Iterable[str | ToolCall] = (),
         *,
         query_id: str | None = None,
-        kind: str = "",
         after_results: bool = False,
     ) -> None:
         """Take in a model call: the tools that were shown, and those that the model called.
@@ -154,9 +150,6 @@ class ToolMonitor(Shared):
             A ToolCall has the arguments too.
         query_id : str, optional
             Comes before the text when labels are looked up.
-        kind : str
-            The kind of the query; without labels, the tools called for a kind stand for those that apply. Without a
-            kind, nothing does: over all queries, nearly every tool is called at some time.
         after_results : bool
             Whether the model had the results of tools for this query already. If it then calls no tool, that is the
             answer, and no choice of a tool.
@@ -176,8 +169,8 @@ class ToolMonitor(Shared):
                 raise InputError(
                     f"called must be a list of names or ToolCalls, got one called {shown_value(each.name)}"
                 )
-        if not isinstance(query, str) or not isinstance(kind, str):
-            raise InputError(f"query and kind must be texts, got {shown_value(query)} and {shown_value(kind)}")
+        if not isinstance(query, str):
+            raise InputError(f"query must be a text, got {shown_value(query)}")
         problems = [self._problem(each, offered.get(each.name)) for each in calls]
         tokens = sum(tool.tokens for tool in definitions)
         labelled = self.monitor.labels.of_query(query_id, query)
@@ -188,25 +181,18 @@ class ToolMonitor(Shared):
             self._take_definitions(definitions)
             self._count_tools("shown", offered)
             self._take_called(calls, problems, offered)
-            if kind and (kind in self._used or len(self._used) < _MOST_KINDS):
-                self._used.setdefault(kind, set()).update(each.name for each in calls if each.name in self._tools)
-            size = self._catalogue()
+            size, relevant = self._catalogue(), self._relevant
             if labelled is not None:
                 expected = frozenset(name for name, grade in labelled.items() if grade >= self._relevant_from)
-                names = [each.name for each in calls]
+                names, relevant = [each.name for each in calls], len(expected)
                 self._count_tools("wrong", self._choice.add(expected, offered, names, after_results=after_results))
-                applicable = self._take_relevant(len(definitions), "labels", len(expected), len(expected))
-            elif self._relevant is not None:
-                applicable = self._take_relevant(len(definitions), "assumed", "", self._relevant)
-            elif kind:
-                applicable = self._take_kind(len(definitions), kind)
-            else:
-                applicable = None
+            if relevant:
+                self._shapes[len(definitions), relevant] += 1
+                self._basis["assumed" if labelled is None else "labels"] += 1
         names = [tool.name for tool in definitions]
         self.monitor.record(Retrieval(query, names, query_id=query_id, corpus_size=size, tokens=tokens))
-        if applicable is None or applicable:
-            of_kind = kind if labelled is None and self._relevant is None else None
-            self._warn(size, len(definitions), None if applicable is None else min(applicable, size), of_kind)
+        if relevant is None or relevant:
+            self._warn(size, len(definitions), None if relevant is None else min(relevant, size))
 
     def add(self, tools: Iterable[ToolDefinition | str]) -> None:
         """Add tools to the catalogue, whether they are ever shown or not."""
@@ -231,7 +217,7 @@ class ToolMonitor(Shared):
         with self._lock:
             if not self._count:
                 raise InputError("no model call has been shown tools yet")
-            size, (basis, shapes) = self._catalogue(), self._shapes()
+            size, shapes = self._catalogue(), self._shapes
             if self._relevant is not None and self._relevant > size:
                 raise InputError(
                     f"relevant={self._relevant} is more than the {counted(size, 'tool')} seen so far: correct it, or "
@@ -254,7 +240,7 @@ class ToolMonitor(Shared):
                 catalogue=size,
                 shown=self._shown / self._count,
                 relevant=relevant,
-                basis=basis,
+                basis=dict(self._basis),
                 lam=lam,
                 BoR_max=ceiling,
                 tokens=self._tokens / self._count,
@@ -319,31 +305,8 @@ class ToolMonitor(Shared):
                 count_name(self._misfits, (call.name, problem), (OTHERS, OTHERS))
                 self._count_tools("misfits", [call.name])
 
-    def _take_relevant(self, shown: int, basis: str, of: int | str, relevant: int) -> int:
-        if relevant:
-            self._calls_by_r[shown, basis, of] += 1
-        return relevant
-
-    def _take_kind(self, shown: int, kind: str) -> int:
-        if kind in self._used:
-            return self._take_relevant(shown, "used", kind, max(1, len(self._used[kind])))
-        if not self._has_other_kinds:
-            self._has_other_kinds = True
-            LOG.warning("more than %d kinds of queries: calls of the others count without R", _MOST_KINDS)
-        return 1
-
     def _catalogue(self) -> int:
         return max(self._size or 0, len(self._tools), 1)
-
-    def _shapes(self) -> tuple[dict[str, int], Counter[tuple[int, int]]]:
-        """Where R came from, and how many calls had which K and R."""
-        known, shapes = dict.fromkeys(("labels", "assumed", "used"), 0), Counter[tuple[int, int]]()
-        for (shown, basis, of), count in self._calls_by_r.items():
-            relevant = of if isinstance(of, int) else self._relevant or len(self._used[of])
-            if relevant:
-                shapes[shown, relevant] += count
-                known[basis] += count
-        return known, shapes
 
     def _unknown_labels(self) -> dict[str, int]:
         """Tools that labels name as applicable and nobody has defined, with the number of queries."""
@@ -371,18 +334,15 @@ class ToolMonitor(Shared):
                 LOG.warning("%s", warning)
                 warnings.warn(warning, stacklevel=3)
 
-    def _warn(self, size: int, shown: int, relevant: int | None, kind: str | None) -> None:
-        # What was called for a kind grows with the calls: of a kind, one warning is enough.
-        told = {(size, shown, relevant), *([] if kind is None else [(size, shown, kind)])}
-        if not shown or told & self._looked_at:
+    def _warn(self, size: int, shown: int, relevant: int | None) -> None:
+        if not shown or (size, shown, relevant) in self._looked_at:
             return
-        if len(self._looked_at) >= _MOST_KINDS:
+        if len(self._looked_at) >= _MOST_SHAPES:
             self._looked_at.clear()
         self._looked_at.add((size, shown, relevant))
         advice = warning(size, shown, relevant, self._warn_from)
         if advice is None:
             return
-        self._looked_at |= told
         text = f"{advice} [too-many-tools]"
         LOG.warning("%s", text)
         if self._on_warning is not None:

@@ -80,7 +80,7 @@ class ToolReport(Result):
         Mean K.
     relevant : float
         Mean R, over the calls for which it is known; NaN where for none.
-    basis : {"labels" | "assumed" | "used": calls}
+    basis : {"labels" | "assumed": calls}
         Where R came from.
     lam, BoR_max : float
         Over those calls: lambda, and the bits that a perfect selector could have shown.

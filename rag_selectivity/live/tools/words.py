@@ -65,7 +65,7 @@ def _lines(report: ToolReport) -> Iterable[str]:
     elif report.regime is None:
         yield "How many tools apply to a query is not known: give labels, or relevant=… as an assumption"
     else:
-        known = {"labels": "from labels", "assumed": "assumed", "used": "those ever called for such queries"}
+        known = {"labels": "from labels", "assumed": "assumed"}
         how = ", ".join(known[name] for name, count in report.basis.items() if count)
         yield (
             f"With R = {report.relevant:.3g} ({how}) lambda is {report.lam:.2g}, and as many tools at random would "
