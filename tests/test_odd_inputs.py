@@ -303,7 +303,7 @@ def answers_of(**options: Any) -> Any:
         (lambda: rs.ToolMonitor(warn_from="x"), "warn_from is a probability"),
         (lambda: rs.ToolMonitor().call("q", ["t"], [NUMBERS]), "called must be a list of names"),
         (lambda: rs.ToolMonitor().call("q", {1.5: 1}), "the name of a tool must be a str, got 1.5"),
-        (lambda: rs.ToolMonitor().call(3, ["t"]), "query and kind must be texts"),
+        (lambda: rs.ToolMonitor().call(3, ["t"]), "query must be a text"),
         (lambda: rs.ToolMonitor(catalogue=10**400), "corpus_size"),
         (lambda: rs.evaluate_joined(NUMBERS), "judged must be .name: JudgedRun."),
         (lambda: rs.evaluate_joined({"a": 1.5}), "judged must be .name: JudgedRun."),

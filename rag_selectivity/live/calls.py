@@ -141,7 +141,7 @@ class CallTree:
         self._lock = threading.Lock()
         self._calls: dict[Hashable, _Call] = {}
         self._trees: dict[Hashable, _Tree] = {}
-        self._early = self._cut = self._lost = 0
+        self._early = self._lost = 0
 
     def __len__(self) -> int:
         """Calls under way."""
@@ -227,24 +227,18 @@ class CallTree:
     @property
     def notes(self) -> tuple[str, ...]:
         """A sentence for each limit of the memory that was met."""
-        limits = (
-            (
-                self._early,
-                f"{counted(self._early, 'retrieval')} had to be recorded before it was known what was selected, since "
-                f"more than {self._most_held:,} waited inside a call that is under way",
-            ),
-            (
-                self._cut,
-                f"{counted(self._cut, 'list')} of candidates inside a retrieval with more than {self._most_held:,} of "
-                f"them had to be left out of its pool",
-            ),
-            (
-                self._lost,
+        notes = []
+        if self._early:
+            notes.append(
+                f"{counted(self._early, 'retrieval')} had to be recorded before its selection was known, or left "
+                f"out of a pool, since more than {self._most_held:,} were inside a call that is under way"
+            )
+        if self._lost:
+            notes.append(
                 f"more than {_MOST_CALLS:,} calls were under way at once: {counted(self._lost, 'call')} that began "
-                f"first had to be given up, with the retrievals under way inside",
-            ),
-        )
-        return tuple(note for count, note in limits if count)
+                f"first had to be given up, with the retrievals under way inside"
+            )
+        return tuple(notes)
 
     def finish(self) -> None:
         """Forget what is under way; retrievals that are over are handed over as they stand."""
@@ -258,8 +252,11 @@ class CallTree:
         """What is handed over because of the result of a call; it still has to be closed."""
         tree = of.tree
         if of.retrieval is not None:
-            if of.kind is Kind.RETRIEVE and passages is not None and of.retrieval.is_open:
-                self._add_candidates(of.retrieval, passages)
+            if of.kind is Kind.RETRIEVE and passages is not None:
+                if self._most_held is None or len(of.retrieval.children) < self._most_held:
+                    of.retrieval.children.append(passages)
+                else:
+                    self._early += 1
             return []
         if of.kind is Kind.SELECT:
             self._selected(of, passages)
@@ -277,12 +274,6 @@ class CallTree:
                     only.final = passages
             return done
         return []
-
-    def _add_candidates(self, retrieval: _Call, passages: Passages) -> None:
-        if self._most_held is None or len(retrieval.children) < self._most_held:
-            retrieval.children.append(passages)
-        else:
-            self._cut += 1
 
     def _retrieved(self, of: _Call, passages: Passages) -> list[_Retrieved]:
         retrieval = _Retrieved(of.query, of.query_id, of.above, passages, self._clock() - of.started)
