@@ -227,7 +227,6 @@ class ToolMonitor(Shared):
                 ToolUse(name, tokens=tool.tokens, **{what: counts[name] for what, counts in self._counts.items()})
                 for name, tool in self._tools.items()
             ]
-            pairs, similar_pairs = _similar(tuple(self._tools.values()))
             relevant = sum(r * n for (_, r), n in shapes.items()) / shapes.total() if shapes else math.nan
             lam, ceiling = of_shapes(size, shapes)
             choice = self._choice.choice()
@@ -251,13 +250,16 @@ class ToolMonitor(Shared):
                 misfit=rate(self._misfits.total(), self._checked, checked),
                 misfits=tuple(Misfit(*name, count) for name, count in self._misfits.most_common()),
                 not_offered=dict(self._not_offered.most_common()),
-                similar=with_confusions(pairs, choice.confusion if choice else ()),
-                similar_pairs=similar_pairs,
+                similar=(),
+                similar_pairs=0,
                 duplicates=dict(self._duplicates),
                 unknown_labels=self._unknown_labels(),
                 healthy_K=healthy_depth(size, relevant) if shapes else None,
             )
-        return replace(report, selection=self._selection(size))
+            definitions = tuple(self._tools.values())
+        pairs, count = _similar(definitions)
+        similar = with_confusions(pairs, choice.confusion if choice else ())
+        return replace(report, selection=self._selection(size), similar=similar, similar_pairs=count)
 
     def _selection(self, size: int) -> Report | None:
         """The figures of selection, with the N that they were measured against: the last one, if it grew."""

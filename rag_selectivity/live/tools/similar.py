@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-
-import numpy as np
+from itertools import combinations, pairwise
 
 from rag_selectivity.live.tools.choice import Confusion
 from rag_selectivity.live.tools.definitions import ToolDefinition
-from rag_selectivity.measures.base import FloatArray
 
 #: From here on two names, or two descriptions, are near-identical.
 SIMILAR_FROM = 0.8
 #: The pairs of more tools are not looked at, and of more pairs the most similar are kept.
-MOST_TOOLS, MOST_PAIRS = 2000, 1000
+MOST_TOOLS = MOST_PAIRS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class SimilarTools:
 def similar_tools(tools: Sequence[ToolDefinition]) -> tuple[list[SimilarTools], int]:
     """The near-identical pairs (either figure is 0.8 or more), the most similar first; and how many there are.
 
-    The 1,000 most similar are returned, of the first 2,000 tools.
+    The 1,000 most similar are returned, of the first 1,000 tools.
 
     Examples
     --------
@@ -54,49 +52,28 @@ def similar_tools(tools: Sequence[ToolDefinition]) -> tuple[list[SimilarTools], 
     >>> count, pairs[0].first, pairs[0].second, round(pairs[0].names, 3)
     (1, 'get_user', 'getUsers', 0.824)
     """
-    tools = tools[:MOST_TOOLS]
-    shared, both = _overlaps([_bigrams(tool.name) for tool in tools])
-    names = _share(2 * shared, both)
-    shared, both = _overlaps([_word_pairs(tool.description) for tool in tools])
-    descriptions = _share(shared, both - shared)
-    places = np.argwhere(np.triu(np.fmax(names, descriptions) >= SIMILAR_FROM, 1))
-    figures = np.nan_to_num(np.stack([names[tuple(places.T)], descriptions[tuple(places.T)]])).sum(axis=0)
-    best = places[np.argsort(-figures, kind="stable")[:MOST_PAIRS]]
-    return [
-        SimilarTools(tools[one].name, tools[two].name, float(names[one, two]), float(descriptions[one, two]))
-        for one, two in best
-    ], len(places)
+    pairs = []
+    sides = [(tool.name, _bigrams(tool.name), _word_pairs(tool.description)) for tool in tools[:MOST_TOOLS]]
+    for (first, letters, words), (second, other_letters, other_words) in combinations(sides, 2):
+        sizes = len(letters) + len(other_letters), len(words | other_words)
+        names = 2 * len(letters & other_letters) / sizes[0] if letters and other_letters else math.nan
+        descriptions = len(words & other_words) / sizes[1] if words and other_words else math.nan
+        if names >= SIMILAR_FROM or descriptions >= SIMILAR_FROM:
+            pairs.append(SimilarTools(first, second, names, descriptions))
+    pairs.sort(key=lambda pair: -sum(figure for figure in (pair.names, pair.descriptions) if figure == figure))
+    return pairs[:MOST_PAIRS], len(pairs)
 
 
-def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """NaN where there is nothing to share."""
-    share: FloatArray = np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
-    return share
-
-
-def _bigrams(name: str) -> list[tuple[str, int]]:
+def _bigrams(name: str) -> set[tuple[str, int]]:
     """The pairs of adjacent letters with the ends of the name; a second copy of one is another."""
     plain = re.sub(r"[\W_]+", "", name.lower())
     counts = Counter(map("".join, pairwise(f"^{plain}$"))) if plain else Counter[str]()
-    return [(pair, copy) for pair, count in counts.items() for copy in range(count)]
+    return {(pair, copy) for pair, count in counts.items() for copy in range(count)}
 
 
 def _word_pairs(description: str) -> set[tuple[str, ...]]:
     words = re.findall(r"\w+", description.lower())
     return set(pairwise(words)) or {(word,) for word in words}
-
-
-def _overlaps(sets: Sequence[Collection[Hashable]]) -> tuple[FloatArray, FloatArray]:
-    """Of each pair of sets: the elements that both have, and the sum of both sizes; 0 if one has none."""
-    from scipy import sparse
-
-    columns: dict[Hashable, int] = {}
-    cells = [(row, columns.setdefault(element, len(columns))) for row, each in enumerate(sets) for element in each]
-    places = np.array(cells, int).reshape(-1, 2).T
-    matrix = sparse.csr_matrix((np.ones(len(cells)), (places[0], places[1])), shape=(len(sets), max(1, len(columns))))
-    sizes = np.array([len(each) for each in sets], float)
-    both = np.where((sizes[:, None] > 0) & (sizes > 0), sizes[:, None] + sizes, 0)
-    return (matrix @ matrix.T).toarray(), both
 
 
 def with_confusions(pairs: Iterable[SimilarTools], cells: Iterable[Confusion]) -> tuple[SimilarTools, ...]:
