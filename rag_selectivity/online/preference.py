@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
 from typing import Any
-
-import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.joining import MAX_FAULTS, JoinedRecords, join_records
@@ -103,13 +101,38 @@ def preference(
     votes = _Votes(unit)
     for row in joined:
         votes.add(row, joined.where)
-    found = votes.preference(baseline, sequential, level, margin, joined)
-    units, differing = found.wins + found.losses + found.ties, found.wins + found.losses
-    if detect is None or not differing:
-        return found
-    needed = sign_share.units_needed(detect, differing / units, level, power, sequential=sequential)
-    still = None if needed is None else max(0, needed - units)
-    return replace(found, detect=detect, needed=needed, still_needed=still, power=power)
+    first, second = votes.order(baseline)
+    unit, (wins, losses, ties) = votes.of(second)
+    found = (sign_share.any_time if sequential else sign_share.exact)(wins, losses, level)
+    units, differing, needed = wins + losses + ties, wins + losses, None
+    if detect is not None and differing:
+        needed = sign_share.units_needed(detect, differing / units, level, power, sequential=sequential)
+    notes = joined.faults.notes()
+    if not sequential:
+        notes += (f"p and the interval are for one look, at a number of {unit}s that was fixed beforehand.",)
+    return Preference(
+        baseline=first,
+        candidate=second,
+        wins=wins,
+        losses=losses,
+        ties=ties,
+        share=found.share,
+        p=found.p,
+        low=found.low,
+        high=found.high,
+        level=level,
+        margin=margin,
+        verdict=_verdict(found.low, found.high, margin),
+        unit=unit,
+        impressions=votes.impressions,
+        sequential=sequential,
+        credits=joined.faults.credits,
+        detect=detect if differing else None,
+        needed=needed,
+        still_needed=None if needed is None else max(0, needed - units),
+        power=power,
+        notes=notes,
+    )
 
 
 class _Votes:
@@ -119,15 +142,15 @@ class _Votes:
         self._unit, self._is_auto = unit, unit == AUTO
         self._systems: list[str] = []
         self._named: list[str] = []
-        self._impressions = 0
-        #: Votes of impressions for the second system, for the first, and for none.
-        self._counts = [0, 0, 0]
-        #: Of users or sessions: the impressions that the second system won, minus those that the first won.
-        self._nets: dict[str, int] = {}
+        self.impressions = 0
+        #: Impressions by their vote: 1 for the second system, −1 for the first.
+        self._counts: Counter[int] = Counter()
+        #: Of users or sessions: the sum of their impressions' votes.
+        self._nets: Counter[str] = Counter()
 
     def add(self, row: Record, where: str) -> None:
         """Count a record."""
-        self._impressions += 1
+        self.impressions += 1
         for system in row["team"].values():
             if system not in self._systems:
                 if len(self._systems) == 2:
@@ -161,54 +184,18 @@ class _Votes:
             raise InputError(
                 f"{where}: lacks its {unit}, which casts the vote: name it in every record, or give another unit"
             )
-        self._nets[name] = self._nets.get(name, 0) + vote
+        self._nets[name] += vote
 
-    def preference(
-        self,
-        baseline: str | None,
-        sequential: bool,
-        level: float,
-        margin: float | None,
-        joined: JoinedRecords,
-    ) -> Preference:
-        """What was counted, as a result."""
-        first, second = self._order(baseline)
-        counts = list(self._counts)
-        unit = IMPRESSION if self._unit == AUTO else self._unit
-        if unit != IMPRESSION:
-            nets = np.fromiter(self._nets.values(), np.int64, len(self._nets))
-            counts = [int((nets == 0).sum()), int((nets > 0).sum()), int((nets < 0).sum())]
-        ties, wins, losses = counts[0], counts[1], counts[-1]
-        if second != self._systems[-1]:
-            wins, losses = losses, wins
-        notes = list(joined.faults.notes())
-        if not sequential:
-            notes.append(f"p and the interval are for one look, at a number of {unit}s that was fixed beforehand.")
-        found = (sign_share.any_time if sequential else sign_share.exact)(wins, losses, level)
-        return Preference(
-            baseline=first,
-            candidate=second,
-            wins=wins,
-            losses=losses,
-            ties=ties,
-            share=found.share,
-            p=found.p,
-            low=found.low,
-            high=found.high,
-            level=level,
-            margin=margin,
-            verdict=_verdict(found.low, found.high, margin),
-            unit=unit,
-            impressions=self._impressions,
-            sequential=sequential,
-            credits=joined.faults.credits,
-            notes=tuple(notes),
-        )
+    def of(self, system: str) -> tuple[str, tuple[int, int, int]]:
+        """What casts a vote; and how many are for a system, against it, and for none."""
+        counts = Counter((net > 0) - (net < 0) for net in self._nets.values()) if self._nets else self._counts
+        unit, sign = IMPRESSION if self._unit == AUTO else self._unit, 1 if system == self._systems[-1] else -1
+        return unit, (counts[sign], counts[-sign], counts[0])
 
-    def _order(self, baseline: str | None) -> tuple[str, str]:
+    def order(self, baseline: str | None) -> tuple[str, str]:
         """The baseline and the candidate."""
         names = self._named or sorted(self._systems)
-        if not self._impressions:
+        if not self.impressions:
             raise InputError("there are no records of interleaved lists")
         if not self._systems:
             raise InputError("nothing was drafted in any record: the teams are empty")
