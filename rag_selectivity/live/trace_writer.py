@@ -147,20 +147,18 @@ class TraceWriter(LineWriter):
 
     def write(self, retrieval: Retrieval, at: float) -> None:
         """Append a retrieval that happened at a time, in seconds since 1970."""
+        query = {"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}
+        same = ("id", "query_id", "corpus_size", "tokens", "arm")
         row = {
             "schema": SCHEMA,
             "time": round(at, 3),
-            "id": retrieval.id,
-            "query_id": retrieval.query_id,
-            **({"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}),
+            **query,
+            **{name: getattr(retrieval, name) for name in same},
             "shown": list(retrieval.shown),
             # Whether retrievals have pools is not known from one that failed.
             "pool": None if retrieval.pool is None or retrieval.failed else list(retrieval.pool),
-            "corpus_size": retrieval.corpus_size,
-            "tokens": retrieval.tokens,
             "seconds": None if retrieval.seconds is None else round(retrieval.seconds, 6),
             "failed": True if retrieval.failed else None,
-            "arm": retrieval.arm,
             "outcome": None if retrieval.outcome is None else float(retrieval.outcome),
             "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
         }

@@ -134,27 +134,19 @@ class _Counts:
         """The counts and means so far."""
         worked, n = self.retrievals - self.failed, self.outcomes
         low, high = interval_of_mean(self.outcome_sum, self.outcome_squares, n) if n else (math.nan, math.nan)
+        same = ("retrievals", "labelled", "empty", "failed", "longest", "empty_passages", "nan_scores", "sampled")
         return Traffic(
-            retrievals=self.retrievals,
-            labelled=self.labelled,
-            empty=self.empty,
-            failed=self.failed,
+            **{name: getattr(self, name) for name in (*same, "outcomes", "lost_outcomes")},
             shown=self.shown / worked if worked else math.nan,
             tokens=self.tokens.mean,
             seconds=self.seconds.mean,
-            longest=self.longest,
-            empty_passages=self.empty_passages,
-            nan_scores=self.nan_scores,
             tokens_p50=self.tokens.quantile(0.5),
             tokens_p95=self.tokens.quantile(0.95),
             seconds_p50=self.seconds.quantile(0.5),
             seconds_p95=self.seconds.quantile(0.95),
-            sampled=self.sampled,
-            outcomes=n,
             outcome=self.outcome_sum / n if n else math.nan,
             outcome_low=low,
             outcome_high=high,
-            lost_outcomes=self.lost_outcomes,
         )
 
 
