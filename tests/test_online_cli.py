@@ -63,7 +63,7 @@ def test_arms_are_compared(sample) -> None:
     assert (decided["verdict"], decided["guardrails"][0]["verdict"]) == ("better", "kept")
     assert decided["metrics"][0]["still_needed"] > 0
     plain, adjusted = (
-        json.loads(of_command(*words, "--once", "--unit", "user", *more, "--format", "json")[1])["metrics"][0]
+        json.loads(of_command(*words, "--once", *more, "--format", "json")[1])["metrics"][0]
         for more in ([], ["--covariate", "cited=before:0:1"])
     )
     assert adjusted["high"] - adjusted["low"] < plain["high"] - plain["low"]
@@ -80,7 +80,6 @@ def test_arms_are_compared(sample) -> None:
         (["--guardrail", "harm"], "must be NAME=VALUE"),
         (["--guardrail", "harm=x"], "'x' is not a number"),
         (["--guardrail", "harm=.1"], "a rate takes 0 and 1"),
-        (["--unit", "user"], "unit is for one look"),
         (["--detect", "cite=.1"], "which is no metric"),
         (["--planned", "1"], "must be two shares"),
     ],
@@ -163,7 +162,7 @@ def test_drafts_read_back(sample, tmp_path) -> None:
         ("a,1,3,.2", (), "arms.csv:4: harm is 3, outside bounds=(0, 1)"),
         ("a,1,.1,7", ("--covariate", "cited=before:0:1"), "arms.csv:4: before is 7, outside covariate_bounds=(0, 1)"),
         ("a,1,.1,x", ("--covariate", "cited=before:0:1"), "arms.csv:4: before must be a number, got 'x'"),
-        ("a,2,.1,.2", ("--unit", "arm", "--once"), "arms.csv:4: cited is 2; a rate takes 0 and 1"),
+        ("a,2,.1,.2", ("--once",), "arms.csv:4: cited is 2; a rate takes 0 and 1"),
     ],
 )
 def test_a_wrong_cell_of_an_arm_has_its_line(line, more, message, tmp_path) -> None:
@@ -174,7 +173,7 @@ def test_a_wrong_cell_of_an_arm_has_its_line(line, more, message, tmp_path) -> N
     assert (status, message in said) == (2, True), said
 
 
-@pytest.mark.parametrize("more", [(), ("--unit", "user", "--once")])
+@pytest.mark.parametrize("more", [(), ("--once",)])
 def test_a_metric_that_no_row_has_is_named(more, tmp_path) -> None:
     rows = "".join(f"{'ab'[i % 2]},{i % 3 > 0:d},u{i},\n" for i in range(40))
     (tmp_path / "arms.csv").write_text(f"arm,cited,user,empty\n{rows}")

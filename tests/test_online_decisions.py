@@ -329,21 +329,6 @@ def test_a_broken_guardrail_and_one_that_is_open() -> None:
         assert test.decide().verdict == expected
 
 
-def test_units_of_assignment() -> None:
-    rows = rows_of(np.random.default_rng(11), 4000, 0.1)
-    test = Experiment([Metric("cited")], unit="user", sequential=False)
-    for row in rows:
-        test.add(row)
-    found = test.decide().metrics[0]
-    assert found.n_a + found.n_b == len({row["user"] for row in rows})
-    with pytest.raises(InputError, match="for one look"):
-        Experiment([Metric("cited")], unit="user")
-    other = Experiment([Metric("cited")], unit="user", sequential=False)
-    other.add({"arm": "a", "user": "u", "cited": 1})
-    with pytest.raises(InputError, match="user 'u' is in arm 'b', and was in 'a' before"):
-        other.add({"arm": "b", "user": "u", "cited": 1})
-
-
 def test_missing_values_are_counted_and_lopsided_ones_refused() -> None:
     rows = rows_of(np.random.default_rng(12), 4000, 0.0)
     test = Experiment([Metric("cited")])

@@ -62,10 +62,6 @@ def online_compare(
     planned: Annotated[
         str, o.option(o.INPUT, "SHARES", "Planned shares of the arms in the traffic, as in 90,10, or none (no check).")
     ] = "1,1",
-    unit: Annotated[
-        str | None,
-        o.option(o.INPUT, "NAME", "Column of the units that were assigned to the arms, as in user; only with --once."),
-    ] = None,
     once: Annotated[
         bool,
         o.flag(o.TESTS, "--once", "Use tests for one look at a number fixed beforehand (default: valid at any look)."),
@@ -120,7 +116,6 @@ def online_compare(
         arms=(of_arms[0], of_arms[1]),
         sequential=not once,
         planned=_planned(planned),
-        unit=unit,
     )
     for where, row in _rows(rows):
         test.add(row, where)

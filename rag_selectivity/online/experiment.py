@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,9 +42,6 @@ class Experiment:
         The names of the arms, the baseline first.
     sequential, planned
         As in `compare_arms`.
-    unit : str, optional
-        The column of what was assigned to the arms, such as the user: its mean over its rows is one value. Only with
-        `sequential=False`, since a mean that changes while rows come has no place in an order. It is kept in memory.
 
     Raises
     ------
@@ -70,7 +66,6 @@ class Experiment:
         arms: tuple[str, str] = ("a", "b"),
         sequential: bool = True,
         planned: tuple[float, float] | None = (1, 1),
-        unit: str | None = None,
     ) -> None:
         self.metrics = tuple(metrics)
         names = [metric.name for metric in self.metrics]
@@ -80,27 +75,14 @@ class Experiment:
             raise InputError(f"two metrics have one name: {', '.join(names)}")
         if len(names_in(arms, "arms")) != 2 or arms[0] == arms[1]:
             raise InputError(f"arms must be two different names, the baseline first, got {shown(arms)}")
-        if unit is not None and sequential:
-            raise InputError(
-                "unit is for one look (sequential=False): a user's mean changes while rows come. For daily looks, give "
-                "one row for each user"
-            )
-        self._arms, self._unit, self._rows, self._sequential = arms, unit, 0, sequential
+        self._arms, self._rows, self._sequential = arms, 0, sequential
         self._compared = {
-            # The mean of a rate over the rows of a unit is no rate.
-            metric.name: TwoArms(
-                metric if unit is None else replace(metric, kind="mean"), sequential=sequential, planned=planned
-            )
-            for metric in self.metrics
+            metric.name: TwoArms(metric, sequential=sequential, planned=planned) for metric in self.metrics
         }
         #: The values and the covariates of both arms that are to be handed on.
         self._waiting: dict[str, tuple[_Sides, _Sides]] = {name: (([], []), ([], [])) for name in names}
         self._missing = {name: [0, 0] for name in names}
         self._columns: tuple[str, ...] = ()
-        #: The arm of each unit, and the sum and count of its values by column.
-        self._units: dict[str, tuple[int, dict[str, list[float]]]] = {}
-        self._seen = 0
-        self._is_decided = False
 
     def add(self, row: Mapping[str, Any], where: str = "") -> None:
         """See a row: {arm, metric: value …}. A metric that is missing or None is counted.
@@ -108,14 +90,12 @@ class Experiment:
         Raises
         ------
         InputError
-            If the row is of no arm of the experiment, a value is no number, or a unit was in both arms.
+            If the row is of no arm of the experiment, or a value is no number.
         """
         self._rows += 1
         where = where or f"row {self._rows}"
         if not isinstance(row, Mapping):
             raise InputError(f"{where}: must be a row such as {{arm, metric: value}}, got {shown(row)}")
-        if self._is_decided:
-            raise InputError(f"{where}: came after the decision, which was for one look at all rows")
         self._columns = self._columns or tuple(map(str, row))
         arm = named(row, "arm", where)
         if arm not in self._arms:
@@ -123,54 +103,23 @@ class Experiment:
                 f"{where}: arm {shown(row.get('arm'))} is neither {self._arms[0]!r} nor {self._arms[1]!r}: name the "
                 "arms of the experiment, the baseline first"
             )
-        values = self._values(row, where)
-        if self._unit is None:
-            self._take(self._arms.index(arm), values)
-            if self._rows % _ROWS_AT_ONCE == 0:
-                self._hand_on()
-        else:
-            self._add_to_unit(row, self._arms.index(arm), values, where)
-
-    def _values(self, row: Mapping[str, Any], where: str) -> dict[str, float]:
-        """The values of the columns that are known."""
-        values: dict[str, float] = {}
+        side = self._arms.index(arm)
         for metric in self.metrics:
-            values[metric.name] = value = _number(row.get(metric.name), metric.name, where)
-            if not math.isnan(value) and (fault := metric.fault_of(value, sequential=self._sequential)):
-                raise InputError(f"{where}: {metric.name} {fault}")
-            if metric.covariate is not None:
-                values[metric.covariate] = other = _number(row.get(metric.covariate), metric.covariate, where)
+            value, other = _number(row.get(metric.name), metric.name, where), 0.0
+            fault, column = metric.fault_of(value, sequential=self._sequential), metric.name
+            if metric.covariate is not None and not (fault or math.isnan(value)):
+                other, column = _number(row.get(metric.covariate), metric.covariate, where), metric.covariate
                 fault = metric.covariate_fault_of(other, sequential=self._sequential)
-                if fault and not math.isnan(value):
-                    raise InputError(f"{where}: {metric.covariate} {fault}")
-        return {column: value for column, value in values.items() if not math.isnan(value)}
-
-    def _take(self, side: int, values: Mapping[str, float]) -> None:
-        """Keep a row, or the means of a unit, until it is handed on."""
-        self._seen += 1
-        for metric in self.metrics:
-            column = metric.covariate or metric.name
-            if metric.name not in values or column not in values:
+            if fault:
+                raise InputError(f"{where}: {column} {fault}")
+            if math.isnan(value) or math.isnan(other):
                 self._missing[metric.name][side] += 1
                 continue
             own, others = self._waiting[metric.name]
-            own[side].append(values[metric.name])
-            others[side].append(values[column])
-
-    def _add_to_unit(self, row: Mapping[str, Any], side: int, values: Mapping[str, float], where: str) -> None:
-        unit = named(row, str(self._unit), where)
-        if unit is None:
-            raise InputError(f"{where}: lacks {self._unit!r}, which was assigned to the arms")
-        before, sums = self._units.setdefault(unit, (side, {}))
-        if before != side:
-            raise InputError(
-                f"{where}: {self._unit} {unit!r} is in arm {self._arms[side]!r}, and was in {self._arms[before]!r} "
-                "before: leave out units that saw both"
-            )
-        for column, value in values.items():
-            total = sums.setdefault(column, [0.0, 0.0])
-            total[0] += value
-            total[1] += 1
+            own[side].append(value)
+            others[side].append(other)
+        if self._rows % _ROWS_AT_ONCE == 0:
+            self._hand_on()
 
     def _hand_on(self) -> None:
         """Give the rows that wait to the comparisons."""
@@ -185,7 +134,7 @@ class Experiment:
         """An InputError for a metric without a value in any row: its column, or its covariate's, is not there."""
         for metric in self.metrics:
             counts = self._missing[metric.name]
-            if not sum(counts) or sum(counts) < self._seen:
+            if not sum(counts) or sum(counts) < self._rows:
                 continue
             wanted = [metric.name, *([] if metric.covariate is None else [metric.covariate])]
             absent = next((column for column in wanted if column not in self._columns), None)
@@ -215,11 +164,6 @@ class Experiment:
             As `compare_arms`, for any metric: shares of traffic are checked on the values of each, so that values which
             are missing in one arm more than in the other are noticed.
         """
-        if self._unit is not None:
-            self._is_decided = True
-            for side, sums in self._units.values():
-                self._take(side, {column: total / count for column, (total, count) in sums.items()})
-            self._units = {}
         self._refuse_absent()
         self._hand_on()
         if detect is not None and not isinstance(detect, Mapping):
@@ -231,8 +175,7 @@ class Experiment:
             )
 
         def compared(metric: Metric, at: float) -> ArmComparison:
-            found = self._compared[metric.name].compared(level=at, detect=wanted.get(metric.name), power=power)
-            return replace(found, kind=metric.kind)
+            return self._compared[metric.name].compared(level=at, detect=wanted.get(metric.name), power=power)
 
         sought = [metric for metric in self.metrics if not metric.guardrail]
         p = np.array([compared(metric, level).p for metric in sought])
