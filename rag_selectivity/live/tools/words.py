@@ -20,7 +20,8 @@ def tool_blocks(report: ToolReport) -> Iterable[Block]:
     """The lines about a report, then its tables."""
     yield Lines([*_lines(report)])
     rows = report.to_rows()
-    used = [name for name in rows[0] if name in ("tool", "shown", "called", "tokens") or any(row[name] for row in rows)]
+    always, sometimes = ("tool", "shown", "called"), ("wrong", "misfits", "ran", "failed")
+    used = [*always, *(name for name in sometimes if any(row[name] for row in rows)), "tokens"]
     yield _listed(used, [[str(row[name]) for name in used] for row in rows])
     if report.choice is not None and report.choice.confusion:
         yield Heading("Called against expected: calls with labels, * if wrong")
@@ -65,8 +66,7 @@ def _lines(report: ToolReport) -> Iterable[str]:
     elif report.regime is None:
         yield "How many tools apply to a query is not known: give labels, or relevant=… as an assumption"
     else:
-        known = {"labels": "from labels", "assumed": "assumed"}
-        how = ", ".join(known[name] for name, count in report.basis.items() if count)
+        how = ", ".join("from labels" if name == "labels" else name for name, n in report.basis.items() if n)
         yield (
             f"With R = {report.relevant:.3g} ({how}) lambda is {report.lam:.2g}, and as many tools at random would "
             f"serve in {percent(2**-report.BoR_max)} of the calls ({report.regime}): a perfect selector could show "
