@@ -23,7 +23,6 @@ COMMANDS = (
     "calibrate-alpha",
     "report",
     "online interleave",
-    "online join",
     "online preference",
     "online compare",
     "grade",
@@ -61,7 +60,7 @@ FILES = {
     "`scores.csv`": "scores of answers (`query_id,run,k,score`)",
     "`before.json`": "a report that was saved",
     "`ragas.jsonl`": "questions, retrieved texts and reference answers, in Ragas' field names",
-    "`impressions.jsonl`, `records.jsonl`": "a log of interleaved lists with late credit, and the same joined",
+    "`impressions.jsonl`": "a log of interleaved lists with late credit",
     "`arms.csv`": "the rows of an A/B test (`arm`, `cited`, `harm`, `before`)",
     "`log.jsonl`": "a log of counts: N, K, R and hit of each query",
 }

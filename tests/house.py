@@ -27,7 +27,7 @@ PUBLIC = {
     for name in (
         *("cli", "cli.app", "decision", "errors", "explain", "gates", "golden", "grading.judge"),
         *("grading.openai_judge", "grading.store"),
-        *("live.tools", "online", "sample", "single"),
+        *("live.tools", "live.trace", "online", "sample", "single"),
     )
 }
 NO_CODE = {

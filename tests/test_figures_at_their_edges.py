@@ -25,7 +25,6 @@ from rag_selectivity.statistics.completion import _with_mean
 from rag_selectivity.statistics.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
 from rag_selectivity.statistics.exact import weighted_rate
 from rag_selectivity.statistics.interval_methods import _mid_quantile
-from rag_selectivity.statistics.placebos import _weighted
 from rag_selectivity.statistics.share_of_lift import share_of_lift
 from rag_selectivity.statistics.two_arms import ArmMoments
 from rag_selectivity.statistics.unpaired import unpaired_difference
@@ -47,18 +46,6 @@ def test_taus_of_many_pairs_have_the_variance_of_fieller_hartley_and_pearson() -
     tau, low, high = rank_correlation.kendall(x, y, 0.9)
     reach = stats.norm.ppf(0.95) * math.sqrt(0.437 / 76)
     assert (low, high) == pytest.approx((math.tanh(math.atanh(tau) - reach), math.tanh(math.atanh(tau) + reach)))
-
-
-def test_the_interval_of_a_weighted_placebo_is_that_of_the_jackknife() -> None:
-    rng = np.random.default_rng(5)
-    x, w = rng.normal(size=50), rng.uniform(0.2, 1.0, 50)
-    low, high = _weighted(Outcome((x[:, None],), "", MEAN, weights=w), 0.95)
-    mean = np.average(x, weights=w)
-    without = np.array([np.average(np.delete(x, i), weights=np.delete(w, i)) for i in range(50)])
-    spread = math.sqrt(((without - mean) ** 2).sum() * 49 / 50)
-    effective = w.sum() ** 2 / (w**2).sum()
-    reach = stats.t.isf(0.025, effective - 1) * spread
-    assert (low[0], high[0]) == pytest.approx((mean - reach, mean + reach), rel=1e-9)
 
 
 def test_draws_of_found_shares_have_the_variance_of_their_queries() -> None:

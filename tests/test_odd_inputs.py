@@ -87,7 +87,7 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.Retrieval("q", NO_LIST), "shown must be a list of ids"),  # type: ignore[arg-type]
         (lambda: rs.Retrieval("q", ["d"], tokens=np.array([])), "tokens must be a number ≥ 0"),  # type: ignore[arg-type]
         (lambda: rs.Retrieval("q", ["d"], id={}), "id must be a text"),  # type: ignore[arg-type]
-        (lambda: rs.Retrieval("q", ["d"], grades=b""), "grades must be .passage: grade."),  # type: ignore[arg-type]
+        (lambda: rs.Retrieval("q", ["d"], texts=b""), "texts must be .passage: text."),  # type: ignore[arg-type]
         (lambda: evaluate_query("Harm@2", {"a"}, ["a"]), "grades of a query must be"),  # type: ignore[arg-type]
         (lambda: evaluate_query("Harm@2", {"a": 2**70}, ["a"]), "grade"),
         (lambda: list(read_texts([5], "corpus")), "corpus, row 1: expected .column: value. or .id, value., got 5"),
@@ -228,7 +228,7 @@ def answers_of(**options: Any) -> Any:
         (lambda: online.credit(marks="d1"), "marks must be .passage: number., got 'd1'"),
         (lambda: online.preference("no such file"), "no such file"),
         (lambda: online.preference("x" * 5000), "name too long"),
-        (lambda: online.preference([DRAFT | {"team": {"d1": []}, "credit": {}}]), "team names the system .."),
+        (lambda: online.preference([DRAFT | {"team": {"d1": []}, "credit": {}}]), "must be the name of a system"),
         (lambda: list(online.join_records([DRAFT | {"passages": 1.5}])), "record 1: passages must be the ids"),
         (lambda: list(online.join_records([DRAFT | {"query": math.nan}])), "record 1: query must be a text"),
         (lambda: list(online.join_records([DRAFT | {"team": {"d1": math.inf}}])), "must be the name of a system"),
@@ -239,10 +239,10 @@ def answers_of(**options: Any) -> Any:
         (lambda: costly(2e100), "milliseconds is 2e.100; give a number ≥ 0, at most 1e.100"),
         (lambda: answers_of(instructions=NUMBERS), "instructions must be a text, got array"),
         (lambda: checked_grade(10**400, "sheet.json:1"), "sheet.json:1: the grade must be a whole number from 1 to 5"),
-        (lambda: experiment(["a"]), "the name of a metric must be a text"),
         (lambda: experiment(arms=3), "arms must be a list of names"),
-        (lambda: experiment(covariate="x"), "covariate must be a dict by metric"),
-        (lambda: experiment(covariate={"cited": ("before",)}), "covariate of 'cited' must be .column, .low, high.."),
+        (lambda: online.Metric(["a"]), "the names of a metric must be texts"),
+        (lambda: online.Metric("cited", covariate=("before",)), "the names of a metric must be texts"),
+        (lambda: online.Metric("cited", covariate_bounds=(1, 0)), "covariate_bounds must be two numbers"),
         (lambda: experiment().add(3), "row 1: must be a row such as"),
         (lambda: experiment().add({"arm": "a", "cited": NUMBERS}), "row 1: cited must be a number"),
         (lambda: online.compare_arms([0, 1], [1, 1], planned=(1, 1e-300)), "planned shares must be at least 1e-06"),
@@ -256,12 +256,12 @@ def answers_of(**options: Any) -> Any:
         (lambda: online.compare_arms([0, 1], [1, 1], "mean", bounds=(0, 10**400)), "bounds must be two numbers"),
         (
             lambda: online.compare_arms([0, 1e200], [1, 1], "mean", sequential=False),
-            "outcome of arm a: value 2 is 1e.200, whose square no number holds",
+            "outcome of arm a: value 2 is 1e.200; its square is no number",
         ),
         (lambda: online.preference([DRAFT], unit=NUMBERS), "unit must be auto"),
         (lambda: online.preference([DRAFT], sequential=NUMBERS), "sequential must be True or False"),
         (lambda: online.preference([DRAFT | {"credit": {"d1": 1}}], baseline=NUMBERS), "baseline array"),
-        (lambda: online.join_records([DRAFT], remember=math.inf), "remember must be a number of impressions"),
+        (lambda: online.join_records([DRAFT], max_faults=math.inf), "max_faults must be a share"),
         (lambda: online.compare_arms([0], [1], NUMBERS), 'kind must be "rate" or "mean"'),
         (lambda: online.compare_arms([0], [1], clip=NUMBERS), "clip must be True or False"),
         (lambda: golden.queries(["who?"], group=NUMBERS), "group .--group. must be one of"),
@@ -303,7 +303,7 @@ def answers_of(**options: Any) -> Any:
         (lambda: rs.ToolMonitor(warn_from="x"), "warn_from is a probability"),
         (lambda: rs.ToolMonitor().call("q", ["t"], [NUMBERS]), "called must be a list of names"),
         (lambda: rs.ToolMonitor().call("q", {1.5: 1}), "the name of a tool must be a str, got 1.5"),
-        (lambda: rs.ToolMonitor().call(3, ["t"]), "query and kind must be texts"),
+        (lambda: rs.ToolMonitor().call(3, ["t"]), "query must be a text"),
         (lambda: rs.ToolMonitor(catalogue=10**400), "corpus_size"),
         (lambda: rs.evaluate_joined(NUMBERS), "judged must be .name: JudgedRun."),
         (lambda: rs.evaluate_joined({"a": 1.5}), "judged must be .name: JudgedRun."),

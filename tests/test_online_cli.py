@@ -28,18 +28,18 @@ def of_command(*words: object) -> tuple[int, str, str]:
 
 
 def test_a_log_is_joined_and_decided(sample, tmp_path) -> None:
-    status, _, said = of_command("online", "join", sample / "impressions.jsonl", "-o", tmp_path / "joined.jsonl")
+    log = sample / "impressions.jsonl"
+    status, printed, _ = of_command("online", "preference", log, "--format", "json")
     assert status == 0
-    assert "2 of 906 credits came a second time, and count once" in said
-    assert (tmp_path / "joined.jsonl").read_text() == (sample / "records.jsonl").read_text()
-    status, printed, _ = of_command("online", "preference", tmp_path / "joined.jsonl", "--format", "json")
-    assert status == 0
-    assert json.loads(printed) == preference(sample / "records.jsonl").to_dict()
-    status, printed, _ = of_command("online", "preference", tmp_path / "joined.jsonl", "--format", "csv")
+    found = json.loads(printed)
+    assert any("2 of 906 credits came a second time, and count once" in note for note in found["notes"])
+    assert (
+        found
+        == preference(log).to_dict()
+        == preference(list(join_records(log))).to_dict() | {name: found[name] for name in ("credits", "notes")}
+    )
+    status, printed, _ = of_command("online", "preference", log, "--format", "csv")
     assert printed.splitlines()[0].startswith("baseline,candidate,wins")
-    status, _, said = of_command("online", "preference", sample / "impressions.jsonl")
-    assert status == 2
-    assert "join the log first" in said
 
 
 def test_runs_are_interleaved(sample, tmp_path) -> None:
@@ -63,7 +63,7 @@ def test_arms_are_compared(sample) -> None:
     assert (decided["verdict"], decided["guardrails"][0]["verdict"]) == ("better", "kept")
     assert decided["metrics"][0]["still_needed"] > 0
     plain, adjusted = (
-        json.loads(of_command(*words, "--once", "--unit", "user", *more, "--format", "json")[1])["metrics"][0]
+        json.loads(of_command(*words, "--once", *more, "--format", "json")[1])["metrics"][0]
         for more in ([], ["--covariate", "cited=before:0:1"])
     )
     assert adjusted["high"] - adjusted["low"] < plain["high"] - plain["low"]
@@ -80,7 +80,6 @@ def test_arms_are_compared(sample) -> None:
         (["--guardrail", "harm"], "must be NAME=VALUE"),
         (["--guardrail", "harm=x"], "'x' is not a number"),
         (["--guardrail", "harm=.1"], "a rate takes 0 and 1"),
-        (["--unit", "user"], "unit is for one look"),
         (["--detect", "cite=.1"], "which is no metric"),
         (["--planned", "1"], "must be two shares"),
     ],
@@ -102,6 +101,23 @@ def test_arms_of_a_trace(tmp_path) -> None:
     assert (status, decided["metrics"][0]["verdict"], decided["guardrails"][0]["verdict"]) == (0, "better", "kept")
 
 
+def test_the_retrievals_of_a_request_are_one_value(tmp_path) -> None:
+    monitor = Monitor({"q": {"d1": 1}}, corpus_size=10, trace=tmp_path / "trace.jsonl")
+    monitor.record(Retrieval("q", ["d1"], id="1", arm="a", seconds=0.5))
+    monitor.record(Retrieval("q", ["d2"], id="1", arm="a", seconds=0.25))
+    monitor.record(Retrieval("q", ["d1"], id="2", arm="b", seconds=0.5, outcome=1))
+    monitor.record(Retrieval("q", ["d1"]))
+    for outcome in (0, 1):
+        monitor.outcome("1", outcome)
+    monitor.close()
+    words = ["online", "compare", tmp_path / "trace.jsonl", "--metric", "outcome", "--format", "json"]
+    status, printed, _ = of_command(*words, "--guardrail", "seconds=.2", "--mean", "seconds=0:1")
+    decided = json.loads(printed)
+    outcomes, seconds = decided["metrics"][0], decided["guardrails"][0]
+    assert (status, outcomes["mean_a"], outcomes["mean_b"]) == (0, 1.0, 1.0)
+    assert (seconds["n_a"], seconds["mean_a"], seconds["mean_b"]) == (1, 0.75, 0.5)
+
+
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
@@ -111,27 +127,23 @@ def test_arms_of_a_trace(tmp_path) -> None:
     ],
 )
 def test_a_record_of_another_format_is_refused(schema, message, sample, tmp_path) -> None:
-    first, second, *_ = map(json.loads, (sample / "records.jsonl").read_text().splitlines())
+    first, second, *_ = join_records(sample / "impressions.jsonl")
     lines = (json.dumps(row) for row in (first, {**second, "schema": schema}))
     (tmp_path / "records.jsonl").write_text("\n".join(lines))
     status, _, said = of_command("online", "preference", tmp_path / "records.jsonl")
     assert (status, f"records.jsonl:2: schema: {message}" in said) == (2, True), said
 
 
-def test_a_log_that_is_missing_is_named_and_not_the_output(tmp_path) -> None:
-    status, _, said = of_command("online", "join", tmp_path / "gone.jsonl", "-o", tmp_path / "joined.jsonl")
-    assert (status, "gone.jsonl: there is no such file" in said, "joined" in said) == (2, True, False), said
-    status, _, said = of_command("online", "join", tmp_path / "gone.jsonl", "-o", tmp_path / "no" / "joined.jsonl")
-    assert (status, "joined.jsonl: cannot be written" in said) == (2, True), said
-    assert not list(tmp_path.iterdir())
+def test_a_log_that_is_missing_is_named(tmp_path) -> None:
+    status, _, said = of_command("online", "preference", tmp_path / "gone.jsonl")
+    assert (status, "gone.jsonl: there is no such file" in said) == (2, True), said
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_records_are_written_as_json_lines_alone(suffix, sample, tmp_path) -> None:
     runs = ["--run", f"a={sample / 'bm25.trec'}", "--run", f"b={sample / 'dense.trec'}"]
-    for words in (["interleave", *runs], ["join", sample / "impressions.jsonl"]):
-        status, _, said = of_command("online", *words, "-o", tmp_path / f"x{suffix}")
-        assert (status, "; use .jsonl, .json, .ndjson or .txt" in said) == (2, True), said
+    status, _, said = of_command("online", "interleave", *runs, "-o", tmp_path / f"x{suffix}")
+    assert (status, "; use .jsonl, .json, .ndjson or .txt" in said) == (2, True), said
     assert not list(tmp_path.iterdir())
 
 
@@ -150,7 +162,7 @@ def test_drafts_read_back(sample, tmp_path) -> None:
         ("a,1,3,.2", (), "arms.csv:4: harm is 3, outside bounds=(0, 1)"),
         ("a,1,.1,7", ("--covariate", "cited=before:0:1"), "arms.csv:4: before is 7, outside covariate_bounds=(0, 1)"),
         ("a,1,.1,x", ("--covariate", "cited=before:0:1"), "arms.csv:4: before must be a number, got 'x'"),
-        ("a,2,.1,.2", ("--unit", "arm", "--once"), "arms.csv:4: cited is 2; a rate takes 0 and 1"),
+        ("a,2,.1,.2", ("--once",), "arms.csv:4: cited is 2; a rate takes 0 and 1"),
     ],
 )
 def test_a_wrong_cell_of_an_arm_has_its_line(line, more, message, tmp_path) -> None:
@@ -161,7 +173,7 @@ def test_a_wrong_cell_of_an_arm_has_its_line(line, more, message, tmp_path) -> N
     assert (status, message in said) == (2, True), said
 
 
-@pytest.mark.parametrize("more", [(), ("--unit", "user", "--once")])
+@pytest.mark.parametrize("more", [(), ("--once",)])
 def test_a_metric_that_no_row_has_is_named(more, tmp_path) -> None:
     rows = "".join(f"{'ab'[i % 2]},{i % 3 > 0:d},u{i},\n" for i in range(40))
     (tmp_path / "arms.csv").write_text(f"arm,cited,user,empty\n{rows}")

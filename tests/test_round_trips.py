@@ -207,8 +207,8 @@ def test_traces(retrievals) -> None:
     assert [list(trace.shown[key]) for key in keys] == [list(each.shown) for each in retrievals]
     for key, each in zip(keys, retrievals, strict=True):
         assert trace.corpus_sizes.get(key) == each.corpus_size
-        assert trace.arms.get(key) == each.arm
-        assert trace.outcomes.get(key) == each.outcome
+        assert trace.retrievals[key].arm == each.arm
+        assert trace.retrievals[key].outcome == each.outcome
         if each.pool is not None and not each.failed:
             assert trace.pool is not None
             assert list(trace.pool[key]) == list(each.pool)

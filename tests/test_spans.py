@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import random
+from collections import namedtuple
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.live.identity import Identity
-from rag_selectivity.live.spans import Problems, Span, SpanReader, is_otlp, read_span_file, read_spans
 from rag_selectivity.live.trace import Trace
 
 pytest.importorskip("opentelemetry.sdk.trace")
@@ -27,7 +26,7 @@ from opentelemetry.sdk.trace import SpanLimits, TracerProvider  # noqa: E402
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 N = 64
 DEPTHS = (1, 2, 3)
@@ -202,9 +201,9 @@ def test_a_fusing_retriever_has_the_lists_of_its_parts_as_pool(llama_index, tmp_
     parts = [llama_engine(lists, tells=False).retriever for _ in range(2)]
     fusing = QueryFusionRetriever(parts, num_queries=1, similarity_top_k=2, use_async=False, llm=MockLLM())
     shown = [node.node.node_id for node in fusing.retrieve("question 0")]
-    (retrieval,) = read_span_file(llama_index.write(tmp_path / "spans.json"), identity="id").retrievals
-    assert list(retrieval.shown) == shown
-    assert list(retrieval.pool) == [f"node {id_}" for id_ in lists["question 0"]]
+    trace = Trace.read(llama_index.write(tmp_path / "spans.json"), identity="id")
+    assert trace.shown.to_dict() == {"question 0": shown}
+    assert trace.pool.to_dict() == {"question 0": [f"node {id_}" for id_ in lists["question 0"]]}
 
 
 # -- conventions and files -------------------------------------------------------------------------
@@ -234,8 +233,8 @@ def test_langfuse_observations(exported, tmp_path) -> None:
     with exported.tracer.start_as_current_span("search", attributes=attributes):
         pass
     path = exported.write(tmp_path / "spans.json")
-    (retrieval,) = read_span_file(path, identity="doc", query_id_key="session.id").retrievals
-    assert (retrieval.query, retrieval.query_id, list(retrieval.shown)) == ("who?", "s7", ["d1"])
+    trace = Trace.read(path, identity="doc", query_id_key="session.id")
+    assert (trace.names, trace.shown.to_dict()) == ({"s7": ("s7", "who?")}, {"s7": ["d1"]})
 
 
 def some_spans(exported: Exported) -> dict[str, Any]:
@@ -278,13 +277,10 @@ def test_every_form_of_the_file_holds_the_same(exported, tmp_path) -> None:
         "underscores": json.dumps(exported.document(preserving_proto_field_name=True)),
         "both encodings of ids": f"{text}\n{json.dumps(as_the_collector_writes(document))}",
     }
-    expected = [("one?", ("a", "b")), ("two?", ("a", "b"))]
     for name, content in forms.items():
         path = tmp_path / f"{name}.json"
         path.write_text(content)
-        assert is_otlp(path), name
-        found = [(each.query, each.shown) for each in read_span_file(path, identity="id").retrievals]
-        assert found == expected, name
+        assert Trace.read(path, identity="id").shown.to_dict() == {"one?": ["a", "b"], "two?": ["a", "b"]}, name
     (tmp_path / "spans.json.gz").write_bytes(gzip.compress(text.encode()))
     assert len(Trace.read(tmp_path / "spans.json.gz").names) == 2
 
@@ -292,11 +288,58 @@ def test_every_form_of_the_file_holds_the_same(exported, tmp_path) -> None:
 # -- bad input -------------------------------------------------------------------------------------
 
 
-def read(spans: list[Span], identity: str | None = "id", **options: Any) -> tuple[list[rs.Retrieval], dict[str, int]]:
-    retrievals: list[Any] = []
-    reader = SpanReader(retrievals.append, Identity(identity), **options)
-    reader.read(spans)
-    return retrievals, reader.problems.facts
+Span = namedtuple("Span", "trace id parent name start end attributes failed dropped", defaults=({}, False, 0))
+Found = namedtuple("Found", "query shown pool")
+
+
+def span_json(span: Span) -> dict[str, Any]:
+    def hexadecimal(name: str, size: int) -> str:
+        return name.encode().hex().rjust(2 * size, "0")
+
+    times = {"startTimeUnixNano": span.start, "endTimeUnixNano": span.end}
+    return {
+        "traceId": hexadecimal(span.trace, 16),
+        "spanId": hexadecimal(span.id, 8),
+        "name": span.name,
+        "attributes": [{"key": key, "value": any_value(value)} for key, value in span.attributes.items()],
+        "status": {"code": 2 if span.failed else 0},
+        "droppedAttributesCount": span.dropped,
+        **({} if span.parent is None else {"parentSpanId": hexadecimal(span.parent, 8)}),
+        **{key: str(time) for key, time in times.items() if time is not None},
+    }
+
+
+def any_value(value: Any) -> dict[str, Any]:
+    if isinstance(value, list):
+        return {"arrayValue": {"values": list(map(any_value, value))}}
+    return {{str: "stringValue", int: "intValue", float: "doubleValue"}[type(value)]: value}
+
+
+def read(spans: list[Span], folder: Path, **options: Any) -> tuple[list[Found], dict[str, int]]:
+    """The retrievals of spans, and what was wrong with them; a file without any retrieval would be an error."""
+    other = Span(
+        "z",
+        "z",
+        None,
+        "search",
+        1,
+        2,
+        openinference("another trace", ["z"], **{"retrieval.documents.0.document.content": "z"}),
+    )
+    path = folder / "read.json"
+    path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": list(map(span_json, [*spans, other]))}]}]}))
+    trace = Trace.read(path, **options)
+    pools = {} if trace.pool is None else trace.pool.to_dict()
+    return [
+        Found(query, tuple(trace.shown[key]), tuple(pools[key]) if key in pools else None)
+        for key, (_, query) in trace.names.items()
+        if query != "another trace"
+    ], trace.facts.get("spans", {})
+
+
+def place(rank: int, span: str) -> str:
+    """The name of a passage without an id."""
+    return f"passage {rank} of span {span.encode().hex().rjust(16, '0')}"
 
 
 def search(ids: list[str], query: str = "who?", span: str = "s1", parent: str | None = None, **more: Any) -> Span:
@@ -355,29 +398,29 @@ ROOT = Span("t1", "root", None, "chain", 1, 100)
         (
             [search(["a"], **{"retrieval.documents.2.document.id": "c"})],
             "id",
-            [("a", "passage 2 of span s1", "c")],
+            [("a", place(2, "s1"), "c")],
             {"gap": 1, "unidentified": 1},
         ),
         (
             [search(["a"], **{"retrieval.documents.1.document.score": 0.5})],
             None,
-            [("a", "passage 2 of span s1")],
+            [("a", place(2, "s1"))],
             {"unidentified": 1},
         ),
-        ([search(["a"])], "text", [("passage 1 of span s1",)], {"unidentified": 1}),
+        ([search(["a"])], "text", [(place(1, "s1"),)], {"unidentified": 1}),
         (
             [search(["a"], **{"retrieval.documents.1.document.id": ["x"]})],
             "id",
-            [("a", "passage 2 of span s1")],
+            [("a", place(2, "s1"))],
             {"wrong_type": 1, "unidentified": 1},
         ),
         ([search(["a"], **{"retrieval.documents.1.document.id": 7})], "id", [("a", "7")], {}),
         ([search(["a"], failed=True)], "id", [()], {}),
     ],
 )
-def test_what_is_wrong_is_named_and_counted(spans, identity, shown, problems) -> None:
+def test_what_is_wrong_is_named_and_counted(spans, identity, shown, problems, tmp_path) -> None:
     for order in (spans, spans[::-1]):
-        retrievals, found = read(order, identity)
+        retrievals, found = read(order, tmp_path, identity=identity)
         assert [tuple(each.shown) for each in retrievals] == shown
         assert found == problems
 
@@ -394,7 +437,7 @@ def test_a_text_that_was_cut_is_no_id(tmp_path) -> None:
     with exported.tracer.start_as_current_span("search", attributes=attributes):
         pass
     with pytest.raises(rs.InputError, match="1 retrieval lost documents to the limits of span attributes"):
-        read_span_file(exported.write(tmp_path / "s.json"))
+        Trace.read(exported.write(tmp_path / "s.json"))
 
 
 def test_attributes_beyond_the_limit_leave_no_shorter_list(tmp_path) -> None:
@@ -402,19 +445,18 @@ def test_attributes_beyond_the_limit_leave_no_shorter_list(tmp_path) -> None:
     for ids in (["a", "b"], [f"d{i}" for i in range(20)]):
         with exported.tracer.start_as_current_span("search", attributes=openinference(f"{len(ids)}?", ids)):
             pass
-    retrievals, problems = read(list(read_spans(exported.write(tmp_path / "s.json"), Problems())))
-    assert [each.query for each in retrievals] == ["2?"]
-    assert problems == {"cut_list": 1}
+    trace = Trace.read(exported.write(tmp_path / "s.json"))
+    assert (list(trace.names), trace.facts) == (["2?"], {"spans": {"cut_list": 1}})
 
 
 def test_a_file_that_breaks_off_and_one_that_is_damaged(exported, tmp_path) -> None:
     line = json.dumps(some_spans(exported))
     path = tmp_path / "spans.jsonl"
     path.write_text(f"{line}\n{line[:200]}")
-    assert read_span_file(path, identity="id").facts == {"spans": {"broken_line": 1}}
+    assert Trace.read(path, identity="id").facts == {"spans": {"broken_line": 1}}
     path.write_text(f"{line}\n{line[:200]}\n{line}\n")
     with pytest.raises(rs.InputError, match=r"spans\.jsonl:2: is not JSON"):
-        read_span_file(path)
+        Trace.read(path)
 
 
 @pytest.mark.parametrize(
@@ -445,10 +487,10 @@ def test_ids_of_another_tenant_are_an_error(exported, tmp_path) -> None:
         Trace.read(exported.write(tmp_path / "s.json"), rs.Qrels.of({"one?": {"x": 1}, "two?": {"y": 1}}))
 
 
-def test_a_reranker_without_a_retriever_span_has_its_input_as_pool() -> None:
+def test_a_reranker_without_a_retriever_span_has_its_input_as_pool(tmp_path) -> None:
     for others in ([ROOT], [ROOT, search(["x", "y"], query="else?", span="s0", parent="tool"), TOOL]):
         spans = [*others, reranked(["b"], ["a", "b", "c"], parent="root")]
-        retrievals, problems = read(spans)
+        retrievals, problems = read(spans, tmp_path)
         assert (retrievals[0].query, retrievals[0].shown, retrievals[0].pool) == ("who?", ("b",), ("a", "b", "c")) or (
             retrievals[1].shown,
             retrievals[1].pool,
@@ -459,12 +501,12 @@ def test_a_reranker_without_a_retriever_span_has_its_input_as_pool() -> None:
 TOOL = Span("t1", "tool", "root", "tool", 2, 25)
 
 
-def test_json_that_was_cut_is_no_empty_list() -> None:
+def test_json_that_was_cut_is_no_empty_list(tmp_path) -> None:
     attributes = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.query.text": "who?"}
     whole = json.dumps([{"id": "a"}, {"id": "b"}])
     for text, problems in ((whole, {}), (whole[:-1], {"cut_list": 1}), ("[]", {})):
-        spans = [Span("t1", "s1", attributes={**attributes, "gen_ai.retrieval.documents": text}, start=1, end=2)]
-        retrievals, found = read(spans)
+        spans = [Span("t1", "s1", None, "", 1, 2, {**attributes, "gen_ai.retrieval.documents": text})]
+        retrievals, found = read(spans, tmp_path)
         assert ([list(each.shown) for each in retrievals], found) == (
             [[row["id"] for row in json.loads(text)]] if not problems else [],
             problems,
@@ -494,11 +536,12 @@ def traces(draw: st.DrawFn) -> list[Span]:
 
 @settings(deadline=None, max_examples=150)
 @given(traces(), st.randoms(use_true_random=False))
-def test_order_and_repetition_change_nothing(spans, shuffled) -> None:
-    expected, problems = read(spans)
+def test_order_and_repetition_change_nothing(tmp_path_factory, spans, shuffled) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    expected, problems = read(spans, folder)
     again = [*spans, *shuffled.sample(spans, len(spans) // 2)]
     shuffled.shuffle(again)
-    found, others = read(again)
+    found, others = read(again, folder)
     assert found == expected
     assert {**others, "repeated": 0} == {**problems, "repeated": 0}
 

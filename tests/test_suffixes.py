@@ -38,7 +38,6 @@ COMMANDS = {
     "golden adjudicate --store new.db": TABLE,
     "store info new.db": ".txt",
     "store failures new.db": ".txt or .json",
-    "online join r.trec": ".jsonl, .json, .ndjson or .txt",
     "online compare r.trec --metric clicks": TABLE,
     "online preference r.trec": TABLE,
 }

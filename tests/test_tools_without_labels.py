@@ -1,4 +1,4 @@
-"""Without labels, an assumption and a kind, it is not known how many tools apply to a query."""
+"""Without labels and an assumption it is not known how many tools apply to a query."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ pytestmark = pytest.mark.contract
 TOOLS = {f"tool{i}": 50 for i in range(40)}
 
 
-def watched(shown: int = 40, kind: str = "", **options):
+def watched(shown: int = 40, **options):
     said: list[str] = []
     monitor = ToolMonitor(catalogue=list(TOOLS), on_warning=said.append, **options)
     for i in range(60):
-        monitor.call(f"q{i}", dict.fromkeys(list(TOOLS)[:shown], 50), [f"tool{i % 22}"], kind=kind)
+        monitor.call(f"q{i}", dict.fromkeys(list(TOOLS)[:shown], 50), [f"tool{i % 22}"])
     return monitor.report(), said
 
 
@@ -25,7 +25,7 @@ def test_all_tools_are_always_shown() -> None:
     report, said = watched()
     assert said == ["All 40 tools are shown, so there is no selection to measure [too-many-tools]"]
     assert "All 40 tools are always shown, so there is no selection to measure" in str(report)
-    assert report.basis == {"labels": 0, "assumed": 0, "used": 0}
+    assert report.basis == {"labels": 0, "assumed": 0}
     assert isnan(report.relevant)
     assert isnan(report.lam)
     assert isnan(report.BoR_max)
@@ -42,8 +42,6 @@ def test_a_selection_of_which_r_is_not_known() -> None:
     assert said[0].startswith("39 of 40 tools shown, and as many at random would serve in 97.5% of such calls")
 
 
-def test_a_kind_and_an_assumption_tell_r() -> None:
-    report, said = watched(kind="weather")
-    assert (report.relevant, report.basis["used"], len(said)) == (22, 60, 1)
+def test_an_assumption_tells_r() -> None:
     report, said = watched(relevant=4)
     assert (report.relevant, report.basis["assumed"], len(said)) == (4, 60, 1)

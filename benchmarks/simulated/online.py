@@ -11,8 +11,7 @@ import numpy as np
 
 from benchmarks.simulated import Floats, Line
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.online import TwoArms, interleave
-from rag_selectivity.online.interleaving import METHODS
+from rag_selectivity.online import Metric, TwoArms, interleave
 from rag_selectivity.statistics import mcnemar, sign_share
 from rag_selectivity.statistics.behind_best import behind_best
 from rag_selectivity.statistics.draws import kept_draws
@@ -43,7 +42,8 @@ def of_looks(samples: int) -> Iterator[Line]:
         for _ in range(samples):
             assigned, covariate = rng.random(IMPRESSIONS) < 0.5, rng.random(IMPRESSIONS)
             values = draw(rng, IMPRESSIONS)
-            arms = [TwoArms(kind), TwoArms(kind, sequential=False), TwoArms(kind, has_covariate=True)]
+            metric, other = Metric("outcome", kind), Metric("outcome", kind, covariate="before")
+            arms = [TwoArms(metric), TwoArms(metric, sequential=False), TwoArms(other)]
             still = [True, True, True]
             for start in range(0, IMPRESSIONS, EVERY):
                 part = slice(start, start + EVERY)
@@ -72,9 +72,9 @@ def of_sequences(samples: int, looked: int = 20) -> Iterator[Line]:
         *(("rate", 0.02, 0.03), ("rate", 0.2, 0.25), ("rate", 0.5, 0.5), ("rate", 0.95, 0.99)),
         ("mean", 0.2, 0.3),
     ):
-        rng, missed, widths = np.random.default_rng(7), 0, []
+        rng, missed, widths, metric = np.random.default_rng(7), 0, [], Metric("outcome", kind)
         for _ in range(samples):
-            arms, once, left_out = TwoArms(kind), TwoArms(kind, sequential=False), False
+            arms, once, left_out = TwoArms(metric), TwoArms(metric, sequential=False), False
             for _ in range(looked):
                 size = IMPRESSIONS // looked // 2
                 a, b = (
@@ -125,7 +125,7 @@ def of_impressions(samples: int) -> Iterator[Line]:
         n = 8
         while mcnemar.power(n, wins, losses, 0.05) < 0.8 and n < 10**7:
             n = math.ceil(n * 1.02)
-        probe = TwoArms("rate", sequential=False)
+        probe = TwoArms(Metric("outcome"), sequential=False)
         probe.add(rows[:, 1], rows[:, 2])
         needed = probe.compared(detect=float(abs(rows[:, 2].mean() - rows[:, 1].mean()))).needed or 0
         yield Line(f"quality {quality}", {"wins": wins, "losses": losses, "interleaved": n, "A/B": needed})
@@ -157,7 +157,7 @@ def of_fairness(samples: int) -> Iterator[Line]:
     }
     for name, (draw, cited) in cells.items():
         shares = {}
-        for method in METHODS:
+        for method in ("team-draft", "probabilistic"):
             signs = []
             for number in range(40 * samples):
                 draft = interleave(dict(zip("ab", draw(), strict=True)), k=4, seed=number, method=method)

@@ -24,7 +24,6 @@ _MOST_CALLS = 10_000
 class _UnderWay:
     query: str
     query_id: str | None
-    kind: str
     shown: Sequence[ToolDefinition]
     after_results: bool
 
@@ -40,9 +39,9 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
     labels, catalogue, relevant, warn_from, on_warning, **options
         As in `rag_selectivity.ToolMonitor`. With a tool selector in front of the model only the selected tools
         are seen: give `catalogue=`, the number or names of all.
-    query_id_key, kind_key : str
-        `config={"metadata": {"query_id": …, "query_kind": …}}` tells under which id the labels know the query, and
-        of what kind it is; else the last human message is the query.
+    query_id_key : str
+        `config={"metadata": {"query_id": …}}` tells under which id the labels know the query; else the last human
+        message is the query.
     count_tokens : callable, optional
         Text → tokens of a definition as JSON; default: four characters a token.
     ignored : sequence of str
@@ -60,7 +59,6 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
         *,
         catalogue: int | Sequence[Any] | None = None,
         query_id_key: str = "query_id",
-        kind_key: str = "query_kind",
         count_tokens: Callable[[str], int] = approximate_tokens,
         ignored: Sequence[str] = (),
         **options: Any,
@@ -69,7 +67,7 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
         listed = catalogue if catalogue is None or isinstance(catalogue, int) else _catalogue(catalogue, count_tokens)
         self.monitor = ToolMonitor(labels, catalogue=listed, **options)
         self._faults = Faults("the tools of a model call were not recorded")
-        self._query_id_key, self._kind_key, self._count = query_id_key, kind_key, count_tokens
+        self._query_id_key, self._count = query_id_key, count_tokens
         self._ignored = frozenset(ignored)
         self._lock = threading.Lock()
         self._calls: OrderedDict[UUID, _UnderWay] = OrderedDict()
@@ -111,7 +109,6 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
             under_way = _UnderWay(
                 _last_question(messages),
                 None if query_id is None else str(query_id),
-                str(metadata.get(self._kind_key, "")),
                 shown,
                 _has_results(messages),
             )
@@ -138,7 +135,6 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
                 call.shown,
                 called,
                 query_id=call.query_id,
-                kind=call.kind,
                 after_results=call.after_results,
             )
 

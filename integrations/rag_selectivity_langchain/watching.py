@@ -6,8 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
-from functools import lru_cache, partial, wraps
+from functools import partial, wraps
 from typing import Any
 from uuid import UUID
 from weakref import WeakValueDictionary
@@ -18,7 +17,7 @@ from langchain_core.retrievers import BaseRetriever
 
 from rag_selectivity import InputError, Monitor, Report
 from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, Shared, approximate_tokens
-from rag_selectivity.live.retrieval import Traffic
+from rag_selectivity.live.traffic import Traffic
 from rag_selectivity_langchain.documents import document_of, parts_of, plain_ids
 from rag_selectivity_langchain.steps import document_lists, documents_of_tool, documents_selected, questions_in
 
@@ -36,7 +35,7 @@ _RETRIEVERS_RUN = (BaseRetriever.invoke.__code__, BaseRetriever.ainvoke.__code__
 
 def _calls_of(monitor: Monitor, *, at_once: bool) -> CallTree:
     # A tree holds its monitor, whose number nothing else can have meanwhile.
-    return _CALLS.setdefault((id(monitor), at_once), CallTree(monitor.record, pool_of_children=True, at_once=at_once))
+    return _CALLS.setdefault((id(monitor), at_once), CallTree(monitor.record, at_once=at_once))
 
 
 class _Watching(Shared):
@@ -218,12 +217,8 @@ class _Watching(Shared):
         return self._passages_with(self._ids(documents), documents)
 
     def _lengths(self, documents: Sequence[Document]) -> Passages:
-        """Passages without ids, and their lengths in a sample: of what has no labels, reading is most of the work."""
-        weight = self.monitor.text_weight()
-        if not weight:
-            return _unread(len(documents))
-        passages = self._passages_with(("",) * len(documents), documents)
-        return passages if weight == 1 else replace(passages, text_weight=weight)
+        """Passages without ids: naming them is most of the work, and of what has no labels nobody asks for it."""
+        return self._passages_with(("",) * len(documents), documents)
 
     def _passages_with(self, ids: Sequence[str], documents: Sequence[Document]) -> Passages:
         return Passages.of(
@@ -393,11 +388,6 @@ class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore
     on_chain_start = _as_coroutine(SelectivityCallback.on_chain_start)
     on_chain_end = _as_coroutine(SelectivityCallback.on_chain_end)
     on_chain_error = _as_coroutine(SelectivityCallback.on_chain_error)
-
-
-@lru_cache(maxsize=256)
-def _unread(count: int) -> Passages:
-    return Passages(("",) * count, text_weight=0)
 
 
 def _number(run_id: UUID | None) -> int | None:

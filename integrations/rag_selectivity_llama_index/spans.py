@@ -25,7 +25,7 @@ class Spans:
     """
 
     def __init__(self, monitor: Monitor, identity: str, query_id_tag: str, count_tokens: Callable[[str], int]) -> None:
-        self.calls = CallTree(monitor.record, pool_of_children=True)
+        self.calls = CallTree(monitor.record)
         self.faults = Faults("a retrieval was not recorded")
         self._monitor, self._labelled = monitor, monitor.labels.by_query
         self._identity = monitor.identity(identity)

@@ -96,7 +96,6 @@ class ToolSelectivity:
         *,
         shown: Sequence[str] | None = None,
         query_id: str | None = None,
-        kind: str = "",
         after_results: bool = False,
     ) -> Iterator[None]:
         """One call of the model: the tools that are called inside, in any watched session, are what it chose.
@@ -106,7 +105,7 @@ class ToolSelectivity:
         query : str
         shown : sequence of str, optional
             Names of the tools that the model was shown. Default: all tools of the watched sessions.
-        query_id, kind, after_results
+        query_id, after_results
             As in `rag_selectivity.ToolMonitor.call`.
         """
         call = _ModelCall(self)
@@ -116,7 +115,7 @@ class ToolSelectivity:
         finally:
             _open.reset(token)
             with self._faults:
-                self._record(query, call.calls, shown, query_id=query_id, kind=kind, after_results=after_results)
+                self._record(query, call.calls, shown, query_id=query_id, after_results=after_results)
 
     def add(self, session: WatchedSession, tools: Sequence[Tool]) -> None:
         """Add tools that a server listed to the catalogue."""

@@ -15,8 +15,9 @@ from opentelemetry.trace import StatusCode
 
 from rag_selectivity import InputError, Monitor, Report
 from rag_selectivity.live.calls import Faults, approximate_tokens
-from rag_selectivity.live.retrieval import Retrieval, Traffic
+from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
+from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
 
@@ -103,7 +104,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         self._problems = Problems()
         self._operations: dict[_Key, _Operation] = {}
         self._of_span: dict[_Key, _Operation] = {}
-        self._worker = Worker(self._record, waiting, name="rag-selectivity-spans")
+        self._worker = Worker(self._record, waiting, name="rag-selectivity-spans", delay=0.2)
         if hasattr(os, "register_at_fork"):
             after_fork = weakref.WeakMethod(self._after_fork_in_child)
             os.register_at_fork(after_in_child=lambda: _call(after_fork))
@@ -123,7 +124,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
                 self._of_span[key] = operation
                 oldest = next(iter(self._operations.values())) if len(self._of_span) > _MOST_SPANS else None
                 if oldest is not None:
-                    self._problems.add(Problem.EARLY)
+                    self._problems[Problem.EARLY] += 1
                     self._forget(oldest)
             if oldest is not None:
                 self._put(oldest.ended)
@@ -161,7 +162,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
                 left = list(self._operations.values())
                 for operation in left:
                     self._forget(operation)
-                self._problems.add(Problem.EARLY, sum(bool(operation.ended) for operation in left))
+                self._problems[Problem.EARLY] += sum(bool(operation.ended) for operation in left)
             for operation in left:
                 self._put(operation.ended)
             given_up = self._worker.stop(_SECONDS)
@@ -227,13 +228,13 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
     def _leave_out(self, traces: int) -> None:
         with self._lock:
             is_first = not self._problems[Problem.LEFT_OUT]
-            self._problems.add(Problem.LEFT_OUT, traces)
+            self._problems[Problem.LEFT_OUT] += traces
         if is_first:
             LOG.warning("a trace was left out: spans come faster than they can be measured, or after the shutdown")
 
-    def _record(self, trace: tuple[list[_Ended], Context]) -> None:
+    def _record(self, traces: list[tuple[list[_Ended], Context]]) -> None:
         with self._faults:
-            spans, context = trace
+            ((spans, context),) = traces
             try:
                 context.run(self._measure, spans)
             except (Exception, KeyboardInterrupt):

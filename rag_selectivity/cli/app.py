@@ -99,7 +99,6 @@ def _of_online(name: str, purpose: str) -> Listed:
 class _Online(Group):
     listed = (
         _of_online("interleave", "Interleave two runs: a draft for each query."),
-        _of_online("join", "Join drafts and late credit into one record for each impression."),
         _of_online("preference", "Say which of two interleaved systems got more credit."),
         _of_online("compare", "Compare the arms of an A/B test, with guardrails."),
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -18,6 +18,7 @@ EXAMPLES = (
     "rag-selectivity online compare arms.csv --metric cited --once --detect cited=.03 --format json",
 )
 _Named = list[str] | None
+_Value = TypeVar("_Value")
 
 
 def online_compare(
@@ -61,10 +62,6 @@ def online_compare(
     planned: Annotated[
         str, o.option(o.INPUT, "SHARES", "Planned shares of the arms in the traffic, as in 90,10, or none (no check).")
     ] = "1,1",
-    unit: Annotated[
-        str | None,
-        o.option(o.INPUT, "NAME", "Column of the units that were assigned to the arms, as in user; only with --once."),
-    ] = None,
     once: Annotated[
         bool,
         o.flag(o.TESTS, "--once", "Use tests for one look at a number fixed beforehand (default: valid at any look)."),
@@ -93,24 +90,21 @@ def online_compare(
     from rag_selectivity.online import Experiment, Metric
 
     chosen_format(format, output, TABLE_FORMATS)
-    rails, margins = _numbers(guardrail, "--guardrail"), _numbers(margin, "--margin")
+    rails = _by_name(guardrail, "--guardrail", _number)
     names = [*metric, *rails]
-    bounds = {name: _bounds(text, "--mean") for name, text in _pairs(mean, "--mean").items()}
-    for option, given in (("--mean", bounds), ("--lower", lower or ()), ("--margin", margins)):
-        for name in given:
-            if name not in names:
-                raise InputError(
-                    f"{option} names {name!r}, which is no --metric or --guardrail{did_you_mean(name, names)}"
-                )
+    bounds, margins = _by_name(mean, "--mean", _bounds, names), _by_name(margin, "--margin", _number, names)
+    covariates = _by_name(covariate, "--covariate", _covariate, names)
+    lowered = _by_name([f"{name}=lower" for name in lower or ()], "--lower", lambda text, option: text, names)
     metrics = [
         Metric(
             name,
             "mean" if name in bounds else "rate",
             bounds=bounds.get(name, (0.0, 1.0)),
             clip=clip and name in bounds,
-            higher_is_better=name not in (lower or ()),
+            higher_is_better=name not in lowered,
             margin=rails.get(name, margins.get(name)),
             guardrail=name in rails,
+            **covariates.get(name, {}),
         )
         for name in names
     ]
@@ -122,17 +116,15 @@ def online_compare(
         arms=(of_arms[0], of_arms[1]),
         sequential=not once,
         planned=_planned(planned),
-        unit=unit,
-        covariate={name: _covariate(text) for name, text in _pairs(covariate, "--covariate").items()},
     )
     for where, row in _rows(rows):
         test.add(row, where)
-    show(test.decide(level=level, detect=_numbers(detect, "--detect"), power=power), format, output)
+    show(test.decide(level=level, detect=_by_name(detect, "--detect", _number), power=power), format, output)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     from rag_selectivity.live.trace import is_trace
-    from rag_selectivity.online.traces import outcomes_of_trace
+    from rag_selectivity.online.records import outcomes_of_trace
     from rag_selectivity.tables.exact import read_records
 
     if is_trace(path):
@@ -142,20 +134,21 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield f"{path}:{line}", row
 
 
-def _pairs(texts: _Named, option: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
+def _by_name(
+    texts: _Named, option: str, parse: Callable[[str, str], _Value], names: Collection[str] = ()
+) -> dict[str, _Value]:
+    """The values of an option that is given as NAME=VALUE for each of several metrics."""
+    values: dict[str, _Value] = {}
     for text in texts or ():
         name, equals, value = text.rpartition("=")
         if not (name and equals and value):
             raise InputError(f"{option} {text!r} must be NAME=VALUE")
-        if name in pairs:
+        if name in values:
             raise InputError(f"{option} is given twice for {name!r}")
-        pairs[name] = value
-    return pairs
-
-
-def _numbers(texts: _Named, option: str) -> dict[str, float]:
-    return {name: _number(value, option) for name, value in _pairs(texts, option).items()}
+        if names and name not in names:
+            raise InputError(f"{option} names {name!r}, which is no --metric or --guardrail{did_you_mean(name, names)}")
+        values[name] = parse(value, option)
+    return values
 
 
 def _number(text: str, option: str) -> float:
@@ -172,9 +165,9 @@ def _bounds(text: str, option: str) -> tuple[float, float]:
     return _number(low, option), _number(high, option)
 
 
-def _covariate(text: str) -> tuple[str, tuple[float, float]]:
+def _covariate(text: str, option: str) -> dict[str, Any]:
     column, colon, bounds = text.partition(":")
-    return column, _bounds(bounds, "--covariate") if colon else (0.0, 1.0)
+    return {"covariate": column, **({"covariate_bounds": _bounds(bounds, option)} if colon else {})}
 
 
 def _planned(text: str) -> tuple[float, float] | None:

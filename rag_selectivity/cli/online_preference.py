@@ -9,19 +9,18 @@ import typer
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable
-from rag_selectivity.cli.online_join import MaxFaultsOption
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
-    "rag-selectivity online preference records.jsonl",
-    "rag-selectivity online preference records.jsonl --unit impression --any-time --format json",
+    "rag-selectivity online preference impressions.jsonl",
+    "rag-selectivity online preference impressions.jsonl --unit impression --any-time --format json",
 )
 
 
 def online_preference(
     records: Annotated[
         Path,
-        typer.Argument(metavar=Readable("FILE"), help="Records of interleaved lists, as `online join` writes them."),
+        typer.Argument(metavar=Readable("FILE"), help="Log of drafts and credits (JSONL), as `RecordLog` writes it."),
     ],
     baseline: Annotated[
         str | None, o.option(o.TESTS, "NAME", "System that the other is compared with (default: the first).")
@@ -47,7 +46,10 @@ def online_preference(
         o.option(o.TESTS, "SHARE", "Share of wins to detect, as in .55: prints how many more units it needs."),
     ] = None,
     power: Annotated[float, o.option(o.TESTS, "SHARE", "Probability with which --detect shows the share.")] = 0.8,
-    max_faults: MaxFaultsOption = 0.01,
+    max_faults: Annotated[
+        float,
+        o.option(o.INPUT, "SHARE", "Largest share of credits without a draft, or for passages that were not shown."),
+    ] = 0.01,
     level: o.LevelOption = 0.95,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,

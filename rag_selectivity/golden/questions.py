@@ -113,5 +113,5 @@ def _from_trace(path: Path) -> Iterator[tuple[str, Question]]:
             f"{path}: {len(trace.hashed)} of {len(trace.names)} retrievals hold a hash in place of the question's "
             f"text: trace with texts, or give a log that has them"
         )
-    for name, (id_, text) in trace.names.items():
-        yield str(path), Question(text, id_, {"arm": trace.arms[name]} if name in trace.arms else {})
+    for each in trace.retrievals.values():
+        yield str(path), Question(each.query, each.query_id, {} if each.arm is None else {"arm": each.arm})

@@ -8,8 +8,8 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -76,50 +76,49 @@ class _Mark(NamedTuple):
     time: float
 
 
-@dataclass
 class _Watched:
     """A condition, the figures of its window, and the test for its change."""
 
-    condition: Condition
-    window: deque[tuple[float, ...]]
-    false_alarm_every: float
-    excess: Excess | None = None
-    outcome: Outcome | None = None
-    raised: bool = False
-    alarms: list[Alarm] = field(default_factory=list)
-    refused: bool = False
+    def __init__(self, condition: Condition, window: int, false_alarm_every: float) -> None:
+        self.condition = condition
+        self.outcome: Outcome | None = None
+        self.is_refused = False
+        self.excess: Excess | None = excess_of_traffic(condition) if condition.measure is None else None
+        self._window: deque[tuple[float, ...]] = deque(maxlen=window)
+        self._false_alarm_every, self._is_raised = false_alarm_every, False
+        self._begin()
 
-    def __post_init__(self) -> None:
-        self._detector: RiseDetector[_Mark] = RiseDetector(self.false_alarm_every)
+    def _begin(self) -> None:
+        self._detector: RiseDetector[_Mark] = RiseDetector(self._false_alarm_every)
         self._total = _Mark(0, (), 0.0)
 
-    def add(self, parts: tuple[float, ...]) -> None:
-        """Take in the parts of one retrieval."""
+    def add(self, parts: tuple[float, ...]) -> Alarm | None:
+        """Take in the parts of one retrieval; the alarm if a change is shown."""
         condition, excess = self.condition, self.excess
-        self.window.append(parts)
+        self._window.append(parts)
         if excess is None:
-            return
+            return None
         before, now = self._total, time.time()
         mark = _Mark(before.n, before.sums or (0.0,) * len(parts), now)
         tested = parts if condition.quantile is None else (float(parts[0] > condition.limit),)
         value, lowest, highest, cut = excess.of(tested)
-        rising = condition.above != self.raised
+        rising = condition.above != self._is_raised
         shown = self._detector.add(value, -lowest, mark) if rising else self._detector.add(-cut, highest, mark)
         self._total = _Mark(mark.n + 1, tuple(map(sum, zip(mark.sums, parts, strict=True))), now)
-        if shown:
-            self._change(self._detector.mark or mark)
+        return self._change(self._detector.mark or mark) if shown else None
 
-    def _change(self, began: _Mark) -> None:
+    def _change(self, began: _Mark) -> Alarm:
         n = self._total.n - began.n
         if self.condition.quantile is None:
             sums = zip(self._total.sums, began.sums, strict=True)
             value = self._figure([(after - before) / n for after, before in sums])
         else:
-            n = min(n, len(self.window))  # older values are not kept
-            value = self._quantile(list(self.window)[-n:])
-        self.raised = not self.raised
-        self.alarms.append(Alarm(self.condition.text, value, n, self.raised, began.time, self._detector.evidence))
-        self._detector, self._total = RiseDetector(self.false_alarm_every), _Mark(0, (), 0.0)
+            n = min(n, len(self._window))  # older values are not kept
+            value = self._quantile(list(self._window)[-n:])
+        self._is_raised = not self._is_raised
+        alarm = Alarm(self.condition.text, value, n, self._is_raised, began.time, self._detector.evidence)
+        self._begin()
+        return alarm
 
     def _figure(self, means: Sequence[float]) -> float:
         if self.outcome is None:
@@ -132,11 +131,11 @@ class _Watched:
 
     def value(self) -> float:
         """The figure over the window; NaN before there is one."""
-        if not self.window:
+        if not self._window:
             return math.nan
         if self.condition.quantile is not None:
-            return self._quantile(self.window)
-        return self._figure(np.array(self.window).mean(axis=0).tolist())
+            return self._quantile(self._window)
+        return self._figure(np.array(self._window).mean(axis=0).tolist())
 
 
 class Alerts:
@@ -189,17 +188,10 @@ class Alerts:
             raise InputError(f"window must be a whole number ≥ 1, got {window!r}")
         if isinstance(false_alarm_every, bool) or not 1 < false_alarm_every < math.inf:
             raise InputError(f"false_alarm_every must be a number of retrievals above 1, got {false_alarm_every!r}")
-        self._watched = [
-            _Watched(parse_condition(text), deque(maxlen=window), float(false_alarm_every)) for text in conditions
-        ]
-        self._traffic = [watched for watched in self._watched if watched.condition.measure is None]
-        for watched in self._traffic:
-            watched.excess = excess_of_traffic(watched.condition)
-        #: Whether a condition needs the tokens of every retrieval.
-        self.about_tokens = any(watched.condition.quantity == "tokens" for watched in self._traffic)
-        self._on_alert = on_alert
+        self._watched = [_Watched(parse_condition(text), window, float(false_alarm_every)) for text in conditions]
+        self._alarms: list[Alarm] = []
+        self._on_alert, self.name = on_alert, name
         self._lock = threading.Lock()
-        self.name = name
         self._counter = _counter_of(self) if self._watched else None
 
     @property
@@ -209,50 +201,47 @@ class Alerts:
 
     def traffic(self, retrieval: Retrieval) -> None:
         """Take in what is known of any retrieval, labelled or not."""
-        for watched in self._traffic:
-            value = TRAFFIC[watched.condition.quantity](retrieval)
-            if value is not None and 0 <= value < math.inf:
-                with self._lock:
-                    watched.add((float(value),))
+        for watched in self._watched:
+            if watched.condition.measure is None:
+                value = TRAFFIC[watched.condition.quantity](retrieval)
+                if value is not None and 0 <= value < math.inf:
+                    self._add(watched, [(float(value),)])
 
     def outcome(self, value: float) -> None:
         """Take in an outcome that became known after its retrieval."""
-        for watched in self._traffic:
+        for watched in self._watched:
             if watched.condition.quantity == "outcome":
-                with self._lock:
-                    watched.add((float(value),))
+                self._add(watched, [(float(value),)])
 
     def figures(self, outcome_of: Callable[[Measure], tuple[Outcome, int] | None]) -> None:
         """Take in measured retrievals: a measure's outcome and the column of its depth."""
+        for watched in self._watched:
+            measure = watched.condition.measure
+            found = outcome_of(measure) if measure is not None else None
+            if found is None:
+                continue
+            watched.outcome, column = found
+            if watched.excess is None and not watched.is_refused:
+                watched.excess = excess_of(watched.condition, watched.outcome, column)
+                watched.is_refused = watched.excess is None
+                if watched.is_refused:
+                    LOG.error("alert %r: %s is no mean, so it cannot be tested", watched.condition.text, measure)
+            rows = np.stack([part[:, column] for part in watched.outcome.parts], axis=1)
+            self._add(watched, map(tuple, rows[~np.isnan(rows[:, 0])].tolist()))
+
+    def _add(self, watched: _Watched, rows: Iterable[tuple[float, ...]]) -> None:
         with self._lock:
-            for watched in self._watched:
-                measure = watched.condition.measure
-                found = outcome_of(measure) if measure is not None else None
-                if found is None:
-                    continue
-                outcome, column = found
-                watched.outcome = outcome
-                if watched.excess is None and not watched.refused:
-                    watched.excess = excess_of(watched.condition, outcome, column)
-                    watched.refused = watched.excess is None
-                    if watched.refused:
-                        LOG.error("alert %r: %s is no mean, so it cannot be tested", watched.condition.text, measure)
-                rows = np.stack([part[:, column] for part in outcome.parts], axis=1)
-                for row in rows[~np.isnan(rows[:, 0])].tolist():
-                    watched.add(tuple(row))
+            self._alarms += [alarm for row in rows if (alarm := watched.add(row)) is not None]
 
     @property
     def changed(self) -> bool:
         """Whether there is something to send out."""
-        return any(watched.alarms for watched in self._watched)
+        return bool(self._alarms)
 
-    def check(self) -> list[Alarm]:
+    def check(self) -> None:
         """Send out what has changed."""
-        alarms: list[Alarm] = []
         with self._lock:
-            for watched in self._watched:
-                alarms += watched.alarms
-                watched.alarms = []
+            alarms, self._alarms = self._alarms, []
         for alarm in alarms:
             LOG.log(logging.WARNING if alarm.raised else logging.INFO, "%s", alarm)
             if self._counter is not None and alarm.raised:
@@ -262,7 +251,6 @@ class Alerts:
                     self._on_alert(alarm)
                 except Exception:
                     LOG.exception("on_alert failed for %s", alarm)
-        return alarms
 
     def values(self) -> dict[str, float]:
         """The figure of each condition over its window; NaN before there is one."""

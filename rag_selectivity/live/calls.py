@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from rag_selectivity.live.faults import Faults, Shared
-from rag_selectivity.live.held import Held, Place, Retrieved
-from rag_selectivity.live.identity import Identity
-from rag_selectivity.live.passages import Passages, union
-from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
+from rag_selectivity.live.retrieval import Passages, Retrieval, approximate_tokens, union
 from rag_selectivity.wording import counted
 
-__all__ = ["CallTree", "Faults", "Identity", "Kind", "Passages", "Retrieval", "Shared", "approximate_tokens"]
+__all__ = ["CallTree", "Faults", "Kind", "Passages", "Shared", "approximate_tokens"]
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000
 #: Nor must retrievals inside a call that never ends.
-MOST_HELD = 10_000
+MOST_HELD = 2_000
 
 
 class Kind(Enum):
@@ -37,66 +34,77 @@ class Kind(Enum):
     OTHER = "other"
 
 
-class _Open(Place):
-    """A call that is under way; `retrieval` and `tool` are the nearest of their kind around it."""
+@dataclass(slots=True, eq=False)
+class _Call:
+    """A call; `retrieval` and `tool` are the nearest of their kind around it."""
 
-    __slots__ = ("children", "given", "kind", "query", "query_id", "retrieval", "started", "tool", "tree")
-    above: _Open | None
+    id: Hashable
+    above: _Call | None
+    tree: _Tree
+    kind: Kind
+    query: str
+    query_id: str | None
+    given: Collection[str]
+    started: float
+    is_open: bool = True
+    children: list[Passages] = field(default_factory=list)
+    retrieval: _Call | None = None
+    tool: _Call | None = None
 
-    def __init__(
-        self,
-        call: Hashable,
-        above: _Open | None,
-        tree: _Tree,
-        kind: Kind,
-        query: str,
-        query_id: str | None,
-        given: Collection[str],
-        started: float,
-    ) -> None:
-        super().__init__(call, above)
-        self.tree, self.kind, self.query, self.query_id, self.given = tree, kind, query, query_id, given
-        self.started = started
-        self.children: list[Passages] | None = None
-        self.retrieval: Hashable | None = None
-        self.tool: Hashable | None = None
+    def __post_init__(self) -> None:
+        above = self.above
         if above is not None:
-            self.retrieval = above.call if above.kind is Kind.RETRIEVE else above.retrieval
-            self.tool = above.call if above.kind is Kind.TOOL else above.tool
-            if query_id is None:
+            self.retrieval = above if above.kind is Kind.RETRIEVE else above.retrieval
+            self.tool = above if above.kind is Kind.TOOL else above.tool
+            if self.query_id is None:
                 self.query_id = above.query_id
 
+    @property
+    def retrieves(self) -> bool:
+        """Whether it is the outermost of nested retrievals."""
+        return self.kind is Kind.RETRIEVE and self.retrieval is None
 
+
+@dataclass(slots=True, eq=False)
+class _Retrieved:
+    """A retrieval that is over, until it is known what was selected from it.
+
+    `final` is what a fusing or compressing retriever left of its pool, until a selection (`selected`) left less.
+    `around` is the call that it was part of.
+    """
+
+    query: str
+    query_id: str | None
+    around: _Call | None
+    pool: Passages
+    seconds: float
+    final: Passages | None = None
+    failed: bool = False
+    selected: bool = False
+
+    @property
+    def shown(self) -> Passages:
+        return self.pool if self.final is None else self.final
+
+
+@dataclass(slots=True, eq=False)
 class _Tree:
-    """The calls under way below a root, and the retrievals that happened there."""
+    """The calls under way below a root, and the retrievals that ended there and wait, the latest last."""
 
-    __slots__ = ("_held", "calls", "root")
-
-    def __init__(self, root: Hashable) -> None:
-        self.root = root
-        self.calls: dict[Hashable, _Open] = {}
-        self._held: Held | None = None
-
-    @property
-    def held(self) -> Held:
-        """The retrievals; made when it is needed, since most trees are one retrieval."""
-        if self._held is None:
-            self._held = Held()
-        return self._held
-
-    @property
-    def holds_nothing(self) -> bool:
-        """Whether no retrieval waits."""
-        return self._held is None or not self._held
+    root: Hashable
+    calls: dict[Hashable, _Call] = field(default_factory=dict)
+    held: list[_Retrieved] = field(default_factory=list)
+    failures: list[_Retrieved] = field(default_factory=list)
 
 
 class CallTree:
     """Follows calls and hands over each retrieval when it is known what became of it.
 
-    The outermost of nested retrievals counts. A selection (a reranker, a filter) after it decides what was shown;
-    so do the sources of the answer that it served, where no selection did. A retrieval is handed over when that
-    answer is given, or else when the tool or the outermost call around it ends. Calls that outlive the outermost one
-    are still followed.
+    The outermost of nested retrievals counts. The retrievals directly inside it are its candidates, and its own result
+    a selection from them (a compressing or fusing retriever). A selection (a reranker, a filter) after it decides what
+    was shown; so do the sources of the answer that it served, where no selection did. A retrieval is handed over when
+    that answer is given, or else when the tool or the outermost call around it ends. Calls that outlive the outermost
+    one are still followed.
 
     A tool that gives passages is one retrieval: they are what was shown, and what was retrieved inside it is the pool.
     A tool that gives none leaves the retrievals inside it as they are.
@@ -110,26 +118,13 @@ class CallTree:
     ----------
     record : callable
         Takes each Retrieval.
-    pool_of_children : bool
-        Whether the retrievals directly inside a retrieval are its candidates, and its own result a selection from them
-        (a compressing or fusing retriever); otherwise its own result is the pool.
     at_once : bool
         Hand a retrieval over when it ends, or when the tool around it ends: nothing else selects from it.
     clock : callable
         Gives the time in seconds; of calls that were recorded earlier, the time of the record.
-
     most_held : int or None
         The most retrievals that wait inside one outermost call. Beyond these the one that ended first is handed over as
         it stands. None: no limit, for calls that were recorded earlier.
-
-    Attributes
-    ----------
-    early : int
-        Retrievals that were handed over before it was known what became of them, since too many waited.
-    cut : int
-        Retrievals that are missing from the pool of the one around them, since it had too many inside it.
-    lost : int
-        Calls that were forgotten while they were under way, since there were more than 20,000.
 
     Every method may be called from any thread.
     """
@@ -138,20 +133,15 @@ class CallTree:
         self,
         record: Callable[[Retrieval], None],
         *,
-        pool_of_children: bool = False,
         at_once: bool = False,
         clock: Callable[[], float] = time.perf_counter,
         most_held: int | None = MOST_HELD,
     ) -> None:
-        self._record = record
-        self._pool_of_children = pool_of_children
-        self._at_once = at_once
-        self._clock = clock
-        self._most_held = most_held
+        self._record, self._at_once, self._clock, self._most_held = record, at_once, clock, most_held
         self._lock = threading.Lock()
-        self._calls: dict[Hashable, _Open] = {}
+        self._calls: dict[Hashable, _Call] = {}
         self._trees: dict[Hashable, _Tree] = {}
-        self.early = self.cut = self.lost = 0
+        self._early = self._lost = 0
 
     def __len__(self) -> int:
         """Calls under way."""
@@ -171,25 +161,19 @@ class CallTree:
 
         A call that is under way already does not begin again: a framework may tell of it twice.
         """
-        done: list[Retrieved] = []
+        done: list[_Retrieved] = []
         with self._lock:
             if call in self._calls:
                 return
             above = self._calls.get(parent) if parent is not None else None
-            if above is None:
-                tree = self._trees.get(call)
-                if tree is None:
-                    tree = self._trees[call] = _Tree(call)
-            else:
-                tree = above.tree
-            made = _Open(call, above, tree, kind, query, query_id, given, self._clock())
+            tree = self._trees.setdefault(call, _Tree(call)) if above is None else above.tree
+            made = _Call(call, above, tree, kind, query, query_id, given, self._clock())
             self._calls[call] = tree.calls[call] = made
             if len(self._calls) > _MOST_CALLS:
                 oldest = next(iter(self._calls.values())).tree
-                self.lost += len(oldest.calls)
+                self._lost += len(oldest.calls)
                 done = self._forget(oldest)
-        if done:
-            self._hand_over(done)
+        self._hand_over(done)
 
     def end(self, call: Hashable, passages: Passages | None = None) -> None:
         """A call ends, with the passages that it retrieved, selected or answered from.
@@ -197,39 +181,11 @@ class CallTree:
         Without passages, a retrieval is not handed over, nor is one from which something was selected that is unknown.
         """
         with self._lock:
-            open_call = self._calls.get(call)
-            if open_call is None:
+            of = self._calls.get(call)
+            if of is None:
                 return
-            if passages is not None and self._is_alone(open_call):
-                # What follows comes to the same, but takes longer, and this is the most frequent case.
-                del self._calls[call], self._trees[open_call.tree.root]
-                seconds = self._clock() - open_call.started
-                done = [Retrieved(open_call.query, open_call.query_id, None, passages, seconds, None)]
-            else:
-                done = []
-                if passages is not None:
-                    done = self._finished(open_call, passages)
-                else:
-                    self._lose(open_call)
-                done += self._close(open_call)
-                done += self._too_many(open_call.tree)
-        if done:
-            self._hand_over(done)
-
-    def around(self, call: Hashable) -> list[tuple[str, str | None]]:
-        """The query and query id of a call that is under way, and of the retrievals and tools around it."""
-        queries, calls = [], self._calls
-        each = calls.get(call)
-        while each is not None:
-            queries.append((each.query, each.query_id))
-            above = each.retrieval if each.retrieval is not None else each.tool
-            each = None if above is None else calls.get(above)
-        return queries
-
-    def alone(self, call: Hashable) -> tuple[str, str | None] | None:
-        """The query and query id of a call that is under way and part of no other; None for any other."""
-        known = self._calls.get(call)
-        return None if known is None or known.above is not None else (known.query, known.query_id)
+            done = self._finished(of, passages) + self._close(of) + self._too_many(of.tree)
+        self._hand_over(done)
 
     def fail(self, call: Hashable) -> None:
         """A call has raised an error or returned nothing; what was retrieved before that still counts.
@@ -240,18 +196,28 @@ class CallTree:
             failed = self._calls.get(call)
             if failed is None:
                 return
-            lost = [each for each in failed.open_within() if isinstance(each, _Open) and _retrieves(each)]
-            if len(lost) > 1:
-                begun = {each: i for i, each in enumerate(failed.tree.calls)}
-                lost.sort(key=lambda each: begun[each.call])
-            done = []
-            for each in lost:
-                done += self._failed(each)
+            done: list[_Retrieved] = []
+            for each in [each for each in failed.tree.calls.values() if each.retrieves and failed in _path(each)]:
+                nothing, seconds = Passages(()), self._clock() - each.started
+                failure = _Retrieved(each.query, each.query_id, each.above, nothing, seconds, nothing, failed=True)
+                (done if each.above is None else each.tree.failures).append(failure)
                 if each is not failed:
                     done += self._close(each)
-            done += self._close(failed, failed=True)
-            done += self._too_many(failed.tree)
+            done += self._close(failed, failed=True) + self._too_many(failed.tree)
         self._hand_over(done)
+
+    def around(self, call: Hashable) -> list[tuple[str, str | None]]:
+        """The query and query id of a call that is under way, and of the retrievals and tools around it."""
+        queries, each = [], self._calls.get(call)
+        while each is not None and each.is_open:
+            queries.append((each.query, each.query_id))
+            each = each.retrieval if each.retrieval is not None else each.tool
+        return queries
+
+    def alone(self, call: Hashable) -> tuple[str, str | None] | None:
+        """The query and query id of a call that is under way and part of no other; None for any other."""
+        known = self._calls.get(call)
+        return None if known is None or known.above is not None else (known.query, known.query_id)
 
     def kind_of(self, call: Hashable) -> Kind | None:
         """What a call that is under way does; None for any other."""
@@ -262,170 +228,196 @@ class CallTree:
     def notes(self) -> tuple[str, ...]:
         """A sentence for each limit of the memory that was met."""
         notes = []
-        if self.early:
+        if self._early:
             notes.append(
-                f"{counted(self.early, 'retrieval')} waited with {self._most_held:,} others inside a call that is "
-                f"under way, and {'was' if self.early == 1 else 'were'} recorded before it was known what was selected"
+                f"{counted(self._early, 'retrieval')} had to be recorded before its selection was known, or left "
+                f"out of a pool, since more than {self._most_held:,} were inside a call that is under way"
             )
-        if self.cut:
+        if self._lost:
             notes.append(
-                f"{counted(self.cut, 'list')} of candidates inside a retrieval with more than {self._most_held:,} of "
-                f"them {'is' if self.cut == 1 else 'are'} missing from its pool"
-            )
-        if self.lost:
-            notes.append(
-                f"more than {_MOST_CALLS:,} calls were under way at once: {counted(self.lost, 'call')} that began "
-                f"first {'was' if self.lost == 1 else 'were'} given up, with the retrievals under way inside"
+                f"more than {_MOST_CALLS:,} calls were under way at once: {counted(self._lost, 'call')} that began "
+                f"first had to be given up, with the retrievals under way inside"
             )
         return tuple(notes)
 
     def finish(self) -> None:
         """Forget what is under way; retrievals that are over are handed over as they stand."""
         with self._lock:
-            done = [each for tree in self._trees.values() for each in tree.held.take_all()]
-            self._trees.clear()
-            self._calls.clear()
+            done = [each for tree in list(self._trees.values()) for each in self._forget(tree)]
         self._hand_over(done)
 
     # -- with the lock held --------------------------------------------------------------------------
 
-    def _is_alone(self, of: _Open) -> bool:
-        """Whether a call is an outermost retrieval without anything inside it that counts."""
-        if of.above is not None or of.kind is not Kind.RETRIEVE or of.children:
-            return False
-        return len(of.tree.calls) == 1 and of.tree.holds_nothing
-
-    def _finished(self, of: _Open, passages: Passages) -> list[Retrieved]:
+    def _finished(self, of: _Call, passages: Passages | None) -> list[_Retrieved]:
+        """What is handed over because of the result of a call; it still has to be closed."""
+        tree = of.tree
         if of.retrieval is not None:
-            around = self._calls.get(of.retrieval)
-            if of.kind is Kind.RETRIEVE and around is not None and self._pool_of_children:
-                if around.children is None:
-                    around.children = []
-                if self._most_held is None or len(around.children) < self._most_held:
-                    around.children.append(passages)
+            if of.kind is Kind.RETRIEVE and passages is not None:
+                if self._most_held is None or len(of.retrieval.children) < self._most_held:
+                    of.retrieval.children.append(passages)
                 else:
-                    self.cut += 1
+                    self._early += 1
             return []
-        held = of.tree.held
+        if of.kind is Kind.SELECT:
+            self._selected(of, passages)
+        if passages is None:
+            return []
         if of.kind is Kind.RETRIEVE:
-            pool, final = passages, None
-            if of.children:
-                pool = union([*of.children, passages])
-                # A retriever that only passes on what another one found selects nothing.
-                passed_on = len(of.children) == 1 and of.children[0].ids == passages.ids
-                pool, final = (passages, None) if passed_on else (pool, passages)
-            retrieval = Retrieved(of.query, of.query_id, of.above, pool, self._clock() - of.started, final)
-            held.forgive(of.query, retrieval.scope)
-            if (self._at_once and of.tool is None) or of.above is None:
-                return [retrieval]
-            held.add(retrieval)
-        elif of.kind is Kind.TOOL:
-            return self._given_by_tool(of, held.take_inside(of), passages)
-        elif of.kind is Kind.SELECT:
-            _select(held, of, passages)
-        elif of.kind is Kind.ANSWER:
-            done = held.take_inside(of)
+            return self._retrieved(of, passages)
+        if of.kind is Kind.TOOL:
+            return self._given_by_tool(of, _taken(tree.held, lambda each: _is_inside(each, of)), passages)
+        if of.kind is Kind.ANSWER:
+            done = _taken(tree.held, lambda each: _is_inside(each, of))
             if len(done) == 1 and not done[0].selected:
-                returned = done[0].final or done[0].pool
-                if passages.ids != returned.ids and set(passages.ids) & set(done[0].pool.ids):
-                    done[0].final = passages
+                only = done[0]
+                if passages.ids != only.shown.ids and set(passages.ids) & set(only.pool.ids):
+                    only.final = passages
             return done
         return []
 
-    def _given_by_tool(self, of: _Open, inside: list[Retrieved], passages: Passages) -> list[Retrieved]:
+    def _retrieved(self, of: _Call, passages: Passages) -> list[_Retrieved]:
+        retrieval = _Retrieved(of.query, of.query_id, of.above, passages, self._clock() - of.started)
+        # A retriever that only passes on what another one found selects nothing.
+        passes_on = len(of.children) == 1 and of.children[0].ids == passages.ids
+        if of.children and not passes_on:
+            retrieval.pool, retrieval.final = union([*of.children, passages]), passages
+        _taken(of.tree.failures, lambda each: each.around is of.above and each.query == of.query)
+        if of.above is None or (self._at_once and of.tool is None):
+            return [retrieval]
+        of.tree.held.append(retrieval)
+        return []
+
+    def _given_by_tool(self, of: _Call, inside: list[_Retrieved], passages: Passages) -> list[_Retrieved]:
         if not inside:
             seconds = self._clock() - of.started
-            return [Retrieved(of.query, of.query_id, of.above, passages, seconds, None)] if passages.ids else []
+            return [_Retrieved(of.query, of.query_id, of.above, passages, seconds)] if passages.ids else []
         last = inside[-1]
         if len(inside) == 1:
-            shown = last.pool if last.final is None else last.final
-            return inside if shown.ids == passages.ids else [replace(last, final=passages)]
+            return inside if last.shown.ids == passages.ids else [replace(last, final=passages)]
         pool, seconds = union([each.pool for each in inside]), sum(each.seconds for each in inside)
         return [replace(last, query=of.query or last.query, pool=pool, seconds=seconds, final=passages)]
 
-    def _lose(self, of: _Open) -> None:
-        """Drop what a selection with an unknown result worked on: the whole pool was not what it left."""
-        if of.kind is Kind.SELECT and of.retrieval is None:
-            held = of.tree.held
-            held.remove(held.worked_on(of.given, of.query, of.above))
+    def _selected(self, of: _Call, left: Passages | None) -> None:
+        """Write what a selection left to the retrievals that it worked on, which become one with one pool.
 
-    def _failed(self, of: _Open) -> list[Retrieved]:
-        nothing, seconds = Passages(()), self._clock() - of.started
-        failure = Retrieved(of.query, of.query_id, of.above, nothing, seconds, nothing, failed=True)
-        if of.above is None:
-            return [failure]
-        of.tree.held.add_failure(failure)
-        return []
+        They are dropped if that is unknown: the whole pool was not what it left.
+        """
+        worked_on = _worked_on(of)
+        if not worked_on:
+            return
+        _taken(of.tree.held, lambda each: each in worked_on)
+        if left is not None:
+            pool, seconds = union([each.pool for each in worked_on]), sum(each.seconds for each in worked_on)
+            of.tree.held.append(replace(worked_on[-1], pool=pool, seconds=seconds, final=left, selected=True))
 
-    def _close(self, of: _Open, *, failed: bool = False) -> list[Retrieved]:
-        tree, call = of.tree, of.call
-        del self._calls[call], tree.calls[call]
-        if not tree.calls or (failed and call == tree.root):
-            of.is_open = False
+    def _close(self, of: _Call, *, failed: bool = False) -> list[_Retrieved]:
+        tree, is_root = of.tree, of.id == of.tree.root
+        of.is_open = False
+        del self._calls[of.id], tree.calls[of.id]
+        if not tree.calls or (failed and is_root):
             return self._forget(tree)
-        held = tree.held
-        if call == tree.root:
-            held.leave(of)
-            return held.take_left()
-        inside = held.take_inside(of) if of.kind is Kind.TOOL else []
-        held.leave(of)
-        return inside + held.take_failures(call)
+        if is_root:
+            return _taken(tree.held, _is_left) + _taken(tree.failures, _is_left)
+        done = _taken(tree.held, lambda each: _is_inside(each, of)) if of.kind is Kind.TOOL else []
+        return done + _taken(tree.failures, lambda each: each.around is of)
 
-    def _forget(self, tree: _Tree) -> list[Retrieved]:
+    def _forget(self, tree: _Tree) -> list[_Retrieved]:
         self._trees.pop(tree.root, None)
-        for call in tree.calls:
-            self._calls.pop(call, None)
-        tree.calls = {}
-        return [] if tree.holds_nothing else tree.held.take_all()
+        for call in tree.calls.values():
+            call.is_open = False
+            self._calls.pop(call.id, None)
+        done = [*tree.held, *tree.failures]
+        tree.calls, tree.held, tree.failures = {}, [], []
+        return done
 
-    def _too_many(self, tree: _Tree) -> list[Retrieved]:
+    def _too_many(self, tree: _Tree) -> list[_Retrieved]:
         """What has to be handed over early."""
         done = []
-        while self._most_held is not None and not tree.holds_nothing and len(tree.held) > self._most_held:
-            done.append(tree.held.take_oldest())
-            self.early += 1
+        while self._most_held is not None and len(tree.held) + len(tree.failures) > self._most_held:
+            done.append((tree.held or tree.failures).pop(0))
+            self._early += 1
         return done
 
     # -- without it ----------------------------------------------------------------------------------
 
-    def _hand_over(self, done: Sequence[Retrieved]) -> None:
-        for retrieval in done:
-            final, texts = retrieval.final, None
-            shown = final if final is not None else retrieval.pool
+    def _hand_over(self, done: Sequence[_Retrieved]) -> None:
+        for each in done:
+            shown, texts = each.shown, None
             if shown.texts is not None:
-                texts = dict(zip(retrieval.pool.ids, retrieval.pool.texts or (), strict=False))
+                texts = dict(zip(each.pool.ids, each.pool.texts or (), strict=False))
                 texts.update(zip(shown.ids, shown.texts, strict=True))
             self._record(
                 Retrieval(
-                    retrieval.query,
+                    each.query,
                     shown.ids,
-                    pool=retrieval.pool.ids if final is not None else None,
-                    query_id=retrieval.query_id,
+                    pool=None if each.final is None else each.pool.ids,
+                    query_id=each.query_id,
                     tokens=shown.tokens,
-                    seconds=retrieval.seconds,
-                    failed=retrieval.failed,
+                    seconds=each.seconds,
+                    failed=each.failed,
                     empty_passages=shown.empty,
                     nan_scores=shown.nan_scores,
                     texts=texts,
-                    text_weight=shown.text_weight,
                 )
             )
 
 
-def _retrieves(call: _Open) -> bool:
-    return call.kind is Kind.RETRIEVE and call.retrieval is None
+def _taken(held: list[_Retrieved], is_meant: Callable[[_Retrieved], bool]) -> list[_Retrieved]:
+    """Those of the retrievals that are meant, which are taken out."""
+    taken = [each for each in held if is_meant(each)]
+    if taken:
+        held[:] = [each for each in held if not is_meant(each)]
+    return taken
 
 
-def _select(held: Held, of: _Open, left: Passages) -> None:
-    """Write what a selection left to the retrievals that it worked on, which become one with one pool."""
-    worked_on = held.worked_on(of.given, of.query, of.above)
-    if not worked_on:
-        return
-    merged = replace(
-        worked_on[-1],
-        pool=union([each.pool for each in worked_on]),
-        seconds=sum(each.seconds for each in worked_on),
-        final=left,
-        selected=True,
-    )
-    held.replace(worked_on, merged)
+def _path(call: _Call | None) -> Iterator[_Call]:
+    """A call and the calls around it."""
+    while call is not None:
+        yield call
+        call = call.above
+
+
+def _is_inside(retrieval: _Retrieved, call: _Call) -> bool:
+    return call in _path(retrieval.around)
+
+
+def _is_left(retrieval: _Retrieved) -> bool:
+    """Whether every call around a retrieval is over."""
+    return not any(call.is_open for call in _path(retrieval.around))
+
+
+# -- what a selection works on ---------------------------------------------------------------------------
+
+
+def _worked_on(selection: _Call) -> list[_Retrieved]:
+    """The retrievals that a selection works on; the last is the one that it belongs to.
+
+    Tools that run side by side bring some of the same passages: of the retrievals whose passages went in, those count
+    that share the nearest call with the selection. Of these it belongs to one for the same query, or else to the one
+    with most passages in it, or else to the last. Others take part if some of what went in is from them alone, or if
+    they are for the same query or in the same call and all that they found went in.
+    """
+    given, around, held = frozenset(selection.given), selection.above, selection.tree.held
+    overlapping = [each for each in held if not given.isdisjoint(each.pool.ids)] if given else held
+    candidates = overlapping or [each for each in held if each.around is around][-1:]
+    steps = {call: step for step, call in enumerate(_path(around))}
+    distances = [next((steps[c] for c in _path(each.around) if c in steps), len(steps)) for each in candidates]
+    nearest = min(distances, default=0)
+    near = [each for each, distance in zip(candidates, distances, strict=True) if distance == nearest]
+    if not near:
+        return []
+    if not given:
+        near = [each for each in near if not each.pool.ids] or near
+
+    def fit(each: _Retrieved) -> tuple[bool, int]:
+        return each.query == selection.query, sum(id_ in given for id_ in each.pool.ids)
+
+    *others, first = sorted(near, key=fit)
+    together, covered = [], set(first.pool.ids)
+    for each in reversed(others):
+        alike = (each.query == first.query) + (each.around is first.around)
+        whole = alike == 1 and not each.selected and given.issuperset(each.pool.ids)
+        if given and (alike == 2 or whole or not given.intersection(each.pool.ids) <= covered):
+            together.append(each)
+            covered.update(each.pool.ids)
+    return [*(each for each in near if each in together), first]

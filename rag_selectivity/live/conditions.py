@@ -43,25 +43,27 @@ class Condition:
     Attributes
     ----------
     text : str
-    name : str
-        Of the figure: `BoR@10`, `tokens`, `p95(seconds)`.
-    measure : Measure or None
-    quantile : float or None
-        The .95 of p95.
     quantity : str
-        The name without its quantile.
+        `BoR@10`, or `tokens`.
     above : bool
         Whether it holds above the limit, else below.
     limit : float
+    measure : Measure or None
+    quantile : float or None
+        The .95 of p95.
     """
 
     text: str
-    name: str
-    measure: Measure | None
-    quantile: float | None
     quantity: str
     above: bool
     limit: float
+    measure: Measure | None = None
+    quantile: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the figure: `BoR@10`, `tokens`, `p95(seconds)`."""
+        return self.quantity if self.quantile is None else f"p{round(100 * self.quantile)}({self.quantity})"
 
 
 def parse_condition(text: str) -> Condition:
@@ -84,17 +86,15 @@ def parse_condition(text: str) -> Condition:
         raise InputError(f"alert {text!r}: {match['limit']!r} is not a number") from None
     if not math.isfinite(limit):
         raise InputError(f"alert {text!r}: the limit must be finite, got {match['limit']}")
-    above, inner = match["op"].startswith(">"), match["inner"]
-    if inner is not None:
-        quantity, percent = inner.strip(), int(match["percent"])
-        if quantity not in _UNBOUNDED:
+    name, above, text = (match["inner"] or match["plain"]).strip(), match["op"].startswith(">"), text.strip()
+    if match["inner"] is not None:
+        if name not in _UNBOUNDED:
             raise InputError(f"alert {text!r}: quantiles are known of {', '.join(sorted(_UNBOUNDED))}")
-        if not percent:
+        if not int(match["percent"]):
             raise InputError(f"alert {text!r}: the quantile must be from p1 to p99")
-        return Condition(text.strip(), f"p{percent}({quantity})", None, percent / 100, quantity, above, limit)
-    name = match["plain"]
+        return Condition(text, name, above, limit, quantile=int(match["percent"]) / 100)
     if name in TRAFFIC:
-        return Condition(text.strip(), name, None, None, name, above, limit)
+        return Condition(text, name, above, limit)
     try:
         measure = parse_measure(name)
     except InputError as error:
@@ -102,7 +102,7 @@ def parse_condition(text: str) -> Condition:
         raise InputError(f"alert {text!r}: {error}{hint and f', or{hint}'}; also: {', '.join(TRAFFIC)}") from None
     if abs(limit) > _MOST_BITS and measure.name.startswith("BoR"):
         raise InputError(f"alert {text!r}: the limit must be from −{_MOST_BITS:g} to {_MOST_BITS:g} bits")
-    return Condition(text.strip(), str(measure), measure, None, str(measure), above, limit)
+    return Condition(text, str(measure), above, limit, measure)
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,8 @@ from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reach import LabelReach
 from rag_selectivity.judged.run import Run
-from rag_selectivity.live.retrieval import Retrieval, Traffic
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray
@@ -69,11 +70,11 @@ class LiveFigures:
     seed : int
     name : str
         Of the run, for warnings.
-    ids_are_right : bool
-        Whether the passage ids are known to be those of the labels, even if not one of them is ever retrieved.
 
     Attributes
     ----------
+    ids_are_right : bool
+        Whether the passage ids are known to be those of the labels, even if not one of them is ever retrieved.
     passages_of : PassageCounts or None
         The number of passages of each document, if labels and lists name documents. Set it before the first `add`.
 
@@ -88,11 +89,9 @@ class LiveFigures:
         labels: Labels,
         corpus_size: int | None,
         plan: Plan,
-        *,
         sample_size: int,
         seed: int,
         name: str,
-        ids_are_right: bool = False,
     ) -> None:
         self._labels = labels
         self._corpus_size = corpus_size
@@ -108,7 +107,7 @@ class LiveFigures:
         self._clipped = self._lost_labels = 0
         #: The measured lists that hold something, and the passages in them.
         self._lists = self._passages = 0
-        self._ids_are_right = ids_are_right
+        self.ids_are_right = False
         self.passages_of: PassageCounts | None = None
         self._met = Meeting()
         #: The queries of the labels that were asked, and how many retrievals they had.
@@ -128,7 +127,7 @@ class LiveFigures:
     @property
     def ids_do_not_meet(self) -> str | None:
         """Why there are no figures, if ten retrievals or more brought no labelled passage; else None."""
-        if self._ids_are_right or not self._met.nothing:
+        if self.ids_are_right or not self._met.nothing:
             return None
         return (
             f"not one labelled passage was retrieved for {self._met.lists:,} labelled queries: "
@@ -139,7 +138,7 @@ class LiveFigures:
     @property
     def ids_hardly_meet(self) -> str | None:
         """What is odd, if far fewer labelled passages were retrieved than the labels promise; else None."""
-        if self._ids_are_right or not self._met.too_few:
+        if self.ids_are_right or not self._met.too_few:
             return None
         return (
             f"the lists hold {self._met.known:,} labelled passages, and could hold {self._met.promised:,}: "
@@ -161,21 +160,13 @@ class LiveFigures:
 
     # -- measuring ---------------------------------------------------------------------------------
 
-    def _grades_of(self, retrieval: Retrieval) -> Mapping[str, int]:
-        name = retrieval.name_in(self._labels.by_query)
-        return retrieval.grades or (self._labels.by_query[name] if name is not None else {})
-
     def add(self, batch: Iterable[Retrieval], when_measured: Callable[[OutcomeOf], None]) -> None:
         """Measure retrievals that have labels; `when_measured` gets the figures of each part of the batch."""
-        # Retrievals with grades of their own are joined apart: the other labels are in columns already.
-        with_grades: dict[bool, list[Retrieval]] = {False: [], True: []}
-        for retrieval in batch:
-            with_grades[retrieval.grades is not None].append(retrieval)
-            self._lists += bool(retrieval.shown)
-            self._passages += len(retrieval.shown)
-        for part in with_grades.values():
-            if part:
-                self._add_part(part, when_measured)
+        part = list(batch)
+        self._lists += sum(bool(each.shown) for each in part)
+        self._passages += sum(len(each.shown) for each in part)
+        if part:
+            self._add_part(part, when_measured)
 
     def _add_part(self, part: list[Retrieval], when_measured: Callable[[OutcomeOf], None]) -> None:
         try:
@@ -205,14 +196,15 @@ class LiveFigures:
         self._placebos.add(judged, self._plan, outcomes, in_corpus=not self._reach.stays_among_labels)
         self._count(judged)
         for retrieval in part:
-            self._met.add([*retrieval.shown, *(retrieval.pool or ())], self._grades_of(retrieval))
             name = retrieval.name_in(self._labels.by_query)
+            labels = {} if name is None else self._labels.by_query[name]
+            self._met.add([*retrieval.shown, *(retrieval.pool or ())], labels)
             if name is not None:
                 self._asked.add(name)
                 self._askings += 1
         self._draw(part, outcomes)
         # While passages came and none was labelled, ids may be those of something else: no alarm must rest on that.
-        if self._met.known or not self._met.lists or self._ids_are_right:
+        if self._met.known or not self._met.lists or self.ids_are_right:
             when_measured(lambda measure: self._outcome_of(measure, outcomes))
 
     def _count(self, judged: JudgedRun) -> None:
@@ -240,12 +232,9 @@ class LiveFigures:
 
     def _judged(self, part: list[Retrieval]) -> JudgedRun:
         by_name = {str(i): retrieval for i, retrieval in enumerate(part)}
-        if part[0].grades is not None:
-            qrels = Qrels.of({name: each.grades for name, each in by_name.items()})
-        else:
-            qrels = self._labels.qrels.under(
-                {name: each.name_in(self._labels.by_query) or "" for name, each in by_name.items()}
-            )
+        qrels = self._labels.qrels.under(
+            {name: each.name_in(self._labels.by_query) or "" for name, each in by_name.items()}
+        )
         sizes: Any = self._corpus_size
         own = {name: each.corpus_size for name, each in by_name.items()}
         if sizes is not None and (self.passages_of is not None or any(size is not None for size in own.values())):
@@ -403,12 +392,8 @@ class LiveFigures:
                 f"{traffic.failed:,} retrievals failed (an error, a cancellation, or None as the result) and count as "
                 f"lists without a passage; the means of passages shown, tokens and seconds leave them out"
             )
-        about = ""
-        if 0 < traffic.tokens_known < traffic.retrievals - traffic.failed:
-            about = "about "
-            yield f"the texts of {traffic.tokens_known:,} retrievals were read for their lengths in tokens"
         if traffic.empty_passages:
-            yield f"{about}{traffic.empty_passages:,} of the passages shown have no text"
+            yield f"{traffic.empty_passages:,} of the passages shown have no text"
         if traffic.nan_scores:
             yield f"{traffic.nan_scores:,} of the passages shown have NaN as their score, so their rank means nothing"
         if not self._met.known:

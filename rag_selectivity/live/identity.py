@@ -105,10 +105,9 @@ class Identity:
         self, ids: Mapping[str, Any], text: Callable[[], str], metadata: Mapping[str, Any], *, name: str = "passage"
     ) -> str:
         """The id of a passage, or its candidates while there is no choice; as `single.passage_identity` is asked."""
-        known = self.settled
-        if self.given != AUTO or known is not None or self.failure is not None:
+        if not self._is_open:
             try:
-                return passage_identity(known, ids=ids, text=text, metadata=metadata, name=name)
+                return passage_identity(self.settled, ids=ids, text=text, metadata=metadata, name=name)
             except InputError:
                 if self.chosen is None:
                     raise
@@ -116,9 +115,14 @@ class Identity:
         all_ids = candidates(ids, text, metadata)
         return CandidateId(all_ids.get(next(iter(ids), TEXT), all_ids[TEXT]), all_ids)
 
+    @property
+    def _is_open(self) -> bool:
+        """Whether the choice is still to be made."""
+        return self.given == AUTO and self.chosen is None and self.failure is None
+
     def take(self, seen: Waiting) -> list[Waiting]:
         """Take a retrieval in, and return those that can be recorded now."""
-        if self.given != AUTO or self.chosen is not None or self.failure is not None:
+        if not self._is_open:
             return [self._named(seen)]
         if not seen.labelled and not self._keep_unlabelled:
             return [seen]
@@ -127,13 +131,11 @@ class Identity:
         if labelled < QUERIES_TO_CHOOSE_BY and len(self._waiting) < _MOST_WAITING:
             return []
         done, error = self.decide()
-        if self.chosen is not None:
-            return done
-        telling = [each for each in self._waiting if each.tells]
-        if error is not None and len(telling) >= QUERIES_TO_CHOOSE_BY:
+        if error is not None and sum(each.tells for each in self._waiting) >= QUERIES_TO_CHOOSE_BY:
             return self.release(error)
-        done += [self._named(each) for each in self._waiting if not each.tells]
-        self._waiting = telling
+        if self.chosen is None:
+            done += [self._named(each) for each in self._waiting if not each.tells]
+            self._waiting = [each for each in self._waiting if each.tells]
         return done
 
     def decide(self) -> tuple[list[Waiting], InputError | None]:
@@ -146,11 +148,9 @@ class Identity:
             done = [each for each in self._waiting if each.labelled]
             self._waiting = [each for each in self._waiting if not each.labelled]
             return done, None
-        names = ((each, each.retrieval.name_in(self._labels)) for each in telling)
+        names = ((each.retrieval.name_in(self._labels) or "", each.passages) for each in telling)
         try:
-            self.chosen = choose_identity(
-                [(() if name is None else self._labels[name], each.passages) for each, name in names]
-            )
+            self.chosen = choose_identity([(self._labels[name], passages) for name, passages in names])
         except InputError as error:
             return [], error
         return self.release(), None

@@ -9,40 +9,50 @@ import os
 import random
 import threading
 import time
+import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError
+import numpy as np
+
+from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimating.caveats import with_unchecked_judge
 from rag_selectivity.indexes import given_size
 from rag_selectivity.judged.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
-from rag_selectivity.live.arms import Arms
 from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.identity import Identity, Waiting
-from rag_selectivity.live.measuring import Measuring, warn
-from rag_selectivity.live.request import CURRENT, Request, checked_outcome, requested
-from rag_selectivity.live.retrieval import Retrieval, Traffic
+from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace_writer import TraceWriter
-from rag_selectivity.live.traffic import LiveTraffic, SampledTexts
+from rag_selectivity.live.traffic import LiveTraffic, Traffic
+from rag_selectivity.live.worker import Worker
+from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import LIVE_DEPTHS, absent_measures, given_depths, plan_of, wanted_measures
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.identity import AUTO
-from rag_selectivity.tables.passage_counts import PassageCounts, passage_counts_of
+from rag_selectivity.tables.passage_counts import passage_counts_of
 
-#: Retrievals that are measured together, since a join takes a few milliseconds however few they are.
-_BATCH = 512
-#: Retrievals are measured after this long at the latest, so that alarms do not wait for a full batch.
-_SECONDS = 5.0
+#: Retrievals that are measured together, since a join takes a few milliseconds however few they are; and the seconds
+#: after which they are measured at the latest, so that alarms do not wait for a full batch.
+_BATCH, _SECONDS = 512, 5.0
+#: Retrievals that wait to be measured; beyond these, the thread that records measures.
+_MOST_WAITING = 8192
+#: A look at the figures gives up when nothing was measured for so long, as when `on_alert` does not return.
+_PATIENCE = 30.0
+#: The id, query id and arm of the request that is under way. Tasks and threads that copy the context keep it.
+_REQUEST: ContextVar[dict[str, str]] = ContextVar("rag_selectivity_request")
 
 
 class Monitor(Shared):
@@ -92,8 +102,8 @@ class Monitor(Shared):
         Name of the run in the report.
     seed : int
 
-    Every method may be called from any thread. A thread of its own, which the first full batch starts, measures what
-    was recorded, and calls `on_alert`; whoever asks for figures measures what waits.
+    Every method may be called from any thread. A thread of its own measures what was recorded, 512 retrievals at once
+    or after five seconds, and calls `on_alert`; whoever asks for figures measures what waits.
 
     Memory has these limits, however many retrievals there are. Counts, means and intervals are of all retrievals: their
     sums are exact, and quantiles of the traffic come from a histogram. Figures of single queries are those of the
@@ -152,29 +162,17 @@ class Monitor(Shared):
         grid = given_depths([*depths, *alert_depths], ())
         plan = plan_of(self.measures, grid, whole_lists=True)
 
-        def new_figures(name: str, ids_are_right: bool = True) -> LiveFigures:
-            return LiveFigures(
-                self.labels,
-                corpus_size,
-                plan,
-                sample_size=sample_size,
-                seed=seed,
-                name=name,
-                ids_are_right=ids_are_right,
-            )
-
-        self._figures = new_figures(name, ids == "exact")
-        self._figures.passages_of = counts
+        self._new_figures = partial(LiveFigures, self.labels, corpus_size, plan, sample_size, seed)
+        self._figures = self._new_figures(name)
+        self._figures.passages_of, self._figures.ids_are_right = counts, ids == "exact"
+        self._of_arms: dict[str, LiveFigures] = {}
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
-        self._hands_on = trace is not None
-        self._texts = SampledTexts(seed)
-        self._lock = threading.Lock()
-        self._pending: list[Retrieval] = []
-        self._since_measured = 0
-        self._due = time.monotonic() + _SECONDS
         self._traffic = LiveTraffic()
-        self._arms = Arms(new_figures)
-        self._measuring = Measuring(self._figures, self._arms, self._alerts, self._traffic, self._count_passages, name)
+        self._lock, self._measuring = threading.Lock(), threading.Lock()
+        self._worker = Worker[Retrieval | None](
+            self._measure, _MOST_WAITING, name="rag-selectivity-monitor", delay=_SECONDS, at_once=_BATCH
+        )
+        self._has_warned = False
         self._sample_rate = float(sample_rate)
         self._random = random.Random(seed)
         self._fixed = self._choice = Identity(None)
@@ -188,18 +186,10 @@ class Monitor(Shared):
 
     def wants_ids(self, query: str, query_id: str | None = None) -> bool:
         """Whether it matters which passages a query gets: it has labels, or a trace takes them."""
-        if query_id is None and (request := CURRENT.get()) is not None:
-            query_id = request.query_id
+        if query_id is None:
+            query_id = _REQUEST.get({}).get("query_id")
         by_query = self.labels.by_query
-        return self._hands_on or query in by_query or (query_id is not None and query_id in by_query)
-
-    def text_weight(self) -> int:
-        """How many retrievals the next one stands for, if its texts are read for their lengths only; 0: do not read.
-
-        For a retrieval of which `wants_ids` says no. Each of the first 1,000 stands for itself. Of each 16 later ones,
-        a random one is read and stands for all 16, unless there is an alert about tokens.
-        """
-        return 1 if self._alerts.about_tokens else self._texts.weight()
+        return self._trace is not None or query in by_query or (query_id is not None and query_id in by_query)
 
     def identity(self, identity: str | None) -> Identity:
         """How an adapter is to name passages, for the value of its option `identity`.
@@ -213,43 +203,41 @@ class Monitor(Shared):
             return self._fixed
         with self._lock:
             if self._choice.given != AUTO:
-                self._choice = Identity(AUTO, self.labels.by_query, keep_unlabelled=self._hands_on)
+                self._choice = Identity(AUTO, self.labels.by_query, keep_unlabelled=self._trace is not None)
                 if self._trace is not None:
                     # Also at the exit of the interpreter.
                     weakref.finalize(self, _write_waiting, self._choice, self._trace)
             return self._choice
 
     def record(self, retrieval: Retrieval) -> None:
-        """Record a retrieval. A thread measures retrievals in batches of 512, or after five seconds.
+        """Record a retrieval, which a thread of the monitor measures later.
 
-        If the id of the passages is not chosen yet, they are measured after the choice. Where retrievals come faster
-        than they can be measured, so that more than 8,192 wait, the thread that records one waits until there is room,
-        and measures too if there is none within 0.2 seconds.
+        If the id of the passages is not chosen yet, it is measured after the choice. If more than 8,192 retrievals
+        wait, since they come faster than they can be measured, the thread that records one measures what waits.
 
         Raises
         ------
         InputError
             If its outcome is not from 0 to 1.
         """
-        request = CURRENT.get()
-        if request is not None:
-            retrieval = request.complete(retrieval)
-        outcome = None if retrieval.outcome is None else checked_outcome(retrieval.outcome)
-        labelled = retrieval.grades is not None or retrieval.name_in(self.labels.by_query) is not None
+        request = _REQUEST.get({})
+        lacking = {name: value for name, value in request.items() if getattr(retrieval, name) is None}
+        if lacking:
+            retrieval = replace(retrieval, **lacking)  # type: ignore[arg-type]
+        outcome = None if retrieval.outcome is None else _checked_outcome(retrieval.outcome)
+        labelled = retrieval.name_in(self.labels.by_query) is not None
         ready: list[Waiting] = []
         with self._lock:
             drawn = self._sample_rate == 1 or self._random.random() < self._sample_rate
             self._traffic.add(retrieval, outcome, labelled=labelled, drawn=drawn)
             failure = self._choice.failure
-            is_only_counted = not drawn or not (labelled or self._hands_on)
-            if not is_only_counted:
+            if drawn and (labelled or self._trace is not None):
                 ready = self._choice.take(Waiting(retrieval, labelled))
             gives_up = failure is not self._choice.failure
-            batch = self._batch_with(None) if is_only_counted else None
         self._alerts.traffic(retrieval)
         self._take(ready)
-        if batch is not None:
-            self._measure_later(batch)
+        if self._alerts.changed:
+            self._later(None)
         if gives_up:
             self._warn_of_the_choice()
 
@@ -278,7 +266,8 @@ class Monitor(Shared):
         for what, value in (("id", id), ("arm", arm), ("query_id", query_id)):
             if value is not None and not isinstance(value, str):
                 raise InputError(f"{what} must be a text, got {value!r}")
-        return requested(Request(id, query_id, arm))
+        given = {"id": id, "query_id": query_id, "arm": arm}
+        return _requested({name: value for name, value in given.items() if value is not None})
 
     def outcome(self, id: str, outcome: float) -> bool:
         """Record the outcome of a request that became known after its retrievals: whether the answer was accepted.
@@ -303,7 +292,7 @@ class Monitor(Shared):
         InputError
             If the outcome is not from 0 to 1.
         """
-        value = checked_outcome(outcome)
+        value = _checked_outcome(outcome)
         with self._lock:
             known, is_first = self._traffic.add_late(id, value)
         if is_first:
@@ -313,35 +302,55 @@ class Monitor(Shared):
         return known
 
     def _take(self, ready: Iterable[Waiting]) -> None:
-        """Write and measure retrievals whose ids are known."""
+        """Write retrievals whose ids are known, and have them measured."""
         for seen in ready:
             if self._trace is not None:
                 self._trace.write(seen.retrieval, seen.time)
-            with self._lock:
-                batch = self._batch_with(seen.retrieval if seen.labelled and self._choice.failure is None else None)
-            if batch is not None:
-                self._measure_later(batch)
+            if seen.labelled and self._choice.failure is None:
+                self._later(seen.retrieval if seen.retrieval.texts is None else replace(seen.retrieval, texts=None))
 
-    def _measure_later(self, batch: list[Retrieval]) -> None:
-        self._measuring.later(batch)
+    def _later(self, retrieval: Retrieval | None) -> None:
+        """Have a retrieval measured, and the alerts checked."""
+        if not self._worker.put(retrieval):
+            # Too many wait, or the interpreter is about to end.
+            self._worker.drain(_PATIENCE)
+            self._measure([retrieval])
 
-    def _batch_with(self, retrieval: Retrieval | None) -> list[Retrieval] | None:
-        """Add a labelled retrieval to the batch; the batch if it is time to measure it, else None."""
-        if retrieval is not None:
-            self._pending.append(retrieval if retrieval.texts is None else replace(retrieval, texts=None))
-        self._since_measured += 1
-        if self._since_measured < _BATCH and time.monotonic() < self._due:
-            return None
-        self._since_measured, self._due = 0, time.monotonic() + _SECONDS
-        batch, self._pending = self._pending, []
-        return batch
+    def _measure(self, batch: list[Retrieval | None]) -> None:
+        try:
+            with self._measuring:
+                self._add([each for each in batch if each is not None])
+                unmatched = self._figures.ids_do_not_meet
+                is_new, self._has_warned = unmatched is not None and not self._has_warned, unmatched is not None
+            self._alerts.check()
+            if is_new:
+                _warn(f"monitor {self.name!r} has no figures so far: {unmatched}", "ids-do-not-match")
+        except SelectivityWarning:
+            pass  # warnings are errors here, and the log has it already
+        except Exception:
+            LOG.exception("monitor %r: %d retrievals could not be measured", self.name, len(batch))
+
+    def _add(self, batch: list[Retrieval]) -> None:
+        if batch:
+            self._count_passages()
+        self._figures.add(batch, self._alerts.figures)
+        for arm in dict.fromkeys(each.arm for each in batch):
+            if arm is None or arm not in self._traffic.arms:
+                continue
+            if arm not in self._of_arms:
+                self._of_arms[arm] = self._new_figures(arm)
+                self._of_arms[arm].passages_of = self._figures.passages_of
+            self._of_arms[arm].add([each for each in batch if each.arm == arm], lambda outcome_of: None)
 
     def flush(self) -> None:
         """Measure everything recorded so far, and check the alerts."""
         self._decide()
-        with self._lock:
-            batch, self._pending = self._pending, []
-        self._measuring.now(batch)
+        before = self._worker.waiting
+        while not self._worker.drain(_PATIENCE) and not self._worker.works_here:
+            if self._worker.waiting >= before:
+                LOG.warning("monitor %r: no retrieval was measured for %d seconds", self.name, _PATIENCE)
+                break
+            before = self._worker.waiting
 
     def close(self) -> None:
         """Measure what is left, and close the trace."""
@@ -366,17 +375,16 @@ class Monitor(Shared):
         return undecided
 
     def _warn_of_the_choice(self) -> None:
-        warn(f"monitor {self.name!r} has no figures: {self._choice.failure}", "ids-do-not-match")
+        _warn(f"monitor {self.name!r} has no figures: {self._choice.failure}", "ids-do-not-match")
 
-    def _count_passages(self) -> PassageCounts | None:
+    def _count_passages(self) -> None:
         """Count the passages of each document in the index, once it is known by which id the labels know them."""
         identity = self._choice.settled or self._fixed.settled
-        if self._index is None or identity is None:
-            return None
-        from rag_selectivity.indexes import documents_in_index
+        if self._index is not None and identity is not None:
+            from rag_selectivity.indexes import documents_in_index
 
-        index, self._index = self._index, None
-        return documents_in_index(index, identity)
+            index, self._index = self._index, None
+            self._figures.passages_of = documents_in_index(index, identity) or self._figures.passages_of
 
     # -- giving out --------------------------------------------------------------------------------
 
@@ -409,15 +417,15 @@ class Monitor(Shared):
         if undecided is not None:
             raise InputError(str(undecided))
         self.flush()
-        with self._measuring.paused():
+        with self._measuring:
             traffic = self.traffic
             run, shown, settings = self._figures.report(self.measures, traffic, bootstrap)
             runs = {self.name: run}
             if by_arm:
-                runs, shown, settings = self._arms.report(self.measures, traffic, bootstrap)
+                runs, shown, settings = self._report_of_arms(traffic, bootstrap)
             odd = self._figures.ids_hardly_meet
         if odd is not None:
-            warn(odd, "ids-partly-match")
+            _warn(odd, "ids-partly-match")
         absent = absent_measures(self.measures, sized=self.corpus_size is not None)
         known = self.labels.provenance
         if known is not None:
@@ -440,11 +448,27 @@ class Monitor(Shared):
             report = report.with_input(name, facts, notes)
         return report
 
+    def _report_of_arms(
+        self, traffic: Traffic, bootstrap: Bootstrap
+    ) -> tuple[dict[str, RunReport], tuple[int, ...], dict[str, Any]]:
+        """A run for each arm, with the depths and settings that they share."""
+        if not self._of_arms:
+            raise InputError(
+                "no measured retrieval named its arm: give Retrieval(arm=…), or `with monitor.request(arm=…)` around "
+                "what retrieves"
+            )
+        resampled = all(figures.complete for figures in self._of_arms.values())
+        runs: dict[str, RunReport] = {}
+        for arm, figures in self._of_arms.items():
+            own = replace(traffic.arms[arm], longest=traffic.longest)
+            runs[arm], depths, settings = figures.report(self.measures, own, bootstrap, resampled=resampled)
+        return runs, depths, settings
+
     @property
     def sample(self) -> list[Retrieval]:
         """A random sample of the measured retrievals."""
         self.flush()
-        with self._measuring.paused():
+        with self._measuring:
             return self._figures.sample
 
 
@@ -455,3 +479,30 @@ def _write_waiting(choice: Identity, trace: TraceWriter) -> None:
         # What a parent process waits with is its own to write.
         if seen.process == os.getpid():
             trace.write(seen.retrieval, seen.time)
+
+
+@contextmanager
+def _requested(request: dict[str, str]) -> Iterator[None]:
+    token = _REQUEST.set(request)
+    try:
+        yield
+    finally:
+        # A generator may be closed from another context; its own context is gone then.
+        with suppress(ValueError):
+            _REQUEST.reset(token)
+
+
+def _checked_outcome(outcome: Any) -> float:
+    is_number = isinstance(outcome, (Real, np.bool_))
+    if not is_number or not 0 <= outcome <= 1:
+        raise InputError(
+            f"outcome must be True, False or a number from 0 to 1, got {outcome!r}; "
+            f"divide a rating by its range: (rating - 1) / 4 for 1 to 5"
+        )
+    return float(outcome)
+
+
+def _warn(text: str, code: str) -> None:
+    warning = SelectivityWarning(text, code)
+    LOG.warning("%s", warning)
+    warnings.warn(warning, stacklevel=3)

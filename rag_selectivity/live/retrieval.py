@@ -1,10 +1,9 @@
-"""One retrieval as it happened: what adapters hand in, and a monitor and a trace take; and many, counted."""
+"""One retrieval as it happened: what adapters hand in, and a monitor and a trace take."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.ids import check_ids
 
-__all__ = ["Retrieval", "Traffic", "approximate_tokens"]
+__all__ = ["Passages", "Retrieval", "approximate_tokens", "union"]
 
 _TEXT = {str}
 
@@ -40,11 +39,6 @@ class Retrieval:
         Whether the retriever raised an error, was cancelled, or returned None. Nothing was shown then.
     empty_passages, nan_scores : int, optional
         Passages among those shown that have no text, and those whose score is NaN.
-    text_weight : int
-        How many retrievals its `tokens` and `empty_passages` stand for, if an adapter reads the texts of a random
-        sample only; 0 if it did not read them here.
-    grades : {passage: grade}, optional
-        Labels of this query that the monitor's own lack.
     texts : {passage: text}, optional
         For a trace that needs them.
     id : str, optional
@@ -58,8 +52,7 @@ class Retrieval:
     ------
     InputError
         If `shown` or `pool` is no list of ids (a text, say, or pairs), `failed` is neither true nor false, `tokens` or
-        `seconds` is negative or no number, `grades` or `texts` is no dict, or `query`, `query_id`, `id` or `arm` is no
-        text.
+        `seconds` is negative or no number, `texts` is no dict, or `query`, `query_id`, `id` or `arm` is no text.
     """
 
     query: str
@@ -72,38 +65,29 @@ class Retrieval:
     failed: bool = False
     empty_passages: int | None = None
     nan_scores: int | None = None
-    grades: Mapping[str, int] | None = None
     texts: Mapping[str, str] | None = None
     id: str | None = None
     arm: str | None = None
     outcome: float | None = None
-    text_weight: int = 1
 
     def __post_init__(self) -> None:
-        if self.shown.__class__ is not list and self.shown.__class__ is not tuple:
-            check_ids(self.shown, "Retrieval: shown")
-            object.__setattr__(self, "shown", list(self.shown))
-        if self.pool is not None and self.pool.__class__ is not list and self.pool.__class__ is not tuple:
-            check_ids(self.pool, "Retrieval: pool")
-            object.__setattr__(self, "pool", list(self.pool))
-        _check_each(self.shown, "shown")
+        object.__setattr__(self, "shown", _checked_ids(self.shown, "shown"))
         if self.pool is not None:
-            _check_each(self.pool, "pool")
+            object.__setattr__(self, "pool", _checked_ids(self.pool, "pool"))
         if self.failed.__class__ is not bool and not isinstance(self.failed, np.bool_):
             raise InputError(f"Retrieval: failed must be True or False, got {self.failed!r}")
-        if self.tokens is not None:
-            _check_amount(self.tokens, "tokens")
-        if self.seconds is not None:
-            _check_amount(self.seconds, "seconds")
-        if self.grades is not None and not isinstance(self.grades, Mapping):
-            raise InputError(f"Retrieval: grades must be {{passage: grade}}, got {self.grades!r}")
+        for name, amount in (("tokens", self.tokens), ("seconds", self.seconds)):
+            if amount is not None and (
+                not isinstance(amount, Real) or amount < 0 or (isinstance(amount, int) and amount >= 1 << 63)
+            ):
+                raise InputError(f"Retrieval: {name} must be a number ≥ 0, got {amount!r}")
         if self.texts is not None and not isinstance(self.texts, Mapping):
             raise InputError(f"Retrieval: texts must be {{passage: text}}, got {self.texts!r}")
         if not isinstance(self.query, str):
             raise InputError(f"Retrieval: query must be a text, got {self.query!r}")
-        for name, value in (("id", self.id), ("query_id", self.query_id), ("arm", self.arm)):
-            if value is not None and not isinstance(value, str):
-                raise InputError(f"Retrieval: {name} must be a text, got {value!r}")
+        for name, text in (("id", self.id), ("query_id", self.query_id), ("arm", self.arm)):
+            if text is not None and not isinstance(text, str):
+                raise InputError(f"Retrieval: {name} must be a text, got {text!r}")
 
     def name_in(self, labels: Container[str]) -> str | None:
         """The name of the query in the labels, which may be its id or its text; None if they do not have it."""
@@ -112,82 +96,15 @@ class Retrieval:
         return self.query if self.query in labels else None
 
 
-def _check_each(ids: Sequence[str], name: str) -> None:
-    if _TEXT.issuperset(map(type, ids)):
-        return
-    for each in ids:
-        if not isinstance(each, (str, Integral)):
-            raise InputError(f"Retrieval: {name} must be a list of ids, which are texts; it holds {each!r:.80}")
-
-
-def _check_amount(value: float, name: str) -> None:
-    if not isinstance(value, Real) or value < 0 or (isinstance(value, int) and value >= 1 << 63):
-        raise InputError(f"Retrieval: {name} must be a number ≥ 0, got {value!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """What was seen, labelled or not.
-
-    Attributes
-    ----------
-    retrievals, labelled : int
-        All, and those whose query has labels.
-    failed, empty : int
-        Retrievals that raised an error, were cancelled, or returned None; and those that returned no passage.
-    shown, tokens, seconds : float
-        Means over the retrievals that did not fail; NaN where nobody said. An adapter may read texts in a random sample
-        of the retrievals without labels, each of which then counts for those that it stands for; this concerns
-        `tokens`, its quantiles and `empty_passages`.
-    tokens_known : int
-        Retrievals whose tokens were counted.
-    tokens_p50, tokens_p95, seconds_p50, seconds_p95 : float
-        Quantiles over the same retrievals, each at most 1 % off: half of the retrievals have at most the p50, 95 % at
-        most the p95.
-    sampled : int
-        Retrievals that were drawn by the `sample_rate`, so that they could be measured, traced and graded.
-    longest : int
-        The most passages shown at once.
-    empty_passages, nan_scores : int
-        Passages among those shown that have no text, and those whose score is NaN. The first is an estimate if texts
-        were read in a sample only.
-    outcomes : int
-        Outcomes of the application.
-    outcome : float
-        Their mean; NaN without one.
-    outcome_low, outcome_high : float
-        The 95 % interval of the mean, for independent outcomes; NaN with fewer than two.
-    lost_outcomes : int
-        Outcomes whose retrieval was not known, or no longer.
-    arms : {arm: Traffic}
-        The same for each arm; empty unless retrievals name arms.
-    not_traced : int
-        Retrievals and late outcomes that the trace lacks, since it could not be written.
-    """
-
-    retrievals: int
-    labelled: int
-    empty: int
-    failed: int
-    shown: float
-    tokens: float
-    seconds: float
-    longest: int
-    empty_passages: int = 0
-    nan_scores: int = 0
-    tokens_p50: float = math.nan
-    tokens_p95: float = math.nan
-    seconds_p50: float = math.nan
-    seconds_p95: float = math.nan
-    sampled: int = 0
-    outcomes: int = 0
-    outcome: float = math.nan
-    outcome_low: float = math.nan
-    outcome_high: float = math.nan
-    lost_outcomes: int = 0
-    arms: Mapping[str, Traffic] = field(default_factory=dict)
-    tokens_known: int = 0
-    not_traced: int = 0
+def _checked_ids(ids: Sequence[str], name: str) -> Sequence[str]:
+    if ids.__class__ is not list and ids.__class__ is not tuple:
+        check_ids(ids, f"Retrieval: {name}")
+        ids = list(ids)
+    if not _TEXT.issuperset(map(type, ids)):
+        for each in ids:
+            if not isinstance(each, (str, Integral)):
+                raise InputError(f"Retrieval: {name} must be a list of ids, which are texts; it holds {each!r:.80}")
+    return ids
 
 
 def approximate_tokens(text: str) -> int:
@@ -197,3 +114,54 @@ def approximate_tokens(text: str) -> int:
     4
     """
     return (len(text) + 3) // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """Passages in order: their ids, how many tokens they take together, and their texts where those are wanted.
+
+    `empty` of them have no text, and the scores of `nan_scores` are NaN.
+    """
+
+    ids: tuple[str, ...]
+    tokens: int | None = None
+    texts: tuple[str, ...] | None = None
+    empty: int = 0
+    nan_scores: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        *,
+        scores: Iterable[float | None] = (),
+        count_tokens: Callable[[str], int] = approximate_tokens,
+        keep_texts: bool = False,
+    ) -> Passages:
+        """Ids and lengths, taken at once: a framework's objects may change later.
+
+        >>> Passages.of(["d1", "d2"], ["Ada wrote it", ""])
+        Passages(ids=('d1', 'd2'), tokens=3, texts=None, empty=1, nan_scores=0)
+        """
+        return cls(
+            tuple(ids),
+            sum(map(count_tokens, texts)),
+            tuple(texts) if keep_texts else None,
+            sum(map(str.isspace, texts)) + list(texts).count(""),
+            # Only NaN differs from itself.
+            len([score for score in scores if score != score]),
+        )
+
+
+def union(parts: Sequence[Passages]) -> Passages:
+    """The passages of several lists, each once, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    texts: dict[str, str] | None = None
+    if all(part.texts is not None for part in parts):
+        texts = {}
+        for part in parts:
+            texts.update(zip(part.ids, part.texts or (), strict=True))
+    ids = tuple(dict.fromkeys(id_ for part in parts for id_ in part.ids))
+    return Passages(ids, None, None if texts is None else tuple(texts[id_] for id_ in ids))

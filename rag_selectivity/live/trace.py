@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import chain, repeat
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -16,13 +16,13 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.spans import is_otlp, names_spans, read_span_file
+from rag_selectivity.live.spans import is_otlp, names_spans, retrievals_of_spans
 from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_line
 from rag_selectivity.results.shapes import Amount, Count, Id, Shape, check_version, fitted, kind
 from rag_selectivity.tables.cells import id_fault
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import first_bytes
-from rag_selectivity.tables.identity import AUTO
+from rag_selectivity.tables.identity import AUTO, numbered_queries
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
 
@@ -34,23 +34,14 @@ class Trace:
     """What a trace holds.
 
     Every retrieval counts: one for a query that was asked before stands as `query (2)`, and one that failed has empty
-    lists. `names` says which query it was.
+    lists.
 
     Attributes
     ----------
-    shown, pool : Run
-        `pool` lacks the retrievals that had no other candidates, and is None where none had.
-    names : {retrieval: (query id or None, text or its hash)}
-    hashed : set of retrievals
+    retrievals : {name: Retrieval}
+        Each with the last outcome of its request.
+    hashed : set of names
         Whose query has a hash in place of its text.
-    corpus_sizes : {retrieval: N}
-        Where they were traced.
-    texts : {passage: text}
-    arms : {retrieval: arm}
-    outcomes : {retrieval: outcome}
-        The last one of its request.
-    costs : {retrieval: {"tokens" or "milliseconds": value}}
-        Of the passages shown, and of the time that the retrieval took, where they were traced.
     facts : {name: value}
         Of spans: counts of what was wrong with them, and how passages are known, as plain data.
     notes : tuple of str
@@ -58,15 +49,8 @@ class Trace:
     """
 
     path: Path
-    shown: Run
-    pool: Run | None
-    names: Mapping[str, tuple[str | None, str]]
-    corpus_sizes: Mapping[str, int]
-    texts: Mapping[str, str]
+    retrievals: Mapping[str, Retrieval]
     hashed: frozenset[str] = frozenset()
-    arms: Mapping[str, str] = field(default_factory=dict)
-    outcomes: Mapping[str, float] = field(default_factory=dict)
-    costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -95,11 +79,13 @@ class Trace:
         Raises
         ------
         InputError
-            Naming file and line, for one that is not of a trace; for spans also as `read_span_file`.
+            Naming file and line, for one that is not of a trace; for spans also as `retrievals_of_spans`.
         """
         if is_otlp(path):
-            spans = read_span_file(path, labels, identity=identity or AUTO, query_id_key=query_id_key or "query_id")
-            return cls._of(path, spans.retrievals, facts=spans.facts, notes=spans.notes)
+            found, facts, notes = retrievals_of_spans(
+                path, labels, identity=identity or AUTO, query_id_key=query_id_key or "query_id"
+            )
+            return cls(Path(path), dict(zip(_names(found), found, strict=True)), facts=facts, notes=notes)
         for option, value in (("identity", identity), ("query_id_key", query_id_key)):
             if value is not None:
                 raise InputError(f"{path}: {option} is for spans, and this trace has ids of its own: leave it out")
@@ -110,78 +96,44 @@ class Trace:
                 check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a trace ({SCHEMA})")
             if "outcome_of" in row:
                 late[str(row["outcome_of"])] = fitted(_Outcome, row, f"{where}: not a line of a trace").outcome
-                continue
-            retrievals.append(_retrieval(row, where))
-            without_text.append("query" not in row)
-        return cls._of(path, retrievals, without_text=without_text, late=late)
-
-    @classmethod
-    def _of(
-        cls,
-        path: str | Path,
-        retrievals: Iterable[Retrieval],
-        *,
-        without_text: Iterable[bool] = (),
-        late: Mapping[str, float] | None = None,
-        facts: Mapping[str, Any] | None = None,
-        notes: tuple[str, ...] = (),
-    ) -> Trace:
-        """Retrievals by name; of those `without_text`, the query is the hash of its text, and `late` outcomes win."""
-        shown: dict[str, list[str]] = {}
-        pools: dict[str, list[str]] = {}
-        names: dict[str, tuple[str | None, str]] = {}
-        sizes: dict[str, int] = {}
-        texts: dict[str, str] = {}
-        asked: dict[str, int] = {}
-        failed: list[str] = []
-        hashed: set[str] = set()
-        arms: dict[str, str] = {}
-        outcomes: dict[str, float] = {}
-        costs: dict[str, dict[str, float]] = {}
-        late = late or {}
-        for retrieval, is_hashed in zip(retrievals, chain(without_text, repeat(False)), strict=False):
-            name = str(retrieval.query_id or retrieval.query)
-            if id_fault(name) is not None:
-                name = text_id(name)
-            asked[name] = asked.get(name, 0) + 1
-            key = name if asked[name] == 1 else f"{name} ({asked[name]})"
-            names[key] = (retrieval.query_id, retrieval.query)
-            shown[key] = list(retrieval.shown)
-            if is_hashed:
-                hashed.add(key)
-            if retrieval.arm is not None:
-                arms[key] = retrieval.arm
-            outcome = late.get(retrieval.id or "", retrieval.outcome)
-            if outcome is not None:
-                outcomes[key] = outcome
-            if retrieval.failed:
-                failed.append(key)
-            elif retrieval.pool is not None:
-                pools[key] = list(retrieval.pool)
-            if retrieval.corpus_size is not None:
-                sizes[key] = retrieval.corpus_size
-            texts.update(retrieval.texts or {})
-            if of_retrieval := _costs_of(retrieval):
-                costs[key] = of_retrieval
-        if not shown:
+            else:
+                retrievals.append(_retrieval(row, where))
+                without_text.append("query" not in row)
+        if not retrievals:
             raise InputError(f"{path}: the trace is empty")
-        if pools:
-            pools.update({key: [] for key in failed})
-        run, pool = Run.of(shown), Run.of(pools) if pools else None
-        return cls(
-            Path(path),
-            run,
-            pool,
-            names,
-            sizes,
-            texts,
-            frozenset(hashed),
-            arms,
-            outcomes,
-            costs,
-            facts=facts or {},
-            notes=notes,
-        )
+        names = _names(retrievals)
+        hashed = frozenset(name for name, is_hashed in zip(names, without_text, strict=True) if is_hashed)
+        known = (replace(each, outcome=late[each.id]) if each.id in late else each for each in retrievals)
+        return cls(Path(path), dict(zip(names, known, strict=True)), hashed)
+
+    @cached_property
+    def shown(self) -> Run:
+        """What each retrieval showed."""
+        return Run.of({name: list(each.shown) for name, each in self.retrievals.items()})
+
+    @cached_property
+    def pool(self) -> Run | None:
+        """The candidates; it lacks the retrievals that had no others than those shown, and is None where none had."""
+        pooled = {name: each for name, each in self.retrievals.items() if each.failed or each.pool is not None}
+        if all(each.failed for each in pooled.values()):
+            return None
+        return Run.of({name: [] if each.failed else list(each.pool or ()) for name, each in pooled.items()})
+
+    @property
+    def names(self) -> dict[str, tuple[str | None, str]]:
+        """{retrieval: (query id or None, text or its hash)}."""
+        return {name: (each.query_id, each.query) for name, each in self.retrievals.items()}
+
+    @property
+    def corpus_sizes(self) -> dict[str, int]:
+        """{retrieval: N} where it was traced."""
+        known = {name: each.corpus_size for name, each in self.retrievals.items()}
+        return {name: size for name, size in known.items() if size is not None}
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """{passage: text}."""
+        return {passage: text for each in self.retrievals.values() for passage, text in (each.texts or {}).items()}
 
     def costs_of_queries(self) -> dict[str, dict[str, float]]:
         """{query: {"tokens" or "milliseconds": value}}: means over the retrievals of a query, by its id or text.
@@ -194,11 +146,11 @@ class Trace:
             If the trace holds neither tokens nor times.
         """
         values: dict[str, dict[str, list[float]]] = {}
-        for key, of_retrieval in self.costs.items():
-            query_id, query = self.names[key]
-            of_query = values.setdefault(query_id or query, {})
-            for name, value in of_retrieval.items():
-                of_query.setdefault(name, []).append(value)
+        for each in self.retrievals.values():
+            for name, amount, factor in (("tokens", each.tokens, 1), ("milliseconds", each.seconds, 1000)):
+                if amount is not None:
+                    of_query = values.setdefault(each.query_id or each.query, {})
+                    of_query.setdefault(name, []).append(factor * float(amount))
         if not values:
             raise InputError(f"{self.path}: no retrieval of the trace has tokens or a time, so that it has no costs")
         return {query: {kind: fmean(each) for kind, each in kinds.items()} for query, kinds in values.items()}
@@ -237,11 +189,11 @@ class Trace:
             )
         queries: dict[str, str] = {}
         pools: dict[str, dict[str, None]] = {}
-        for key, (query_id, query) in self.names.items():
-            name = query_id or query
-            queries[name] = query
-            lists = [self.shown[key], *([self.pool[key]] if self.pool is not None and key in self.pool else [])]
-            pools.setdefault(name, {}).update(dict.fromkeys(passage for ids in lists for passage in ids))
+        for each in self.retrievals.values():
+            name = each.query_id or each.query
+            queries[name] = each.query
+            candidates = () if each.failed or each.pool is None else each.pool
+            pools.setdefault(name, {}).update(dict.fromkeys([*each.shown, *candidates]))
         graded = {name: [passage for passage in ids if passage in self.texts] for name, ids in pools.items()}
         without = sum(map(len, pools.values())) - sum(map(len, graded.values()))
         lacking = (f"{counted(without, 'passage')} of the trace had no text and cannot be graded.",) if without else ()
@@ -285,20 +237,20 @@ def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
         raise InputError(
             f"{where}: not a line of a trace: `query` (a text) or `query_hash`, and `shown` (ids) are needed"
         )
+    same = ("shown", "pool", "query_id", "corpus_size", "tokens", "seconds", "texts", "outcome")
     return Retrieval(
         query,
-        line.shown,
-        pool=line.pool,
-        query_id=line.query_id,
-        corpus_size=line.corpus_size,
-        tokens=line.tokens,
-        seconds=line.seconds,
+        **{name: getattr(line, name) for name in same},
         failed=bool(line.failed),
-        texts=line.texts,
         id=None if line.id is None else str(line.id),
         arm=None if line.arm is None else str(line.arm),
-        outcome=line.outcome,
     )
+
+
+def _names(retrievals: Iterable[Retrieval]) -> list[str]:
+    """The queries by id or text; one that cannot be an id goes by its hash, and one that comes again is numbered."""
+    names = (each.query_id or each.query for each in retrievals)
+    return numbered_queries(name if id_fault(name) is None else text_id(name) for name in names)
 
 
 _Id = Annotated[
@@ -329,12 +281,3 @@ class _Line(Shape):
 class _Outcome(Shape):
     outcome_of: Any
     outcome: _Share
-
-
-def _costs_of(retrieval: Retrieval) -> dict[str, float]:
-    costs = {}
-    if retrieval.tokens is not None:
-        costs["tokens"] = float(retrieval.tokens)
-    if retrieval.seconds is not None:
-        costs["milliseconds"] = 1000 * float(retrieval.seconds)
-    return costs

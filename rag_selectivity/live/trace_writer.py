@@ -63,6 +63,11 @@ class LineWriter:
     that cannot be written, as on a full disk, does not end what is being watched: the log says it once, and the lines
     are left out and counted.
 
+    Attributes
+    ----------
+    lost : int
+        How many lines could not be written.
+
     Raises
     ------
     InputError
@@ -72,57 +77,46 @@ class LineWriter:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
-        self._lost = self._lost_before = 0
-        self._fails = self._is_closed = False
+        self.lost = 0
+        self._is_closed = False
+        #: How many lines were lost before those that cannot be written at present.
+        self._lost_before: int | None = None
         with opened_to_append(self.path) as file:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 self._end_last_line(file)
 
-    @property
-    def lost(self) -> int:
-        """How many lines could not be written."""
-        return self._lost
-
     def append(self, row: Mapping[str, Any]) -> None:
         """Append an object; what cannot be written is counted in `lost`."""
-        try:
-            line = _line(row)
-        except (TypeError, ValueError) as error:
-            with self._lock:
-                self._lost += 1
-            LOG.error("%s: lacks a line that cannot be written as JSON (%s)", self.path, error)
-            return
         with self._lock:
+            try:
+                line = _line(row)
+            except (TypeError, ValueError) as error:
+                self.lost += 1
+                LOG.error("%s: lacks a line that cannot be written as JSON (%s)", self.path, error)
+                return
             if self._is_closed:
-                self._lost += 1
+                self.lost += 1
                 return
             try:
                 with opened_to_append(self.path) as file:
                     append_whole(file, line)
             except (OSError, InputError) as error:
-                self._failed(error)
-            else:
-                if self._fails:
-                    self._recovered()
+                if self._lost_before is None:
+                    self._lost_before = self.lost
+                    why: object = error
+                    if isinstance(error, OSError):
+                        why = f"{self.path}: cannot be written ({error.strerror or error})"
+                    LOG.error("%s. Until it can be written, lines are left out, and counted", why)
+                self.lost += 1
+                return
+            if self._lost_before is not None:
+                lost, self._lost_before = counted(self.lost - self._lost_before, "line"), None
+                LOG.warning("%s: can be written again; it lacks %s", self.path, lost)
 
     def close(self) -> None:
         """Write no more; what comes later is counted as lost."""
         with self._lock:
             self._is_closed = True
-
-    # -- with the lock held --------------------------------------------------------------------------
-
-    def _failed(self, error: Exception) -> None:
-        self._lost += 1
-        if not self._fails:
-            self._fails, self._lost_before = True, self._lost - 1
-            why = f"{self.path}: cannot be written ({error.strerror or error})" if isinstance(error, OSError) else error
-            LOG.error("%s. Until it can be written, lines are left out, and counted", why)
-
-    def _recovered(self) -> None:
-        self._fails = False
-        lost = counted(self._lost - self._lost_before, "line")
-        LOG.warning("%s: can be written again; it lacks %s", self.path, lost)
 
     def _end_last_line(self, file: BinaryIO) -> None:
         """End the last line of a file to which a killed process wrote; one of which only a part is there goes."""
@@ -147,20 +141,18 @@ class TraceWriter(LineWriter):
 
     def write(self, retrieval: Retrieval, at: float) -> None:
         """Append a retrieval that happened at a time, in seconds since 1970."""
+        query = {"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}
+        same = ("id", "query_id", "corpus_size", "tokens", "arm")
         row = {
             "schema": SCHEMA,
             "time": round(at, 3),
-            "id": retrieval.id,
-            "query_id": retrieval.query_id,
-            **({"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}),
+            **query,
+            **{name: getattr(retrieval, name) for name in same},
             "shown": list(retrieval.shown),
             # Whether retrievals have pools is not known from one that failed.
             "pool": None if retrieval.pool is None or retrieval.failed else list(retrieval.pool),
-            "corpus_size": retrieval.corpus_size,
-            "tokens": retrieval.tokens,
             "seconds": None if retrieval.seconds is None else round(retrieval.seconds, 6),
             "failed": True if retrieval.failed else None,
-            "arm": retrieval.arm,
             "outcome": None if retrieval.outcome is None else float(retrieval.outcome),
             "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
         }

@@ -3,107 +3,168 @@
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Collection
-from dataclasses import replace
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from rag_selectivity.live.request import Requests
-from rag_selectivity.live.retrieval import Retrieval, Traffic
+from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.log import LOG
 from rag_selectivity.statistics.intervals_of_means import interval_of_mean
 from rag_selectivity.statistics.log_histogram import LogHistogram
 
+__all__ = ["LiveTraffic", "Traffic"]
+
 #: Each arm has a sample of its own, which must not fill the memory.
 MOST_ARMS = 16
-#: Of so many retrievals without labels all texts are read for their lengths, and of one in so many after that.
-TEXTS_READ_FIRST, ONE_TEXT_IN = 1000, 16
+#: Requests whose late outcome can still be joined; a hundred bytes or two each.
+_MOST_REQUESTS = 50_000
 
 
-class TrafficCounts:
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What was seen, labelled or not.
+
+    Attributes
+    ----------
+    retrievals, labelled : int
+        All, and those whose query has labels.
+    failed, empty : int
+        Retrievals that raised an error, were cancelled, or returned None; and those that returned no passage.
+    shown, tokens, seconds : float
+        Means over the retrievals that did not fail; NaN where nobody said.
+    tokens_p50, tokens_p95, seconds_p50, seconds_p95 : float
+        Quantiles over the same retrievals, each at most 1 % off: half of the retrievals have at most the p50, 95 % at
+        most the p95.
+    sampled : int
+        Retrievals that were drawn by the `sample_rate`, so that they could be measured, traced and graded.
+    longest : int
+        The most passages shown at once.
+    empty_passages, nan_scores : int
+        Passages among those shown that have no text, and those whose score is NaN.
+    outcomes : int
+        Outcomes of the application.
+    outcome : float
+        Their mean; NaN without one.
+    outcome_low, outcome_high : float
+        The 95 % interval of the mean, for independent outcomes; NaN with fewer than two.
+    lost_outcomes : int
+        Outcomes whose retrieval was not known, or no longer.
+    arms : {arm: Traffic}
+        The same for each arm; empty unless retrievals name arms.
+    not_traced : int
+        Retrievals and late outcomes that the trace lacks, since it could not be written.
+    """
+
+    retrievals: int
+    labelled: int
+    empty: int
+    failed: int
+    shown: float
+    tokens: float
+    seconds: float
+    longest: int
+    empty_passages: int = 0
+    nan_scores: int = 0
+    tokens_p50: float = math.nan
+    tokens_p95: float = math.nan
+    seconds_p50: float = math.nan
+    seconds_p95: float = math.nan
+    sampled: int = 0
+    outcomes: int = 0
+    outcome: float = math.nan
+    outcome_low: float = math.nan
+    outcome_high: float = math.nan
+    lost_outcomes: int = 0
+    arms: Mapping[str, Traffic] = field(default_factory=dict)
+    not_traced: int = 0
+
+
+class _Sizes:
+    """The mean and the quantiles of the values that are known."""
+
+    def __init__(self) -> None:
+        self._sum: float = 0
+        self._count = 0
+        self._histogram = LogHistogram()
+        self.quantile = self._histogram.quantile
+
+    def add(self, value: float | None) -> None:
+        if value is not None and 0 <= value < math.inf:
+            self._sum += value
+            self._count += 1
+            self._histogram.add(value)
+
+    @property
+    def mean(self) -> float:
+        return self._sum / self._count if self._count else math.nan
+
+
+class _Counts:
     """The running sums behind a Traffic."""
 
     def __init__(self) -> None:
-        self.labelled = self.sampled = self.lost_outcomes = 0
-        self._retrievals = self._empty = self._failed = self._longest = 0
-        self._empty_passages = self._nan_scores = self._tokens_known = 0
-        self._shown, self._tokens, self._seconds = _Mean(), _Sizes(), _Sizes()
-        self.outcomes = Outcomes()
+        self.retrievals = self.labelled = self.sampled = self.empty = self.failed = self.lost_outcomes = 0
+        self.shown = self.longest = self.empty_passages = self.nan_scores = 0
+        self.tokens, self.seconds = _Sizes(), _Sizes()
+        self.outcomes, self.outcome_sum, self.outcome_squares = 0, 0.0, 0.0
 
     def add(self, retrieval: Retrieval) -> None:
         """Count a retrieval; its outcome is counted apart."""
-        self._retrievals += 1
+        self.retrievals += 1
         if retrieval.failed:
             # The time until an error, and nothing shown, say nothing about the retrievals that work.
-            self._failed += 1
+            self.failed += 1
             return
         length = len(retrieval.shown)
-        self._empty += not length
-        self._longest = max(self._longest, length)
-        if retrieval.nan_scores:
-            self._nan_scores += retrieval.nan_scores
-        self._shown.add(length)
-        self._seconds.add(retrieval.seconds)
-        if retrieval.text_weight:
-            self._empty_passages += retrieval.text_weight * (retrieval.empty_passages or 0)
-            self._tokens_known += retrieval.tokens is not None
-            self._tokens.add(retrieval.tokens, retrieval.text_weight)
+        self.shown += length
+        self.empty += not length
+        self.longest = max(self.longest, length)
+        self.empty_passages += retrieval.empty_passages or 0
+        self.nan_scores += retrieval.nan_scores or 0
+        self.tokens.add(retrieval.tokens)
+        self.seconds.add(retrieval.seconds)
+
+    def add_outcome(self, value: float, times: int = 1) -> None:
+        """Count an outcome from 0 to 1; −1 times takes it back."""
+        self.outcomes += times
+        self.outcome_sum += times * value
+        self.outcome_squares += times * value * value
 
     def traffic(self) -> Traffic:
         """The counts and means so far."""
-        outcome, low, high = self.outcomes.mean()
+        worked, n = self.retrievals - self.failed, self.outcomes
+        low, high = interval_of_mean(self.outcome_sum, self.outcome_squares, n) if n else (math.nan, math.nan)
+        same = ("retrievals", "labelled", "empty", "failed", "longest", "empty_passages", "nan_scores", "sampled")
         return Traffic(
-            retrievals=self._retrievals,
-            labelled=self.labelled,
-            empty=self._empty,
-            failed=self._failed,
-            shown=self._shown.value,
-            tokens=self._tokens.value,
-            seconds=self._seconds.value,
-            longest=self._longest,
-            empty_passages=self._empty_passages,
-            nan_scores=self._nan_scores,
-            tokens_p50=self._tokens.histogram.quantile(0.5),
-            tokens_p95=self._tokens.histogram.quantile(0.95),
-            seconds_p50=self._seconds.histogram.quantile(0.5),
-            seconds_p95=self._seconds.histogram.quantile(0.95),
-            sampled=self.sampled,
-            outcomes=self.outcomes.count,
-            outcome=outcome,
+            **{name: getattr(self, name) for name in (*same, "outcomes", "lost_outcomes")},
+            shown=self.shown / worked if worked else math.nan,
+            tokens=self.tokens.mean,
+            seconds=self.seconds.mean,
+            tokens_p50=self.tokens.quantile(0.5),
+            tokens_p95=self.tokens.quantile(0.95),
+            seconds_p50=self.seconds.quantile(0.5),
+            seconds_p95=self.seconds.quantile(0.95),
+            outcome=self.outcome_sum / n if n else math.nan,
             outcome_low=low,
             outcome_high=high,
-            lost_outcomes=self.lost_outcomes,
-            tokens_known=self._tokens_known,
         )
 
 
-class SampledTexts:
-    """Chooses retrievals whose texts are read for their lengths: the first 1,000, and then a random one in each 16."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-        self._left = TEXTS_READ_FIRST
-        self._place, self._chosen = -1, 0
-
-    def weight(self) -> int:
-        """How many retrievals the next one stands for; 0 if its texts are not to be read."""
-        if self._left > 0:
-            self._left -= 1
-            return 1
-        self._place = place = (self._place + 1) % ONE_TEXT_IN
-        if not place:
-            # Not every 16th, since requests that retrieve several times in a fixed order make a pattern.
-            self._chosen = self._random.randrange(ONE_TEXT_IN)
-        return ONE_TEXT_IN if place == self._chosen else 0
-
-
 class LiveTraffic:
-    """Counts all retrievals, and those of each arm. One thread at a time may call it."""
+    """Counts all retrievals, and those of each arm, and remembers the last requests. One thread at a time may call it.
+
+    Attributes
+    ----------
+    arms : {arm: counts}
+        The arms that are counted apart.
+    """
 
     def __init__(self) -> None:
-        self._all = TrafficCounts()
-        self._arms: dict[str, TrafficCounts] = {}
-        self._requests = Requests()
-        self._warned = False
+        self._all = _Counts()
+        self.arms: dict[str, _Counts] = {}
+        #: The arm and the outcome of each request, by its id.
+        self._requests: OrderedDict[str, tuple[str | None, float | None]] = OrderedDict()
+        self._has_warned = False
 
     def add(self, retrieval: Retrieval, outcome: float | None, *, labelled: bool, drawn: bool) -> None:
         """Count a retrieval with its outcome."""
@@ -111,99 +172,44 @@ class LiveTraffic:
             counts.add(retrieval)
             counts.labelled += labelled
             counts.sampled += drawn
+            if outcome is not None and retrieval.id is None:
+                counts.add_outcome(outcome)
         if retrieval.id is not None:
-            self._requests.put(retrieval.id, retrieval.arm, None)
+            arm, before = self._requests.pop(retrieval.id, (None, None))
+            self._remember(retrieval.id, arm if retrieval.arm is None else retrieval.arm, before)
             if outcome is not None:
                 self.add_late(retrieval.id, outcome)
-        elif outcome is not None:
-            for counts in self._of(retrieval.arm):
-                counts.outcomes.add(outcome)
 
     def add_late(self, id_: str, outcome: float) -> tuple[bool, bool]:
         """Count a request's outcome in place of the one before: whether the request is known, and it is the first."""
-        try:
-            arm, before = self._requests.get(id_)
-        except KeyError:
+        if id_ not in self._requests:
             self._all.lost_outcomes += 1
             return False, False
+        arm, before = self._requests.pop(id_)
         for counts in self._of(arm):
             if before is not None:
-                counts.outcomes.add(before, times=-1)
-            counts.outcomes.add(outcome)
-        self._requests.put(id_, arm, outcome)
+                counts.add_outcome(before, times=-1)
+            counts.add_outcome(outcome)
+        self._remember(id_, arm, outcome)
         return True, before is None
 
-    @property
-    def arms(self) -> Collection[str]:
-        """The arms that are counted apart."""
-        return self._arms.keys()
+    def _remember(self, id_: str, arm: str | None, outcome: float | None) -> None:
+        self._requests[id_] = arm, outcome
+        if len(self._requests) > _MOST_REQUESTS:
+            self._requests.popitem(last=False)
 
     def traffic(self) -> Traffic:
         """What was seen so far."""
-        return replace(self._all.traffic(), arms={arm: counts.traffic() for arm, counts in self._arms.items()})
+        return replace(self._all.traffic(), arms={arm: counts.traffic() for arm, counts in self.arms.items()})
 
-    def _of(self, arm: str | None) -> tuple[TrafficCounts, ...]:
+    def _of(self, arm: str | None) -> tuple[_Counts, ...]:
         if arm is None:
             return (self._all,)
-        if arm not in self._arms:
-            if len(self._arms) >= MOST_ARMS:
-                if not self._warned:
-                    self._warned = True
+        if arm not in self.arms:
+            if len(self.arms) >= MOST_ARMS:
+                if not self._has_warned:
+                    self._has_warned = True
                     LOG.warning("more than %d arms: the others are in the figures of all only", MOST_ARMS)
                 return (self._all,)
-            self._arms[arm] = TrafficCounts()
-        return self._all, self._arms[arm]
-
-
-class _Mean:
-    """A running mean of the values that are known."""
-
-    def __init__(self) -> None:
-        self._sum: float = 0
-        self._count = 0
-
-    def add(self, value: float | None, times: int = 1) -> bool:
-        """Count a value; whether it is one."""
-        if value is None or not 0 <= value < math.inf:
-            return False
-        self._sum += times * value
-        self._count += times
-        return True
-
-    @property
-    def value(self) -> float:
-        return self._sum / self._count if self._count else math.nan
-
-
-class _Sizes(_Mean):
-    """The same with quantiles."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.histogram = LogHistogram()
-
-    def add(self, value: float | None, times: int = 1) -> bool:
-        known = super().add(value, times)
-        if known and value is not None:
-            self.histogram.add(value, times)
-        return known
-
-
-class Outcomes:
-    """Sums of outcomes from 0 to 1."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._sum = self._squares = 0.0
-
-    def add(self, value: float, times: int = 1) -> None:
-        """Count an outcome; −1 times takes it back."""
-        self.count += times
-        self._sum += times * value
-        self._squares += times * value * value
-
-    def mean(self) -> tuple[float, float, float]:
-        """The mean with its 95 % interval."""
-        if not self.count:
-            return math.nan, math.nan, math.nan
-        return self._sum / self.count, *interval_of_mean(self._sum, self._squares, self.count)
+            self.arms[arm] = _Counts()
+        return self._all, self.arms[arm]

@@ -15,63 +15,66 @@ __all__ = ["Worker"]
 
 Item = TypeVar("Item")
 
-#: Work begins this long after it came: the application is answering its request at that time.
-_DELAY = 0.2
-#: A pause after each item gives the interpreter's lock to the application, which would else wait for up to 5 ms.
+#: A pause after each piece of work gives the interpreter's lock to the application, which would else wait for 5 ms.
 _PAUSE = 0.001
-#: A thread without work ends after so many seconds, so that it keeps nothing alive; the next item starts another.
-_IDLE = 10.0
-#: Seconds that a fork waits for the item that is being worked on.
-_LONGEST_FORK = 5.0
+#: Seconds that a fork waits for what is being worked on, and the exit of the interpreter for all that waits.
+_LONGEST_FORK, _LONGEST_EXIT = 5.0, 30.0
 
 
 class Worker(Generic[Item]):
-    """Works off items in the order in which they came, in a daemon thread that the first of them starts.
+    """Works off items in the order in which they came, in a daemon thread that lasts as long as items wait.
 
     Parameters
     ----------
     work : callable
-        Takes an item; must not raise.
+        Takes a list of items; must not raise.
     most : int
         The sizes of the items that wait may add up to this. A larger item has room while no other waits.
     name : str
         Of the thread.
+    delay : float
+        Work begins so many seconds after the first item came: the application is answering its request at that time.
+    at_once : int
+        The most items that are handed to `work` together. The delay ends as soon as so many wait.
 
     What waits at the exit of the interpreter is worked off then. After a fork, the child has an empty queue and no
-    thread until it puts an item: what waited belongs to the parent. A fork waits up to five seconds for the item that
-    is being worked on, since the child gets the locks that the work uses as they are.
+    thread until it puts an item: what waited belongs to the parent. A fork waits up to five seconds for what is being
+    worked on, since the child gets the locks that the work uses as they are.
     """
 
-    #: Whether the interpreter is about to end: what is put now may find no thread any more.
-    exiting = False
     _thread: threading.Thread | None
     _worked_by: int | None
+    _waiting: int
 
-    def __init__(self, work: Callable[[Item], None], most: int, *, name: str) -> None:
-        self._work = work
-        self._most = most
-        self._name = name
-        self._stopped = False
-        self._reset()
+    def __init__(
+        self, work: Callable[[list[Item]], None], most: int, *, name: str, delay: float, at_once: int = 1
+    ) -> None:
+        self._work, self._most, self._name, self._delay, self._at_once = work, most, name, delay, at_once
+        self._is_stopped = False
+        self._after_fork_in_child()
         _workers.add(self)
 
     def put(self, item: Item, size: int = 1) -> bool:
         """Queue an item; False if there is no room for it, or if the worker was stopped."""
         with self._lock:
-            if self._stopped or (self._waiting and self._waiting + size > self._most):
+            if self._is_stopped or (self._waiting and self._waiting + size > self._most):
                 return False
             self._queue.append((item, size))
             self._waiting += size
             if self._thread is None:
-                self._start()
-        if not self._has_items.is_set():
-            self._has_items.set()
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+                # Before what was registered earlier, such as the end of a trace.
+                atexit.unregister(_work_off_all)
+                atexit.register(_work_off_all)
+            if len(self._queue) == self._at_once > 1:
+                self._is_full.set()
         return True
 
     def drain(self, seconds: float) -> bool:
         """Work off what waits, in this thread; False if that takes longer, or if this is called from the work itself.
 
-        The time is looked at between items.
+        The time is looked at between pieces of work.
         """
         if self.works_here:
             return False
@@ -87,91 +90,60 @@ class Worker(Generic[Item]):
             if time.monotonic() >= until:
                 return not self._queue
 
-    def take(self, most: int | None = None) -> list[Item]:
-        """Take out items that wait, as many as their sizes add up to `most`, for the caller to work on."""
-        items: list[Item] = []
-        with self._lock:
-            while self._queue and (most is None or self._queue[0][1] <= most):
-                item, size = self._queue.popleft()
-                self._waiting -= size
-                most = None if most is None else most - size
-                items.append(item)
-        return items
-
-    @property
-    def waiting(self) -> int:
-        """How many items wait."""
-        return len(self._queue)
-
     def stop(self, seconds: float) -> int:
         """Take no more items, work off what waits, and end the thread. Returns how many items were given up."""
         with self._lock:
-            self._stopped = True
-            thread = self._thread
-        atexit.unregister(self._at_exit)
+            self._is_stopped, thread = True, self._thread
         until = time.monotonic() + seconds
         self.drain(seconds)
         with self._lock:
             given_up = len(self._queue)
             self._queue.clear()
             self._waiting = 0
-        self._ending.set()
-        self._has_items.set()
+        self._is_full.set()
         if thread is not None and thread is not threading.current_thread():
             thread.join(max(0.0, until - time.monotonic()))
         return given_up
 
-    # -- the thread ----------------------------------------------------------------------------------
-
-    def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-        try:
-            self._thread.start()
-        except RuntimeError:
-            # The interpreter is about to end: what waits is worked off at its exit.
-            self._thread = None
-        atexit.unregister(self._at_exit)
-        atexit.register(self._at_exit)
-
-    def _run(self) -> None:
-        ending = self._ending
-        while not ending.is_set():
-            if not self._has_items.wait(_IDLE):
-                with self._lock:
-                    if not self._queue:
-                        self._thread = None
-                        atexit.unregister(self._at_exit)
-                        return
-            ending.wait(_DELAY)
-            self._has_items.clear()
-            while not ending.is_set():
-                with self._working:
-                    if not self._work_on_next():
-                        break
-                time.sleep(_PAUSE)
-
-    def _work_on_next(self) -> bool:
-        """Work on an item, with `_working` held; False if none waits."""
-        with self._lock:
-            if not self._queue:
-                return False
-            item, size = self._queue.popleft()
-            self._waiting -= size
-        self._worked_by = threading.get_ident()
-        try:
-            self._work(item)
-        finally:
-            self._worked_by = None
-        return True
+    @property
+    def waiting(self) -> int:
+        """How many items wait."""
+        return len(self._queue)
 
     @property
     def works_here(self) -> bool:
         """Whether this is called from the work itself."""
         return self._worked_by == threading.get_ident()
 
-    def _at_exit(self) -> None:
-        Worker.exiting = True
-        self.stop(30)
+    def _run(self) -> None:
+        while True:
+            self._is_full.wait(self._delay)
+            self._is_full.clear()
+            is_left = True
+            while is_left:
+                with self._working:
+                    is_left = self._work_on_next()
+                time.sleep(_PAUSE)
+            with self._lock:
+                if not self._queue:
+                    self._thread = None
+                    return
+
+    def _work_on_next(self) -> bool:
+        """Work on the next items, with `_working` held; False if none waits."""
+        items: list[Item] = []
+        with self._lock:
+            while self._queue and len(items) < self._at_once:
+                item, size = self._queue.popleft()
+                self._waiting -= size
+                items.append(item)
+        if items:
+            self._worked_by = threading.get_ident()
+            try:
+                self._work(items)
+            finally:
+                self._worked_by = None
+        return bool(items)
 
     # -- forks ---------------------------------------------------------------------------------------
 
@@ -182,36 +154,30 @@ class Worker(Generic[Item]):
         if self._holds_for_fork:
             self._working.release()
 
-    def _reset(self) -> None:
-        self._lock = threading.Lock()
-        self._working = threading.Lock()
-        self._worked_by = None
+    def _after_fork_in_child(self) -> None:
+        self._lock, self._working, self._is_full = threading.Lock(), threading.Lock(), threading.Event()
         self._queue: deque[tuple[Item, int]] = deque()
         self._waiting = 0
-        self._has_items = threading.Event()
-        self._ending = threading.Event()
-        self._thread = None
-        self._holds_for_fork = False
+        self._thread = self._worked_by = None
 
 
 #: The workers of this process: a fork asks all of them, and cannot be told to forget one.
 _workers: weakref.WeakSet[Worker[Any]] = weakref.WeakSet()
 
 
-def _before_fork() -> None:
-    for worker in list(_workers):
-        worker._before_fork()
+def _for_all(method: Callable[[Worker[Any]], object]) -> Callable[[], None]:
+    def call() -> None:
+        for worker in list(_workers):
+            method(worker)
+
+    return call
 
 
-def _after_fork() -> None:
-    for worker in list(_workers):
-        worker._after_fork()
-
-
-def _after_fork_in_child() -> None:
-    for worker in list(_workers):
-        worker._reset()
-
+_work_off_all = _for_all(lambda worker: worker.stop(_LONGEST_EXIT))
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+    os.register_at_fork(
+        before=_for_all(Worker._before_fork),
+        after_in_parent=_for_all(Worker._after_fork),
+        after_in_child=_for_all(Worker._after_fork_in_child),
+    )

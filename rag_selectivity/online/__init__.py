@@ -6,9 +6,9 @@
 (['d2', 'd1'], ['a', 'b'])
 """
 
-from rag_selectivity.online.arms import TwoArms, compare_arms
+from rag_selectivity.online.arms import Metric, TwoArms, compare_arms
 from rag_selectivity.online.credit import citations, credit
-from rag_selectivity.online.experiment import Experiment, Metric
+from rag_selectivity.online.experiment import Experiment
 from rag_selectivity.online.interleaving import Draft, interleave
 from rag_selectivity.online.joining import JoinedRecords, join_records
 from rag_selectivity.online.log import RecordLog

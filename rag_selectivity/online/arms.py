@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.online.records import check_flag, check_share
 from rag_selectivity.results.online import BETTER, BROKEN, EQUAL, KEPT, NOT_YET, WORSE, ArmComparison
 from rag_selectivity.statistics import two_arms
 from rag_selectivity.statistics.always_valid import BetEvidence, Blocks, Evidence, MeanEvidence
@@ -25,6 +27,80 @@ _LARGEST_BLOCK = 20
 _MOST_IMPRESSIONS = 1 << 50
 #: No traffic is planned for an arm with a smaller share.
 _LEAST_SHARE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of an A/B test, or a guardrail.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    kind : {"rate", "mean"}
+    bounds : (low, high)
+        Of a mean.
+    clip : bool
+        Whether values outside the bounds count as the bound.
+    higher_is_better : bool
+    margin : float, optional
+        Differences up to this do not matter; of a guardrail: how much worse the candidate may be.
+    guardrail : bool
+        Not to be improved, but to be kept: not worse by more than the margin.
+    covariate : str, optional
+        A column from before the experiment.
+    covariate_bounds : (low, high)
+
+    Raises
+    ------
+    InputError
+        If one of them is none, or a guardrail has no margin.
+    """
+
+    name: str
+    kind: str = RATE
+    bounds: tuple[float, float] = (0.0, 1.0)
+    clip: bool = False
+    higher_is_better: bool = True
+    margin: float | None = None
+    guardrail: bool = False
+    covariate: str | None = None
+    covariate_bounds: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not isinstance(self.covariate, (str, type(None))):
+            raise InputError(f"the names of a metric must be texts, got {shown((self.name, self.covariate))}")
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
+            raise InputError(f'kind must be "rate" or "mean", got {self.kind!r}')
+        check_flag("clip", self.clip)
+        _check_difference("margin", self.margin)
+        if self.guardrail and self.margin is None:
+            raise InputError(f"guardrail {self.name!r} needs a margin: how much worse the candidate may be")
+        for what, bounds in (("bounds", self.bounds), ("covariate_bounds", self.covariate_bounds)):
+            object.__setattr__(self, what, _checked_bounds(bounds, what))
+        if self.kind == RATE:
+            object.__setattr__(self, "bounds", (0.0, 1.0))
+
+    def fault_of(self, value: float, *, sequential: bool) -> str:
+        """What is wrong with a value of an arm; empty if nothing is, and for NaN."""
+        low, high = self.bounds
+        if self.kind == RATE and value not in (0, 1) and not math.isnan(value):
+            return (
+                f'is {value:g}; a rate takes 0 and 1. For other numbers give kind="mean" (--mean {self.name}=LOW:HIGH)'
+            )
+        if self.kind == MEAN and sequential and not self.clip and (value < low or value > high):
+            return (
+                f"is {value:g}, outside bounds=({low:g}, {high:g}); give the bounds of the metric, or clip=True "
+                "(--clip) to count what is beyond as the bound"
+            )
+        return ""
+
+    def covariate_fault_of(self, value: float, *, sequential: bool) -> str:
+        """What is wrong with a covariate; empty if nothing is, and for NaN."""
+        low, high = self.covariate_bounds
+        if sequential and (value < low or value > high):
+            return f"is {value:g}, outside covariate_bounds=({low:g}, {high:g}); give its bounds"
+        return ""
 
 
 def compare_arms(
@@ -104,19 +180,13 @@ def compare_arms(
     >>> found.difference, found.verdict, found.p <= 0.05, found.low > 0
     (0.25, 'better', True, True)
     """
-    arms = TwoArms(
-        kind,
-        sequential=sequential,
-        bounds=bounds,
-        clip=clip,
-        has_covariate=covariate is not None,
-        covariate_bounds=covariate_bounds,
-        planned=planned,
-    )
     if covariate is not None and (not isinstance(covariate, Sequence) or len(covariate) != 2):
         raise InputError(f"covariate must be (values of a, values of b), got {shown(covariate)}")
+    known = None if covariate is None else "covariate"
+    metric = Metric("outcome", kind, bounds, clip, higher_is_better, margin, False, known, covariate_bounds)
+    arms = TwoArms(metric, sequential=sequential, planned=planned)
     arms.add(a, b, covariate)
-    return arms.compared(level=level, margin=margin, higher_is_better=higher_is_better, detect=detect, power=power)
+    return arms.compared(level=level, detect=detect, power=power)
 
 
 class TwoArms:
@@ -124,50 +194,29 @@ class TwoArms:
 
     Parameters
     ----------
-    kind, sequential, bounds, clip, covariate_bounds, planned
+    metric : Metric
+    sequential, planned
         As in `compare_arms`.
-    has_covariate : bool
-    name : str
-        Of the metric, for messages.
     """
 
     def __init__(
-        self,
-        kind: str = RATE,
-        *,
-        sequential: bool = True,
-        bounds: tuple[float, float] = (0.0, 1.0),
-        clip: bool = False,
-        has_covariate: bool = False,
-        covariate_bounds: tuple[float, float] = (0.0, 1.0),
-        planned: tuple[float, float] | None = (1, 1),
-        name: str = "outcome",
+        self, metric: Metric, *, sequential: bool = True, planned: tuple[float, float] | None = (1, 1)
     ) -> None:
-        if not isinstance(kind, str) or kind not in KINDS:
-            raise InputError(f'kind must be "rate" or "mean", got {kind!r}')
-        for what, value in (("sequential", sequential), ("clip", clip)):
-            if not isinstance(value, (bool, np.bool_)):
-                raise InputError(f"{what} must be True or False, got {shown(value)}")
-        self.kind, self.sequential, self.name = kind, bool(sequential), name
-        self._clip = clip
-        self._bounds = (0.0, 1.0) if kind == RATE else _checked_bounds(bounds, "bounds")
-        self._covariate_bounds = _checked_bounds(covariate_bounds, "covariate_bounds")
+        check_flag("sequential", sequential)
+        self.metric, self.sequential = metric, bool(sequential)
+        self._has_covariate = metric.covariate is not None
+        self._is_of_counts = metric.kind == RATE and not self._has_covariate
         self._share = _share_of(planned)
-        self.clipped = 0
+        self._clipped = 0
         self._moments = (two_arms.ArmMoments(), two_arms.ArmMoments())
-        self._blocks = Blocks(_sizes(self._share))
-        width = self._bounds[1] - self._bounds[0]
-        other_width = self._covariate_bounds[1] - self._covariate_bounds[0]
-        self._has_covariate = has_covariate
-        self._steepest = width / other_width
-        self._covariate_blocks = Blocks(self._blocks.sizes)
+        self._blocks, self._covariate_blocks = Blocks(_sizes(self._share)), Blocks(_sizes(self._share))
+        self._width = metric.bounds[1] - metric.bounds[0]
+        other_width = metric.covariate_bounds[1] - metric.covariate_bounds[0]
+        self._steepest = self._width / other_width
         self._balance = MeanEvidence(other_width)
         self._slope_sums = [0.0, 0.0]
-        self._evidence: Evidence
-        if has_covariate:
-            self._evidence = MeanEvidence(2 * width)
-        else:
-            self._evidence = BetEvidence() if kind == RATE else MeanEvidence(width)
+        mean = MeanEvidence((1 + self._has_covariate) * self._width)
+        self._evidence: Evidence = BetEvidence() if self._is_of_counts else mean
 
     def add(self, a: Any, b: Any, covariate: tuple[Any, Any] | None = None) -> None:
         """See further values of both arms, either of which may be empty.
@@ -177,13 +226,15 @@ class TwoArms:
         InputError
             If a value is not of its kind, or a covariate is missing.
         """
-        values = [self._checked(each, f"{self.name} of arm {arm}") for each, arm in ((a, "a"), (b, "b"))]
         if (covariate is not None) != self._has_covariate:
             raise InputError("give the covariate of every value, or of none")
+        values = [self._checked(each, f"{self.metric.name} of arm {arm}") for each, arm in ((a, "a"), (b, "b"))]
         others: list[FloatArray | None] = [None, None]
         if covariate is not None:
-            for side, (each, arm) in enumerate(zip(covariate, "ab", strict=True)):
-                others[side] = self._checked_covariate(each, values[side], f"covariate of arm {arm}")
+            others = [
+                self._checked_covariate(each, len(own), f"covariate of arm {arm}")
+                for each, own, arm in zip(covariate, values, "ab", strict=True)
+            ]
         for moments, own, other in zip(self._moments, values, others, strict=True):
             moments.add(own, other)
         if not self.sequential:
@@ -196,29 +247,6 @@ class TwoArms:
         if len(differences):
             self._evidence.add(differences)
 
-    def fault_of(self, value: float) -> str:
-        """What is wrong with a value of an arm; empty if nothing is, and for NaN."""
-        if self.kind == RATE and value not in (0, 1) and not math.isnan(value):
-            return self.rate_fault(value)
-        low, high = self._bounds
-        if self.kind != RATE and self.sequential and not self._clip and (value < low or value > high):
-            return (
-                f"is {value:g}, outside bounds=({low:g}, {high:g}); give the bounds of the metric, or clip=True "
-                "(--clip) to count what is beyond as the bound"
-            )
-        return ""
-
-    def rate_fault(self, value: float) -> str:
-        """What is wrong with a value of a rate that is neither 0 nor 1."""
-        return f'is {value:g}; a rate takes 0 and 1. For other numbers give kind="mean" (--mean {self.name}=LOW:HIGH)'
-
-    def covariate_fault_of(self, value: float) -> str:
-        """What is wrong with a covariate; empty if nothing is, and for NaN."""
-        low, high = self._covariate_bounds
-        if self.sequential and (value < low or value > high):
-            return f"is {value:g}, outside covariate_bounds=({low:g}, {high:g}); give its bounds"
-        return ""
-
     def p(self) -> float:
         """The two-sided p-value of no difference; NaN where nothing can be said."""
         if self.sequential:
@@ -230,40 +258,28 @@ class TwoArms:
             return two_arms.rates_p(*self._hits())
         return two_arms.means(first, second, 0.95, self._slope()).p
 
-    def compared(
-        self,
-        *,
-        level: float = 0.95,
-        margin: float | None = None,
-        higher_is_better: bool = True,
-        guardrail: bool = False,
-        detect: float | None = None,
-        power: float = 0.8,
-    ) -> ArmComparison:
-        """The comparison of what was seen so far; `guardrail`: whether b is worse by at most the margin.
+    def compared(self, *, level: float = 0.95, detect: float | None = None, power: float = 0.8) -> ArmComparison:
+        """The comparison of what was seen so far; of a guardrail: whether b is worse by at most the margin.
 
         Raises
         ------
         InputError
             As `compare_arms`.
         """
-        _check_shares(level, power)
-        for what, value in (("margin", margin), ("detect", detect)):
-            if value is not None and not (isinstance(value, (int, float)) and 0 < value <= LARGEST):
-                raise InputError(f"{what} must be a number above 0 and at most {LARGEST:g}, got {shown(value)}")
-        if guardrail and margin is None:
-            raise InputError(f"guardrail {self.name!r} needs a margin: how much worse b may be")
+        check_share("level", level)
+        check_share("power", power)
+        _check_difference("detect", detect)
         ratio_p = self._refuse_faults()
         found = self._two_sided(level)
         first, second = self._moments
         slope = self._slope() if self._has_covariate else None
-        wanted = margin if detect is None else detect
+        metric = self.metric
+        wanted = metric.margin if detect is None else detect
         needed = None if wanted is None else self._needed(wanted, level, power)
-        seen = first.n + second.n
-        decide = _guarded if guardrail else _verdict
+        decide = _guarded if metric.guardrail else _verdict
         return ArmComparison(
-            metric=self.name,
-            kind=self.kind,
+            metric=metric.name,
+            kind=metric.kind,
             n_a=first.n,
             n_b=second.n,
             mean_a=first.mean,
@@ -273,10 +289,10 @@ class TwoArms:
             low=found.low,
             high=found.high,
             level=level,
-            margin=margin,
-            verdict=decide(found.low, found.high, margin, higher_is_better),
-            higher_is_better=higher_is_better,
-            guardrail=guardrail,
+            margin=metric.margin,
+            verdict=decide(found.low, found.high, metric.margin, metric.higher_is_better),
+            higher_is_better=metric.higher_is_better,
+            guardrail=metric.guardrail,
             sequential=self.sequential,
             test=self._test(),
             planned=self._share,
@@ -285,7 +301,7 @@ class TwoArms:
             variance_left=None if slope is None else self._variance_left(slope),
             detect=wanted,
             needed=needed,
-            still_needed=None if needed is None else max(0, needed - seen),
+            still_needed=None if needed is None else max(0, needed - first.n - second.n),
             power=power,
             notes=tuple(self._notes(found)),
         )
@@ -303,12 +319,7 @@ class TwoArms:
         # Values that wait for a partner count in the difference and not in the interval.
         if not low <= difference <= high:
             difference = self._evidence.mean if self._evidence.n else difference
-        width = self._bounds[1] - self._bounds[0]
-        return two_arms.TwoSided(difference, self._evidence.p(), max(low, -width), min(high, width))
-
-    @property
-    def _is_of_counts(self) -> bool:
-        return self.kind == RATE and not self._has_covariate
+        return two_arms.TwoSided(difference, self._evidence.p(), max(low, -self._width), min(high, self._width))
 
     def _hits(self) -> tuple[int, int, int, int]:
         first, second = self._moments
@@ -318,11 +329,9 @@ class TwoArms:
         if not self._has_covariate:
             return 0.0
         if self.sequential:
-            return self._clipped_slope(*self._slope_sums)
+            products, squares = self._slope_sums
+            return float(np.clip(products / squares, -self._steepest, self._steepest)) if squares > 0 else 0.0
         return two_arms.slope_of(*self._moments)
-
-    def _clipped_slope(self, products: float, squares: float) -> float:
-        return float(np.clip(products / squares, -self._steepest, self._steepest)) if squares > 0 else 0.0
 
     def _predictable_slopes(self, differences: FloatArray, steps: FloatArray) -> FloatArray:
         """The slope before each pair: one that knew the pair itself would make the test invalid."""
@@ -385,7 +394,7 @@ class TwoArms:
         for arm, other, name in ((first, second, "a"), (second, first, "b")):
             if not arm.n:
                 raise InputError(
-                    f"{self.name}: arm {name} has no traffic, and the other has {counted(other.n, 'value')}: "
+                    f"{self.metric.name}: arm {name} has no traffic, and the other has {counted(other.n, 'value')}: "
                     "is the name of the arm right, and has the experiment begun?"
                 )
         if self._has_covariate:
@@ -396,7 +405,7 @@ class TwoArms:
         if p < FAULT_LEVEL:
             seen = first.n / (first.n + second.n)
             raise InputError(
-                f"{self.name}: {first.n:,} values of arm a and {second.n:,} of arm b are {seen:.1%} and "
+                f"{self.metric.name}: {first.n:,} values of arm a and {second.n:,} of arm b are {seen:.1%} and "
                 f"{1 - seen:.1%}, but {self._share:.1%} and {1 - self._share:.1%} were planned (p = {p:.1e}): values "
                 "are lost in one arm, or the assignment is wrong, and no verdict would be right. If the plan was "
                 "another, give planned="
@@ -408,24 +417,24 @@ class TwoArms:
         if self.sequential:
             p = self._balance.p()
         else:
-            sides = []
-            for arm in self._moments:
-                side = two_arms.ArmMoments(n=arm.n, mean=arm.covariate_mean, squares=arm.covariate_squares)
-                sides.append(side)
-            p = two_arms.means(sides[0], sides[1], 0.95).p
+            before, after = (
+                two_arms.ArmMoments(n=arm.n, mean=arm.covariate_mean, squares=arm.covariate_squares)
+                for arm in self._moments
+            )
+            p = two_arms.means(before, after, 0.95).p
         if p < FAULT_LEVEL:
             raise InputError(
-                f"{self.name}: the covariate's mean is {first.covariate_mean:.4g} in arm a and "
+                f"{self.metric.name}: the covariate's mean is {first.covariate_mean:.4g} in arm a and "
                 f"{second.covariate_mean:.4g} in arm b (p = {p:.1e}): it is not from before the experiment, or the "
                 "assignment is not random; leave it out"
             )
 
     def _notes(self, found: two_arms.TwoSided) -> list[str]:
         notes = []
-        if self.clipped:
-            low, high = self._bounds
+        if self._clipped:
+            low, high = self.metric.bounds
             notes.append(
-                f"{counted(self.clipped, 'value')} outside {low:g} to {high:g} counted as the bound: "
+                f"{counted(self._clipped, 'value')} outside {low:g} to {high:g} counted as the bound: "
                 "the figures are means of clipped values."
             )
         if not self.sequential:
@@ -442,43 +451,25 @@ class TwoArms:
         return notes
 
     def _checked(self, values: Any, what: str) -> FloatArray:
-        array = _numbers(values, what)
-        if self.kind == RATE:
-            wrong = (array != 0) & (array != 1)
-            if wrong.any():
-                place = int(np.argmax(wrong))
-                raise InputError(
-                    f"{what}: value {place + 1} is {array[place]:g}; a rate takes 0 and 1. For other numbers give "
-                    'kind="mean"'
-                )
+        array, (low, high) = _numbers(values, what), self.metric.bounds
+        outside = (array != 0) & (array != 1) if self.metric.kind == RATE else (array < low) | (array > high)
+        if not outside.any():
             return array
-        if not self.sequential and not self._clip:
+        place = int(np.argmax(outside))
+        if fault := self.metric.fault_of(float(array[place]), sequential=self.sequential):
+            raise InputError(f"{what}: value {place + 1} {fault}")
+        if not self.metric.clip:
             return array
-        low, high = self._bounds
-        outside = (array < low) | (array > high)
-        if outside.any():
-            if not self._clip:
-                place = int(np.argmax(outside))
-                raise InputError(
-                    f"{what}: value {place + 1} is {array[place]:g}, outside bounds=({low:g}, {high:g}); give the "
-                    "bounds of the metric, or clip=True to count what is beyond as the bound"
-                )
-            self.clipped += int(outside.sum())
-            array = np.clip(array, low, high)
-        return array
+        self._clipped += int(outside.sum())
+        return np.clip(array, low, high)
 
-    def _checked_covariate(self, values: Any, own: FloatArray, what: str) -> FloatArray:
-        array = _numbers(values, what)
-        if len(array) != len(own):
-            raise InputError(f"{what}: {len(array):,} values for {len(own):,} outcomes; give one for each")
-        low, high = self._covariate_bounds
-        outside = (array < low) | (array > high)
-        if self.sequential and outside.any():
-            place = int(np.argmax(outside))
-            raise InputError(
-                f"{what}: value {place + 1} is {array[place]:g}, outside covariate_bounds=({low:g}, {high:g}); "
-                "give its bounds"
-            )
+    def _checked_covariate(self, values: Any, count: int, what: str) -> FloatArray:
+        array, (low, high) = _numbers(values, what), self.metric.covariate_bounds
+        if len(array) != count:
+            raise InputError(f"{what}: {len(array):,} values for {count:,} outcomes; give one for each")
+        place = int(np.argmax((array < low) | (array > high))) if count else 0
+        if count and (fault := self.metric.covariate_fault_of(float(array[place]), sequential=self.sequential)):
+            raise InputError(f"{what}: value {place + 1} {fault}")
         return array
 
 
@@ -509,17 +500,19 @@ def _numbers(values: Any, what: str) -> FloatArray:
         raise InputError(f"{what}: must be numbers, got {shown(values)}") from None
     if array.ndim != 1:
         raise InputError(f"{what}: must be a list of numbers, got an array of {array.ndim} dimensions")
-    if not np.isfinite(array).all():
-        place = int(np.argmax(~np.isfinite(array)))
-        raise InputError(f"{what}: value {place + 1} is {array[place]}; leave out what is unknown, in both arms alike")
-    large = np.abs(array) > LARGEST
-    if large.any():
-        place = int(np.argmax(large))
-        raise InputError(
-            f"{what}: value {place + 1} is {array[place]:g}, whose square no number holds; give the metric in another "
-            "unit"
-        )
+    odd = ~(np.abs(array) <= LARGEST)
+    if odd.any():
+        place = int(np.argmax(odd))
+        mend = "leave out what is unknown, in both arms alike"
+        if math.isfinite(array[place]):
+            mend = "its square is no number; give the metric in another unit"
+        raise InputError(f"{what}: value {place + 1} is {array[place]:g}; {mend}")
     return array
+
+
+def _check_difference(what: str, value: Any) -> None:
+    if value is not None and not (isinstance(value, (int, float)) and 0 < value <= LARGEST):
+        raise InputError(f"{what} must be a number above 0 and at most {LARGEST:g}, got {shown(value)}")
 
 
 def _checked_bounds(bounds: Any, what: str) -> tuple[float, float]:
@@ -532,12 +525,6 @@ def _checked_bounds(bounds: Any, what: str) -> tuple[float, float]:
             f"{what} must be two numbers from {-LARGEST:g} to {LARGEST:g}, the lower one first, got {shown(bounds)}"
         )
     return low, high
-
-
-def _check_shares(level: float, power: float) -> None:
-    for what, value in (("level", level), ("power", power)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-            raise InputError(f"{what} must be more than 0 and less than 1, got {value!r}")
 
 
 def _share_of(planned: Any) -> float | None:

@@ -81,6 +81,6 @@ def credit(
     if not -1 <= each <= 1:
         raise InputError(f"thumb must be from -1 to 1, got {thumb!r}")
     found = dict.fromkeys(names_in(cited, "credit: the cited passages"), each)
-    given = {} if marks is None else mapping_of(marks, "credit", "marks", "{passage: number}")
+    given = mapping_of(marks, "credit", "marks", "{passage: number}")
     found.update({passage: finite(number, "credit", f"the mark of {passage!r}") for passage, number in given.items()})
     return found

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.online.arms import RATE, TwoArms
+from rag_selectivity.online.arms import Metric, TwoArms
 from rag_selectivity.online.records import named
 from rag_selectivity.results.online import (
     BETTER,
@@ -28,35 +27,7 @@ from rag_selectivity.wording import counted, enumeration
 
 #: Rows that are handed on together: a call for each value would cost more than the value.
 _ROWS_AT_ONCE = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric of an A/B test, or a guardrail.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    kind : {"rate", "mean"}
-    bounds : (low, high)
-        Of a mean.
-    clip : bool
-        Whether values outside the bounds count as the bound.
-    higher_is_better : bool
-    margin : float, optional
-        Differences up to this do not matter; of a guardrail: how much worse the candidate may be.
-    guardrail : bool
-        Not to be improved, but to be kept: not worse by more than the margin.
-    """
-
-    name: str
-    kind: str = RATE
-    bounds: tuple[float, float] = (0.0, 1.0)
-    clip: bool = False
-    higher_is_better: bool = True
-    margin: float | None = None
-    guardrail: bool = False
+_Sides = tuple[list[float], list[float]]
 
 
 class Experiment:
@@ -71,16 +42,11 @@ class Experiment:
         The names of the arms, the baseline first.
     sequential, planned
         As in `compare_arms`.
-    unit : str, optional
-        The column of what was assigned to the arms, such as the user: its mean over its rows is one value. Only with
-        `sequential=False`, since a mean that changes while rows come has no place in an order. It is kept in memory.
-    covariate : {metric: (column, bounds)}, optional
-        A column from before the experiment for each metric that has one.
 
     Raises
     ------
     InputError
-        If no metric is to be improved, two have one name, a guardrail has no margin, or an option is wrong.
+        If no metric is to be improved, two have one name, or an option is wrong.
 
     Examples
     --------
@@ -100,57 +66,23 @@ class Experiment:
         arms: tuple[str, str] = ("a", "b"),
         sequential: bool = True,
         planned: tuple[float, float] | None = (1, 1),
-        unit: str | None = None,
-        covariate: Mapping[str, tuple[str, tuple[float, float]]] | None = None,
     ) -> None:
         self.metrics = tuple(metrics)
         names = [metric.name for metric in self.metrics]
-        if not all(isinstance(name, str) for name in names):
-            raise InputError(f"the name of a metric must be a text, got {shown(names)}")
         if all(metric.guardrail for metric in self.metrics):
             raise InputError("an experiment needs a metric that is to be improved, beside its guardrails")
         if len(set(names)) < len(names):
             raise InputError(f"two metrics have one name: {', '.join(names)}")
-        for metric in self.metrics:
-            if metric.guardrail and metric.margin is None:
-                raise InputError(f"guardrail {metric.name!r} needs a margin: how much worse the candidate may be")
         if len(names_in(arms, "arms")) != 2 or arms[0] == arms[1]:
             raise InputError(f"arms must be two different names, the baseline first, got {shown(arms)}")
-        if unit is not None and sequential:
-            raise InputError(
-                "unit is for one look (sequential=False): a user's mean changes while rows come. For daily looks, give "
-                "one row for each user"
-            )
-        self._covariates = {name: _column_and_bounds(name, given) for name, given in _mapping(covariate, "covariate")}
-        if unknown := [name for name in self._covariates if name not in names]:
-            raise InputError(f"covariate of {unknown[0]!r}, which is no metric{did_you_mean(unknown[0], names)}")
-        self._arms, self._unit, self._rows = arms, unit, 0
+        self._arms, self._rows, self._sequential = arms, 0, sequential
         self._compared = {
-            metric.name: TwoArms(
-                metric.kind if unit is None else "mean",
-                sequential=sequential,
-                bounds=metric.bounds,
-                clip=metric.clip,
-                planned=planned,
-                name=metric.name,
-                has_covariate=metric.name in self._covariates,
-                covariate_bounds=self._covariates.get(metric.name, ("", (0.0, 1.0)))[1],
-            )
-            for metric in self.metrics
+            metric.name: TwoArms(metric, sequential=sequential, planned=planned) for metric in self.metrics
         }
-        self._waiting: dict[str, tuple[list[float], list[float]]] = {}
-        self._others: dict[str, tuple[list[float], list[float]]] = {}
-        self._forget()
-        self._is_decided = False
-        self._columns: tuple[str, ...] = ()
-        self._rates = {metric.name for metric in self.metrics if metric.kind == RATE}
+        #: The values and the covariates of both arms that are to be handed on.
+        self._waiting: dict[str, tuple[_Sides, _Sides]] = {name: (([], []), ([], [])) for name in names}
         self._missing = {name: [0, 0] for name in names}
-        self._units: dict[str, tuple[int, dict[str, list[float]]]] = {}
-        self._seen_units = 0
-
-    def _forget(self) -> None:
-        self._waiting = {name: ([], []) for name in self._compared}
-        self._others = {name: ([], []) for name in self._covariates}
+        self._columns: tuple[str, ...] = ()
 
     def add(self, row: Mapping[str, Any], where: str = "") -> None:
         """See a row: {arm, metric: value …}. A metric that is missing or None is counted.
@@ -158,7 +90,7 @@ class Experiment:
         Raises
         ------
         InputError
-            If the row is of no arm of the experiment, a value is no number, or a unit was in both arms.
+            If the row is of no arm of the experiment, or a value is no number.
         """
         self._rows += 1
         where = where or f"row {self._rows}"
@@ -172,75 +104,39 @@ class Experiment:
                 "arms of the experiment, the baseline first"
             )
         side = self._arms.index(arm)
-        if self._unit is not None:
-            self._add_to_unit(row, side, where)
-            return
-        for name, values in self._waiting.items():
-            value = _number(row.get(name), name, where)
-            other = 0.0
-            if name in self._covariates:
-                other = _number(row.get(self._covariates[name][0]), self._covariates[name][0], where)
+        for metric in self.metrics:
+            value, other = _number(row.get(metric.name), metric.name, where), 0.0
+            fault, column = metric.fault_of(value, sequential=self._sequential), metric.name
+            if metric.covariate is not None and not (fault or math.isnan(value)):
+                other, column = _number(row.get(metric.covariate), metric.covariate, where), metric.covariate
+                fault = metric.covariate_fault_of(other, sequential=self._sequential)
+            if fault:
+                raise InputError(f"{where}: {column} {fault}")
             if math.isnan(value) or math.isnan(other):
-                self._missing[name][side] += 1
+                self._missing[metric.name][side] += 1
                 continue
-            if fault := self._compared[name].fault_of(value):
-                raise InputError(f"{where}: {name} {fault}")
-            values[side].append(value)
-            if name in self._covariates:
-                if fault := self._compared[name].covariate_fault_of(other):
-                    raise InputError(f"{where}: {self._covariates[name][0]} {fault}")
-                self._others[name][side].append(other)
+            own, others = self._waiting[metric.name]
+            own[side].append(value)
+            others[side].append(other)
         if self._rows % _ROWS_AT_ONCE == 0:
             self._hand_on()
 
-    def _add_to_unit(self, row: Mapping[str, Any], side: int, where: str) -> None:
-        if self._is_decided:
-            raise InputError(f"{where}: came after the decision, which was for one look at all rows")
-        unit = named(row, str(self._unit), where)
-        if unit is None:
-            raise InputError(f"{where}: lacks {self._unit!r}, which was assigned to the arms")
-        before, sums = self._units.setdefault(unit, (side, {}))
-        if before != side:
-            raise InputError(
-                f"{where}: {self._unit} {unit!r} is in arm {self._arms[side]!r}, and was in {self._arms[before]!r} "
-                "before: leave out units that saw both"
-            )
-        columns = [*self._waiting, *(column for column, _ in self._covariates.values())]
-        for column in dict.fromkeys(columns):
-            value = _number(row.get(column), column, where)
-            if column in self._rates and value not in (0, 1) and not math.isnan(value):
-                raise InputError(f"{where}: {column} {self._compared[column].rate_fault(value)}")
-            if not math.isnan(value):
-                total = sums.setdefault(column, [0.0, 0.0])
-                total[0] += value
-                total[1] += 1
-
     def _hand_on(self) -> None:
         """Give the rows that wait to the comparisons."""
-        for name, values in self._waiting.items():
-            covariate = tuple(map(np.array, self._others[name])) if name in self._covariates else None
-            self._compared[name].add(np.array(values[0]), np.array(values[1]), covariate)  # type: ignore[arg-type]
-        self._forget()
-
-    def _take_units(self) -> None:
-        for side, sums in self._units.values():
-            means = {column: total / count for column, (total, count) in sums.items()}
-            for name, values in self._waiting.items():
-                other = self._covariates[name][0] if name in self._covariates else name
-                if name not in means or other not in means:
-                    self._missing[name][side] += 1
-                    continue
-                values[side].append(means[name])
-                if name in self._covariates:
-                    self._others[name][side].append(means[other])
-        self._seen_units, self._units, self._is_decided = len(self._units), {}, True
+        for metric in self.metrics:
+            own, others = self._waiting[metric.name]
+            covariate = None if metric.covariate is None else (np.array(others[0]), np.array(others[1]))
+            self._compared[metric.name].add(np.array(own[0]), np.array(own[1]), covariate)
+            for values in (*own, *others):
+                values.clear()
 
     def _refuse_absent(self) -> None:
         """An InputError for a metric without a value in any row: its column, or its covariate's, is not there."""
-        for name, counts in self._missing.items():
-            if not sum(counts) or sum(counts) < (self._rows if self._unit is None else self._seen_units):
+        for metric in self.metrics:
+            counts = self._missing[metric.name]
+            if not sum(counts) or sum(counts) < self._rows:
                 continue
-            wanted = [name, *([self._covariates[name][0]] if name in self._covariates else [])]
+            wanted = [metric.name, *([] if metric.covariate is None else [metric.covariate])]
             absent = next((column for column in wanted if column not in self._columns), None)
             if absent is None:
                 raise InputError(f"no row has a value of {enumeration(wanted)}: leave the metric out, or fill it in")
@@ -268,25 +164,18 @@ class Experiment:
             As `compare_arms`, for any metric: shares of traffic are checked on the values of each, so that values which
             are missing in one arm more than in the other are noticed.
         """
-        if self._unit is not None:
-            self._take_units()
         self._refuse_absent()
         self._hand_on()
-        wanted = dict(_mapping(detect, "detect"))
+        if detect is not None and not isinstance(detect, Mapping):
+            raise InputError(f"detect must be a dict by metric, got {shown(detect)}")
+        wanted = dict(detect or {})
         if unknown := [name for name in wanted if name not in self._compared]:
             raise InputError(
                 f"detect names {unknown[0]!r}, which is no metric{did_you_mean(unknown[0], self._compared)}"
             )
 
         def compared(metric: Metric, at: float) -> ArmComparison:
-            return self._compared[metric.name].compared(
-                level=at,
-                margin=metric.margin,
-                higher_is_better=metric.higher_is_better,
-                guardrail=metric.guardrail,
-                detect=wanted.get(metric.name),
-                power=power,
-            )
+            return self._compared[metric.name].compared(level=at, detect=wanted.get(metric.name), power=power)
 
         sought = [metric for metric in self.metrics if not metric.guardrail]
         p = np.array([compared(metric, level).p for metric in sought])
@@ -336,18 +225,6 @@ def _missing_notes(missing: Mapping[str, tuple[int, int]]) -> list[str]:
         return []
     total = sum(map(sum, missing.values()))
     return [f"{counted(total, 'value')} missing in the rows of both arms ({enumeration(lacking)}), and left out."]
-
-
-def _mapping(given: Any, what: str) -> list[tuple[Any, Any]]:
-    if given is not None and not isinstance(given, Mapping):
-        raise InputError(f"{what} must be a dict by metric, got {shown(given)}")
-    return list((given or {}).items())
-
-
-def _column_and_bounds(metric: Any, given: Any) -> tuple[str, tuple[float, float]]:
-    if not isinstance(given, (list, tuple)) or len(given) != 2 or not isinstance(given[0], str):
-        raise InputError(f"covariate of {shown(metric)} must be (column, (low, high)), got {shown(given)}")
-    return given[0], given[1]
 
 
 def _number(value: Any, name: str, where: str) -> float:

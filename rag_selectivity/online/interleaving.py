@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import shake_128
 from numbers import Integral
@@ -20,7 +20,8 @@ __all__ = ["METHODS", "Draft", "interleave"]
 _PURPOSE = b"rag-selectivity/interleave/1:"
 #: The weight of rank r in a probabilistic draft is r to the power of −3 (Hofmann, Whiteson and de Rijke 2011).
 _SOFTMAX = 3.0
-_TEXT = {str}
+#: The names that `interleave` takes as `method`.
+METHODS = TEAM_DRAFT, PROBABILISTIC = ("team-draft", "probabilistic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,31 +74,11 @@ class Draft:
             "team": dict(self.team),
             "credit": dict(credit or {}),
         }
-        if session is not None:
-            row["session"] = session
-        if user is not None:
-            row["user"] = user
-        return row
+        units = {"session": session, "user": user}
+        return row | {name: unit for name, unit in units.items() if unit is not None}
 
 
-class _Coins:
-    """Bits and numbers that depend on the impression's id alone, on every machine and with every version of NumPy."""
-
-    def __init__(self, key: bytes, count: int) -> None:
-        self._words: tuple[int, ...] = unpack(f"<{count}Q", shake_128(key).digest(8 * count))
-        self._next = 0
-
-    def word(self) -> int:
-        value = self._words[self._next]
-        self._next += 1
-        return value
-
-    def uniform(self) -> float:
-        """From (0, 1)."""
-        return (self.word() + 0.5) * 2.0**-64
-
-
-def interleave(lists: Mapping[str, Sequence[str]], *, k: int, seed: str | int, method: str = "team-draft") -> Draft:
+def interleave(lists: Mapping[str, Sequence[str]], *, k: int, seed: str | int, method: str = TEAM_DRAFT) -> Draft:
     """Draft one list from the lists of two retrievers, for one impression.
 
     Parameters
@@ -109,11 +90,10 @@ def interleave(lists: Mapping[str, Sequence[str]], *, k: int, seed: str | int, m
     seed : str or int
         The id of the impression, not that of the query: with the query's, a question that is asked again would always
         get the same coins. The same id and lists give the same draft everywhere.
-    method : {"team-draft", "balanced", "probabilistic"}
+    method : {"team-draft", "probabilistic"}
         `team-draft`: in each round a coin decides which system picks first; each picks its best passage that is not yet
-        in the draft. `balanced`: both lists are merged from the top, and one coin decides which leads; it favours a
-        list that differs from the other by a shift, and is here for comparison. `probabilistic`: before each slot a
-        coin chooses the system, which draws a passage with a weight of 1/rank³ among its first 2K.
+        in the draft. `probabilistic`: before each slot a coin chooses the system, which draws a passage with a weight
+        of 1/rank³ among its first 2K.
 
     Returns
     -------
@@ -128,8 +108,8 @@ def interleave(lists: Mapping[str, Sequence[str]], *, k: int, seed: str | int, m
 
     References
     ----------
-    Radlinski, Kurup and Joachims 2008, How does clickthrough data reflect retrieval quality? (team draft); Joachims
-    2002 (balanced); Hofmann, Whiteson and de Rijke 2011, A probabilistic method for inferring preferences from clicks.
+    Radlinski, Kurup and Joachims 2008, How does clickthrough data reflect retrieval quality? (team draft); Hofmann,
+    Whiteson and de Rijke 2011, A probabilistic method for inferring preferences from clicks.
 
     Examples
     --------
@@ -139,108 +119,58 @@ def interleave(lists: Mapping[str, Sequence[str]], *, k: int, seed: str | int, m
     """
     systems = _checked_systems(lists)
     id_ = _checked(k, seed)
-    merge = _MERGES.get(method) if isinstance(method, str) else None
-    if merge is None:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(
             f"method must be one of {', '.join(METHODS)}, got {method!r}{did_you_mean(str(method), METHODS)}"
         )
-    first, second = (lists[name] for name in systems)
+    ranked = [lists[name] for name in systems]
     # A draft holds no more than both lists, and a coin is made for each slot.
-    k = min(k, len(first) + len(second))
-    team: dict[str, str] = {}
-    # A lone surrogate of an id must not end a request.
+    k = min(k, sum(map(len, ranked)))
+    if method == PROBABILISTIC:
+        ranked = [each[: 2 * k] for each in ranked]
+    count = k if method == TEAM_DRAFT else sum(map(len, ranked)) + 3 * k
+    # Coins depend on the id alone, on every machine. A lone surrogate of an id must not end a request.
     key = _PURPOSE + method.encode() + b":" + id_.encode("utf-8", "surrogatepass")
-    for passage, side in merge(first, second, k, key):
-        team[passage] = systems[side]
+    coins = iter(unpack(f"<{count}Q", shake_128(key).digest(8 * count)))
+    if method == PROBABILISTIC:
+        ranked = [_drawn(each, coins) for each in ranked]
+    sides = [iter(each) for each in ranked]
+    is_open, team = [True, True], dict[str, str]()
+    while len(team) < k and any(is_open):
+        leader = next(coins) & 1 if method == TEAM_DRAFT or all(is_open) else int(is_open[1])
+        for side in (leader, 1 - leader) if method == TEAM_DRAFT else (leader,):
+            passage = next((each for each in sides[side] if each not in team), None)
+            is_open[side] = passage is not None
+            if passage is not None and len(team) < k:
+                team[passage] = systems[side]
     return Draft(id_, list(team), team, systems, method)
 
 
-def _team_draft(first: Sequence[str], second: Sequence[str], k: int, key: bytes) -> Iterator[tuple[str, int]]:
-    coins = _Coins(key, k)
-    sides = (iter(first), iter(second))
-    taken: set[str] = set()
-    is_open = [True, True]
-    while len(taken) < k and any(is_open):
-        leader = coins.word() & 1
-        for side in (leader, 1 - leader):
-            if len(taken) == k:
-                return
-            for passage in sides[side]:
-                if passage not in taken:
-                    taken.add(passage)
-                    yield passage, side
-                    break
-            else:
-                is_open[side] = False
+def _drawn(ranked: Sequence[str], coins: Iterator[int]) -> list[str]:
+    """The passages in the order in which they are drawn by their weights, without replacement.
 
-
-def _balanced(first: Sequence[str], second: Sequence[str], k: int, key: bytes) -> Iterator[tuple[str, int]]:
-    lists, places = (first, second), [0, 0]
-    leader = _Coins(key, 1).word() & 1
-    taken: set[str] = set()
-    while len(taken) < k:
-        side = leader if places[leader] <= places[1 - leader] else 1 - leader
-        if places[side] >= len(lists[side]):
-            side = 1 - side
-        if places[side] >= len(lists[side]):
-            return
-        passage = lists[side][places[side]]
-        places[side] += 1
-        if passage not in taken:
-            taken.add(passage)
-            yield passage, side
-
-
-def _probabilistic(first: Sequence[str], second: Sequence[str], k: int, key: bytes) -> Iterator[tuple[str, int]]:
-    # Drawing without replacement by weights w is sorting by exponential numbers divided by w. What the other system
-    # took may be skipped: an exponential number has no memory.
-    first, second = first[: 2 * k], second[: 2 * k]
-    coins = _Coins(key, len(first) + len(second) + 3 * k)
-    sides = []
-    for ranked in (first, second):
-        keys = [-math.log(coins.uniform()) * (rank + 1) ** _SOFTMAX for rank in range(len(ranked))]
-        sides.append(iter([ranked[place] for place in sorted(range(len(ranked)), key=keys.__getitem__)]))
-    taken: set[str] = set()
-    is_open = [True, True]
-    while len(taken) < k and any(is_open):
-        side = coins.word() & 1 if all(is_open) else int(is_open[1])
-        for passage in sides[side]:
-            if passage not in taken:
-                taken.add(passage)
-                yield passage, side
-                break
-        else:
-            is_open[side] = False
-
-
-_MERGES: Mapping[str, Callable[[Sequence[str], Sequence[str], int, bytes], Iterator[tuple[str, int]]]] = {
-    "team-draft": _team_draft,
-    "balanced": _balanced,
-    "probabilistic": _probabilistic,
-}
-#: The names that `interleave` takes as `method`.
-METHODS = tuple(_MERGES)
+    That is sorting by exponential numbers divided by the weights. What the other system took may be skipped then: an
+    exponential number has no memory.
+    """
+    keys = [-math.log((next(coins) + 0.5) * 2.0**-64) * rank**_SOFTMAX for rank in range(1, len(ranked) + 1)]
+    return [ranked[place] for place in sorted(range(len(ranked)), key=keys.__getitem__)]
 
 
 def _checked_systems(lists: Any) -> tuple[str, str]:
     if not isinstance(lists, Mapping) or len(lists) != 2:
         got = f"{len(lists)} systems" if isinstance(lists, Mapping) else shown(lists)
         raise InputError(f"interleave takes the lists of two systems, as in {{'a': […], 'b': […]}}, got {got}")
-    first, second = lists
     for name, ranked in lists.items():
         if not isinstance(name, str) or not name:
             raise InputError(f"interleave: the name of a system must be a text, got {name!r}")
+        what = f"interleave: the list of {name!r}"
         if ranked.__class__ is not list and ranked.__class__ is not tuple:
-            check_ids(ranked, f"interleave: the list of {name!r}")
-        if not _TEXT.issuperset(map(type, ranked)) or "" in ranked:
-            _refuse_other_ids(ranked, f"interleave: the list of {name!r}")
+            check_ids(ranked, what)
+        for rank, each in enumerate(ranked, 1):
+            if not isinstance(each, str) or not each:
+                raise InputError(f"{what} holds {shown(each)} at rank {rank}; ids must be texts that are not empty")
+    first, second = lists
     return first, second
-
-
-def _refuse_other_ids(ranked: Sequence[Any], what: str) -> None:
-    for place, passage in enumerate(ranked):
-        if not isinstance(passage, str) or not passage:
-            raise InputError(f"{what} holds {shown(passage)} at rank {place + 1}; ids must be texts that are not empty")
 
 
 def _checked(k: Any, seed: Any) -> str:

@@ -2,32 +2,92 @@
 
 from __future__ import annotations
 
-import math
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.live.trace_writer import SCHEMA as TRACE_SCHEMA
-from rag_selectivity.online.faults import MAX_FAULTS, Faults
-from rag_selectivity.online.records import SCHEMA, Record, credit_of, finite, named, numbered, passages_of, team_of
+from rag_selectivity.online.records import SCHEMA, Record, finite, mapping_of, named, numbered
 from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import shown
 
 #: Impressions that wait for credit, and credits that wait for their draft.
-REMEMBERED = 200_000
+REMEMBERED = 50_000
+#: The share of credits that may be wrong before there is no verdict.
+MAX_FAULTS = 0.01
 _DRAFT = ("query", "team", "passages", "systems", "session", "user")
+_EXAMPLES = 3
+#: What is wrong, with the mend.
+_WRONG = {
+    "never_drafted": (
+        "credits of an impression that was never drafted",
+        "is a part of the log missing, or do ids differ between the retriever and what collects the credit?",
+    ),
+    "not_shown": (
+        "credits for a passage that was not shown",
+        "give credit only for the passages of the impression's draft, by the same ids",
+    ),
+}
+#: What is no fault, and is told.
+_TWICE = {
+    "repeated": "came a second time, and count once",
+    "changed": "gave a passage another number than before, of which the latest counts",
+}
+
+
+@dataclass(slots=True)
+class Faults:
+    """Counts of credits, and of what was wrong with them.
+
+    Attributes
+    ----------
+    credits : int
+        Credits that were read.
+    counts : {kind: count}
+        `never_drafted`, `not_shown`, `repeated` (the same credit again, which counts once), `changed` (another number
+        for the same passage, of which the latest counts) and `drafted_again` (the same draft a second time).
+    """
+
+    credits: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    _examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, kind: str, example: str) -> None:
+        """Count one, and keep the first few as examples."""
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        if self.counts[kind] <= _EXAMPLES:
+            self._examples.setdefault(kind, []).append(example)
+
+    def refuse(self, most: float) -> None:
+        """An InputError if a share of more than `most` of the credits is wrong.
+
+        Credit that is lost is not lost at random: a client that sends no ids, say, is used by certain users.
+        """
+        for kind, (words, mend) in _WRONG.items():
+            if self.counts.get(kind, 0) > most * self.credits:
+                raise InputError(f"{self._said(kind, words)}, more than max_faults={most:g}: {mend}")
+
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, and what came twice, in sentences."""
+        left_out = [
+            f"{self._said(kind, words)} left out." for kind, (words, _) in _WRONG.items() if kind in self.counts
+        ]
+        twice = [f"{self._said(kind, f'credits {words}')}." for kind, words in _TWICE.items() if kind in self.counts]
+        return (*left_out, *twice)
+
+    def _said(self, kind: str, words: str) -> str:
+        return f"{self.counts[kind]:,} of {self.credits:,} {words} ({'; '.join(self._examples[kind])})"
 
 
 @dataclass(slots=True)
 class _Open:
     """An impression that may still get credit; `draft` is None until its draft was read."""
 
+    id: str | None
+    where: str
     draft: dict[str, Any] | None = None
     credit: dict[str, tuple[float, float]] = field(default_factory=dict)
-    where: str = ""
-    outcome: float | None = None
 
 
 class JoinedRecords:
@@ -36,113 +96,106 @@ class JoinedRecords:
     Attributes
     ----------
     faults : Faults
+    where : str
+        Where the draft of the present record stands.
     """
 
-    def __init__(self, source: Any, *, remember: int = REMEMBERED, max_faults: float = MAX_FAULTS) -> None:
-        self.faults = Faults()
-        self._source, self._remember, self._max_faults = source, remember, max_faults
+    def __init__(self, source: Any, *, max_faults: float = MAX_FAULTS) -> None:
+        self.faults, self.where = Faults(), ""
+        self._source, self._max_faults = source, max_faults
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        waiting: OrderedDict[str, _Open] = OrderedDict()
+        waiting: dict[str, _Open] = {}
         for where, row in numbered(self._source):
             if "schema" in row:
-                if row["schema"] == TRACE_SCHEMA and "outcome_of" not in row:
-                    continue
-                if row["schema"] != TRACE_SCHEMA:
-                    check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a log ({SCHEMA})")
-            self._take(waiting, row, where)
-            while len(waiting) > self._remember:
-                yield from self._complete(*waiting.popitem(last=False))
-        for id_, impression in waiting.items():
-            yield from self._complete(id_, impression)
+                what = f"{shown(row['schema'])} is not a record of {SCHEMA}: give what `RecordLog` writes"
+                check_version(row["schema"], SCHEMA, f"{where}: schema", what)
+            late = named(row, "credit_of", where)
+            id_ = late or named(row, "impression", where)
+            if row.get("team") is None and row.get("credit") is None:
+                raise InputError(
+                    f"{where}: neither a draft (`impression` with `team`) nor credit (`credit_of` with `credit`): "
+                    "`RecordLog` writes both"
+                )
+            impression = _Open(None, where) if id_ is None else waiting.setdefault(id_, _Open(id_, where))
+            if late is None and row.get("team") is not None:
+                self._draft(impression, row, where)
+            self._credit(impression, row, where)
+            if id_ is None:
+                yield from self._complete(impression)
+            elif len(waiting) > REMEMBERED:
+                yield from self._complete(waiting.pop(next(iter(waiting))))
+        for impression in waiting.values():
+            yield from self._complete(impression)
         self.faults.refuse(self._max_faults)
 
-    def _take(self, waiting: OrderedDict[str, _Open], row: Record, where: str) -> None:
-        """Put a line to its impression."""
-        late = named(row, "credit_of", where) or named(row, "outcome_of", where)
-        id_ = late or named(row, "impression", where)
-        if id_ is None:
-            raise InputError(
-                f"{where}: neither a draft (`impression` with `team`) nor credit (`credit_of` with `credit`): "
-                "`RecordLog` writes both"
-            )
-        impression = waiting.setdefault(id_, _Open(where=where))
-        if late is None:
-            self._draft(impression, row, id_, where)
-        if "outcome_of" in row:
-            impression.outcome = finite(row.get("outcome"), where, "outcome")
-            return
-        at = finite(row.get("time", 0.0), where, "time")
-        for passage, number in credit_of(row, where).items():
-            self._credit(impression, str(passage), finite(number, where, f"the credit of {passage!r}"), at, where)
-
-    def _draft(self, impression: _Open, row: Record, id_: str, where: str) -> None:
-        if row.get("passages") is not None:
-            passages_of(row, where)
-        _check_fields(row, where)
-        draft = {"impression": id_, **{name: row[name] for name in _DRAFT if name in row}}
-        if not team_of(row, where) and not row.get("passages"):
-            # Nothing was retrieved, or the record was made without a draft; credit will tell.
-            draft["team"] = {}
+    def _draft(self, impression: _Open, row: Record, where: str) -> None:
+        _check_draft(row, where)
+        draft = {"impression": impression.id, **{name: row[name] for name in _DRAFT if name in row}}
         if impression.draft is None:
             impression.draft, impression.where = draft, where
         elif impression.draft == draft:
-            self.faults.add("drafted_again", f"{where}: {id_!r}")
+            self.faults.add("drafted_again", f"{where}: {impression.id!r}")
         else:
             raise InputError(
-                f"{where}: impression {id_!r} was drafted at {impression.where} already, with another list: give each "
-                "impression an id of its own"
+                f"{where}: impression {impression.id!r} was drafted at {impression.where} already, with another list: "
+                "give each impression an id of its own"
             )
 
-    def _credit(self, impression: _Open, passage: str, number: float, at: float, where: str) -> None:
-        self.faults.credits += 1
-        before = impression.credit.get(passage)
-        if before is not None:
-            self.faults.add("repeated" if before[0] == number else "changed", f"{where}: {passage!r}")
-        if before is None or at >= before[1]:
-            impression.credit[passage] = number, at
+    def _credit(self, impression: _Open, row: Record, where: str) -> None:
+        at = finite(row.get("time", 0.0), where, "time")
+        for passage, number in mapping_of(row.get("credit"), where, "credit", "{passage: number}").items():
+            self.faults.credits += 1
+            value, before = finite(number, where, f"the credit of {passage!r}"), impression.credit.get(passage)
+            if before is not None:
+                self.faults.add("repeated" if before[0] == value else "changed", f"{where}: {passage!r}")
+            if before is None or at >= before[1]:
+                impression.credit[passage] = value, at
 
-    def _complete(self, id_: str, impression: _Open) -> Iterator[dict[str, Any]]:
+    def _complete(self, impression: _Open) -> Iterator[dict[str, Any]]:
         """The record of an impression, unless it was never drafted."""
         if impression.draft is None:
             for passage in impression.credit:
-                self.faults.add("never_drafted", f"{impression.where}: {id_!r}, passage {passage!r}")
+                self.faults.add("never_drafted", f"{impression.where}: {impression.id!r}, passage {passage!r}")
             return
-        placed = impression.draft.get("passages") or impression.draft.get("team") or ()
-        credit: dict[str, float] = {}
-        for passage, (number, _) in impression.credit.items():
-            if passage in placed:
-                credit[passage] = number
-            else:
-                self.faults.add("not_shown", f"{impression.where}: {id_!r}, passage {passage!r}")
-        record = {"schema": SCHEMA, **impression.draft, "credit": credit}
-        yield record if impression.outcome is None else {**record, "outcome": impression.outcome}
+        placed = impression.draft.get("passages") or impression.draft["team"]
+        for passage in [passage for passage in impression.credit if passage not in placed]:
+            self.faults.add("not_shown", f"{impression.where}: {impression.id!r}, passage {passage!r}")
+            del impression.credit[passage]
+        self.where = impression.where
+        credit = {passage: number for passage, (number, _) in impression.credit.items()}
+        yield {"schema": SCHEMA, **impression.draft, "credit": credit}
 
 
-def _check_fields(row: Record, where: str) -> None:
+def _check_draft(row: Record, where: str) -> None:
     """Refuse fields of a draft that are not of their type: a record that is written must be readable."""
     for name in ("query", "session", "user"):
         value = row.get(name)
         if isinstance(value, bool) or not isinstance(value, (str, int, type(None))):
             raise InputError(f"{where}: {name} must be a text or a whole number, got {shown(value)}")
-    systems = row.get("systems", ())
-    if not isinstance(systems, (list, tuple)) or not all(isinstance(each, str) for each in systems):
-        raise InputError(f"{where}: systems must be the names of both systems, got {shown(systems)}")
-    for passage, system in team_of(row, where).items():
+    systems = row.get("systems") or ("a", "b")
+    is_pair = isinstance(systems, (list, tuple)) and all(isinstance(each, str) for each in systems)
+    if not is_pair or len(systems) != 2 or systems[0] == systems[1]:
+        raise InputError(f"{where}: systems must be the names of both systems, baseline first, got {shown(systems)}")
+    team = mapping_of(row["team"], where, "team", "{passage: system}, as `draft.team` has it")
+    for passage, system in team.items():
         if not isinstance(system, str):
             raise InputError(f"{where}: the team of {shown(passage)} must be the name of a system, got {shown(system)}")
+    passages = row.get("passages") or ()
+    if not isinstance(passages, (list, tuple)) or not all(isinstance(each, str) for each in passages):
+        raise InputError(f"{where}: passages must be the ids in the order of the prompt, got {shown(passages)}")
+    if len(set(passages)) < len(passages):
+        twice = next(each for place, each in enumerate(passages) if each in passages[:place])
+        raise InputError(f"{where}: passages holds {shown(twice)} twice; a draft shows a passage once")
 
 
-def join_records(source: Any, *, remember: int = REMEMBERED, max_faults: float = MAX_FAULTS) -> JoinedRecords:
+def join_records(source: Any, *, max_faults: float = MAX_FAULTS) -> JoinedRecords:
     """Join drafts and credits by the id of the impression.
 
     Parameters
     ----------
     source : path, list of paths, or iterable of rows
-        Lines that `RecordLog` wrote, in any order. Outcomes of a monitor's trace (`outcome_of`) are joined too.
-    remember : int
-        Impressions that wait for late credit; beyond these the oldest is given out, and credit that comes later counts
-        as of an impression that was never drafted. It bounds the memory.
+        Lines that `RecordLog` wrote, in any order. A row without an id is an impression of its own.
     max_faults : float
         The share of credits that may be wrong.
 
@@ -150,7 +203,8 @@ def join_records(source: Any, *, remember: int = REMEMBERED, max_faults: float =
     -------
     JoinedRecords
         An iterable of records {impression, query, team, passages, credit …}, in the order in which their impressions
-        were first seen. An impression without credit is a record too.
+        were first seen. An impression without credit is a record too. 50,000 impressions wait for late credit; credit
+        that comes after so many others counts as of an impression that was never drafted.
 
     Raises
     ------
@@ -166,17 +220,10 @@ def join_records(source: Any, *, remember: int = REMEMBERED, max_faults: float =
     >>> [(row["query"], row["credit"]) for row in join_records([late, draft, late])]
     [('q1', {'d2': 1.0})]
     """
-    for name, value in (("remember", remember), ("max_faults", max_faults)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-            raise InputError(f"{name} must be a number ≥ 0, got {shown(value)}")
-    if remember == math.inf:
-        raise InputError("remember must be a number of impressions, which bounds the memory, got inf")
-    if max_faults > 1:
+    if isinstance(max_faults, bool) or not isinstance(max_faults, (int, float)) or not 0 <= max_faults <= 1:
         raise InputError(f"max_faults must be a share from 0 to 1, got {shown(max_faults)}")
     if isinstance(source, Mapping):
         raise InputError("join_records takes many rows or a file, got one row: give a list")
     if isinstance(source, (list, tuple)):
-        from pathlib import Path
-
         source = [Path(each) if isinstance(each, str) else each for each in source]
-    return JoinedRecords(source, remember=int(remember), max_faults=max_faults)
+    return JoinedRecords(source, max_faults=max_faults)

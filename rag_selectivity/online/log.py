@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from rag_selectivity.live.trace_writer import LineWriter
 from rag_selectivity.online.interleaving import Draft
 from rag_selectivity.online.records import SCHEMA, finite, mapping_of
 
 
-class RecordLog:
+class RecordLog(LineWriter):
     """A log of drafts and credits, which `join_records` joins by the id of the impression.
 
     Threads and processes may write to one file. A file that cannot be written does not end the application: the log
@@ -27,36 +26,14 @@ class RecordLog:
         If the file cannot be written at the beginning.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._writer = LineWriter(path)
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._writer.path
-
-    @property
-    def lost(self) -> int:
-        """How many lines could not be written."""
-        return self._writer.lost
-
     def draft(self, draft: Draft, query: str, *, session: str | None = None, user: str | None = None) -> None:
         """Append what an impression was shown; `query` is its id or text, and texts stay in the log."""
         row = draft.record(query, session=session, user=user)
-        self._writer.append({"schema": SCHEMA, "time": round(time.time(), 3), **row})
+        self.append({"schema": SCHEMA, "time": round(time.time(), 3), **row})
 
     def credit(self, impression: str, credit: Mapping[str, float]) -> None:
         """Append credit of an impression, {passage: number}; it may come late, and in parts."""
-        numbers = {
-            passage: finite(number, "credit", f"the credit of {passage!r}")
-            for passage, number in mapping_of(
-                credit, "credit", "the credit of an impression", "{passage: number}"
-            ).items()
-        }
-        self._writer.append(
-            {"schema": SCHEMA, "time": round(time.time(), 3), "credit_of": str(impression), "credit": numbers}
-        )
-
-    def close(self) -> None:
-        """Close the file; what comes later is counted as lost."""
-        self._writer.close()
+        given = mapping_of(credit, "credit", "the credit of an impression", "{passage: number}")
+        numbers = {name: finite(number, "credit", f"the credit of {name!r}") for name, number in given.items()}
+        row = {"credit_of": str(impression), "credit": numbers}
+        self.append({"schema": SCHEMA, "time": round(time.time(), 3), **row})

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
 from typing import Any
 
-import numpy as np
-
 from rag_selectivity.errors import InputError
-from rag_selectivity.online.faults import MAX_FAULTS, Faults
-from rag_selectivity.online.joining import JoinedRecords
-from rag_selectivity.online.records import (
-    Record,
-    check_level,
-    credit_of,
-    finite,
-    named,
-    records_of,
-    team_of,
-)
+from rag_selectivity.online.joining import MAX_FAULTS, JoinedRecords, join_records
+from rag_selectivity.online.records import Record, check_flag, check_share, named
 from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, Preference
 from rag_selectivity.statistics import sign_share
 from rag_selectivity.tables.cells import shown
-from rag_selectivity.wording import counted
 
 #: What may cast a vote, the widest first: all impressions of a user, or of a session, belong together.
 UNITS = USER, SESSION, IMPRESSION = ("user", "session", "impression")
@@ -53,9 +39,9 @@ def preference(
     Parameters
     ----------
     records : path, or iterable of {query, team, credit}
-        As `Draft.record` makes them, or `join_records` from a log. `team` is {passage: system}, `credit` {passage:
-        number}. Further fields: `impression` (its id), `session`, `user`, `systems` (both names, the baseline first),
-        `passages` (the order in the prompt). They are read one by one, and not kept.
+        A log of `RecordLog`, which is joined, or records as `join_records` and `Draft.record` make them. `team` is
+        {passage: system}, `credit` {passage: number}. Further fields: `impression` (its id), `session`, `user`,
+        `systems` (both names, the baseline first), `passages` (the order in the prompt).
     baseline : str, optional
         The system that the other one is compared with. Default: the first of `systems`, else the first by name.
     unit : {"auto", "user", "session", "impression"}
@@ -80,8 +66,8 @@ def preference(
     Raises
     ------
     InputError
-        If the records are not of exactly two systems, a system never got a slot, an impression has two records, some
-        records lack the unit, a number is not finite, or too many credits are wrong.
+        If the records are not of exactly two systems, a system never got a slot, some records lack the unit, or as
+        `join_records`.
 
     Notes
     -----
@@ -102,31 +88,51 @@ def preference(
     """
     if not isinstance(unit, str) or unit not in (AUTO, *UNITS):
         raise InputError(f"unit must be auto, {', '.join(UNITS[:-1])} or {UNITS[-1]}, got {unit!r}")
-    check_level(level)
-    if not isinstance(sequential, (bool, np.bool_)):
-        raise InputError(f"sequential must be True or False, got {shown(sequential)}")
+    check_share("level", level)
+    check_share("power", power)
+    check_flag("sequential", sequential)
     if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < 0.5):
         raise InputError(
             f"margin must be above 0 and below 0.5, the distance of a share of wins from 1/2, got {margin!r}"
         )
     if detect is not None and not (isinstance(detect, (int, float)) and 0 < detect < 1 and detect != 0.5):
         raise InputError(f"detect must be a share of wins between 0 and 1, other than 1/2, got {detect!r}")
-    if not (isinstance(power, (int, float)) and 0 < power < 1):
-        raise InputError(f"power must be more than 0 and less than 1, got {power!r}")
+    joined = records if isinstance(records, JoinedRecords) else join_records(records, max_faults=max_faults)
     votes = _Votes(unit)
-    faults = Faults()
-    for where, row in records_of(records):
-        votes.add(row, where, faults)
-    if isinstance(records, JoinedRecords):
-        faults.take_joined(records.faults)
-    faults.refuse(max_faults)
-    found = votes.preference(baseline, sequential, level, margin, faults)
-    units, differing = found.wins + found.losses + found.ties, found.wins + found.losses
-    if detect is None or not differing:
-        return found
-    needed = sign_share.units_needed(detect, differing / units, level, power, sequential=sequential)
-    still = None if needed is None else max(0, needed - units)
-    return replace(found, detect=detect, needed=needed, still_needed=still, power=power)
+    for row in joined:
+        votes.add(row, joined.where)
+    first, second = votes.order(baseline)
+    unit, (wins, losses, ties) = votes.of(second)
+    found = (sign_share.any_time if sequential else sign_share.exact)(wins, losses, level)
+    units, differing, needed = wins + losses + ties, wins + losses, None
+    if detect is not None and differing:
+        needed = sign_share.units_needed(detect, differing / units, level, power, sequential=sequential)
+    notes = joined.faults.notes()
+    if not sequential:
+        notes += (f"p and the interval are for one look, at a number of {unit}s that was fixed beforehand.",)
+    return Preference(
+        baseline=first,
+        candidate=second,
+        wins=wins,
+        losses=losses,
+        ties=ties,
+        share=found.share,
+        p=found.p,
+        low=found.low,
+        high=found.high,
+        level=level,
+        margin=margin,
+        verdict=_verdict(found.low, found.high, margin),
+        unit=unit,
+        impressions=votes.impressions,
+        sequential=sequential,
+        credits=joined.faults.credits,
+        detect=detect if differing else None,
+        needed=needed,
+        still_needed=None if needed is None else max(0, needed - units),
+        power=power,
+        notes=notes,
+    )
 
 
 class _Votes:
@@ -135,77 +141,31 @@ class _Votes:
     def __init__(self, unit: str) -> None:
         self._unit, self._is_auto = unit, unit == AUTO
         self._systems: list[str] = []
-        self._known: set[str] = set()
-        self._named: list[str] | None = None
-        self._impressions = 0
-        #: Votes of impressions for the second system, for the first, and for none.
-        self._counts = [0, 0, 0]
-        #: Of users or sessions: the impressions that the second system won, minus those that the first won.
-        self._nets: dict[str, int] = {}
-        self._ids = array("q")
+        self._named: list[str] = []
+        self.impressions = 0
+        #: Impressions by their vote: 1 for the second system, −1 for the first.
+        self._counts: Counter[int] = Counter()
+        #: Of users or sessions: the sum of their impressions' votes.
+        self._nets: Counter[str] = Counter()
 
-    def add(self, row: Record, where: str, faults: Faults) -> None:
+    def add(self, row: Record, where: str) -> None:
         """Count a record."""
-        if "credit_of" in row:
-            raise InputError(
-                f"{where}: credit that came late, without its draft: join the log first (`online join`, join_records)"
-            )
-        team, credit = team_of(row, where), credit_of(row, where)
-        faults.credits += len(credit)
-        id_ = row.get("impression")
-        if not team and credit:
-            for passage in credit:
-                faults.add("never_drafted", f"{where}: {id_ or row.get('query')!r}, passage {passage!r}")
-            return
-        self._impressions += 1
-        if id_ is not None:
-            self._ids.append(hash(id_ if id_.__class__ is str else named(row, "impression", where)))
-        self._know(team, row, where)
-        difference = self._difference(team, credit, where, faults)
-        vote = 0 if abs(difference) <= _SAME else 1 if difference > 0 else -1
-        self._vote(row, vote, where)
-
-    def _know(self, team: Mapping[str, str], row: Record, where: str) -> None:
-        known = self._systems
-        try:
-            is_known = self._known.issuperset(team.values())
-        except TypeError:  # A value without a hash, which the loop refuses by name.
-            is_known = False
-        if not is_known:
-            for system in team.values():
-                if system in known:
-                    continue
-                if not isinstance(system, str) or len(known) == 2:
-                    before = f", besides {known[0]!r} and {known[1]!r}" if len(known) == 2 else ""
+        self.impressions += 1
+        for system in row["team"].values():
+            if system not in self._systems:
+                if len(self._systems) == 2:
                     raise InputError(
-                        f"{where}: team names the system {shown(system)}{before}; preference takes two systems"
+                        f"{where}: team names the system {shown(system)}, besides {self._systems[0]!r} and "
+                        f"{self._systems[1]!r}; preference takes two systems"
                     )
-                known.append(system)
-            self._known = set(known)
-        if self._named is None and row.get("systems") is not None:
-            order = row["systems"]
-            if (
-                not isinstance(order, (list, tuple))
-                or len(order) != 2
-                or not all(isinstance(name, str) for name in order)
-                or order[0] == order[1]
-            ):
-                raise InputError(f"{where}: systems must be two different names, baseline first, got {shown(order)}")
-            self._named = list(order)
-
-    def _difference(self, team: Mapping[str, str], credit: Mapping[str, Any], where: str, faults: Faults) -> float:
-        """The credit of the second system minus that of the first, in the order in which they were seen."""
+                self._systems.append(system)
+        self._named = self._named or list(row.get("systems") or ())
         sums = [0.0, 0.0]
-        for passage, number in credit.items():
-            system = team.get(passage)
-            if system is None:
-                faults.add("not_shown", f"{where}: passage {passage!r}")
-                continue
-            value = number if number.__class__ is float or number.__class__ is int else None
-            if value is None or not -1e300 < value < 1e300:
-                value = finite(number, where, f"the credit of {passage!r}")
-            sums[system != self._systems[0]] += value
-        return sums[1] - sums[0]
+        for passage, number in row["credit"].items():
+            if passage in row["team"]:
+                sums[row["team"][passage] != self._systems[0]] += number
+        difference = sums[1] - sums[0]
+        self._vote(row, 0 if abs(difference) <= _SAME else 1 if difference > 0 else -1, where)
 
     def _vote(self, row: Record, vote: int, where: str) -> None:
         unit = self._unit
@@ -224,63 +184,18 @@ class _Votes:
             raise InputError(
                 f"{where}: lacks its {unit}, which casts the vote: name it in every record, or give another unit"
             )
-        self._nets[name] = self._nets.get(name, 0) + vote
+        self._nets[name] += vote
 
-    def preference(
-        self,
-        baseline: str | None,
-        sequential: bool,
-        level: float,
-        margin: float | None,
-        faults: Faults,
-    ) -> Preference:
-        """What was counted, as a result."""
-        self._refuse_repeated()
-        first, second = self._order(baseline)
-        counts = list(self._counts)
-        unit = IMPRESSION if self._unit == AUTO else self._unit
-        if unit != IMPRESSION:
-            nets = np.fromiter(self._nets.values(), np.int64, len(self._nets))
-            counts = [int((nets == 0).sum()), int((nets > 0).sum()), int((nets < 0).sum())]
-        ties, wins, losses = counts[0], counts[1], counts[-1]
-        if second != self._systems[-1]:
-            wins, losses = losses, wins
-        found = (sign_share.any_time if sequential else sign_share.exact)(wins, losses, level)
-        return Preference(
-            baseline=first,
-            candidate=second,
-            wins=wins,
-            losses=losses,
-            ties=ties,
-            share=found.share,
-            p=found.p,
-            low=found.low,
-            high=found.high,
-            level=level,
-            margin=margin,
-            verdict=_verdict(found.low, found.high, margin),
-            unit=unit,
-            impressions=self._impressions,
-            sequential=sequential,
-            credits=faults.credits,
-            notes=tuple(self._notes(sequential, unit, faults)),
-        )
+    def of(self, system: str) -> tuple[str, tuple[int, int, int]]:
+        """What casts a vote; and how many are for a system, against it, and for none."""
+        counts = Counter((net > 0) - (net < 0) for net in self._nets.values()) if self._nets else self._counts
+        unit, sign = IMPRESSION if self._unit == AUTO else self._unit, 1 if system == self._systems[-1] else -1
+        return unit, (counts[sign], counts[-sign], counts[0])
 
-    def _refuse_repeated(self) -> None:
-        hashes = np.frombuffer(self._ids, np.int64)
-        order = np.argsort(hashes, kind="stable")
-        same = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
-        if len(same):
-            earlier, later = sorted(int(place) + 1 for place in order[same[0] : same[0] + 2])
-            raise InputError(
-                f"{counted(len(same), 'impression')} with more than one record, such as records {earlier:,} and "
-                f"{later:,} of those with an id: the same credit would count twice. join_records makes one of each"
-            )
-
-    def _order(self, baseline: str | None) -> tuple[str, str]:
+    def order(self, baseline: str | None) -> tuple[str, str]:
         """The baseline and the candidate."""
         names = self._named or sorted(self._systems)
-        if not self._impressions:
+        if not self.impressions:
             raise InputError("there are no records of interleaved lists")
         if not self._systems:
             raise InputError("nothing was drafted in any record: the teams are empty")
@@ -289,19 +204,13 @@ class _Votes:
                 f"all slots were drafted by {self._systems[0]!r}: the other system has no traffic. Is its retriever "
                 "empty, or were the records of one arm alone given?"
             )
-        if not self._known.issuperset(names):
+        if not set(self._systems).issuperset(names):
             raise InputError(f"systems names {names[0]!r} and {names[1]!r}, but the teams {self._systems}")
         if baseline is not None:
             if not isinstance(baseline, str) or baseline not in names:
                 raise InputError(f"baseline {baseline!r} is none of the systems {names[0]!r} and {names[1]!r}")
             return baseline, names[1] if baseline == names[0] else names[0]
         return names[0], names[1]
-
-    def _notes(self, sequential: bool, unit: str, faults: Faults) -> list[str]:
-        notes = list(faults.notes())
-        if not sequential:
-            notes.append(f"p and the interval are for one look, at a number of {unit}s that was fixed beforehand.")
-        return notes
 
 
 def _verdict(low: float, high: float, margin: float | None) -> str:

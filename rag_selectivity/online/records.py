@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.live.trace import trace_lines
-from rag_selectivity.results.shapes import check_version
+from rag_selectivity.live.trace import Trace, trace_lines
 from rag_selectivity.tables.cells import iterated, shown
 
 #: The name and the version that each line of a log of drafts, credits and records carries.
 SCHEMA = "rag-selectivity/online/1"
 Record = Mapping[str, Any]
-_MEND = "give what `online join` or `Draft.record` makes"
+_EXPECTED = "records must be a file or many rows such as {query, team, credit}"
 
 
 def numbered(source: Any) -> Iterator[tuple[str, Record]]:
@@ -31,13 +30,10 @@ def numbered(source: Any) -> Iterator[tuple[str, Record]]:
         for line, row in trace_lines(source):
             yield f"{source}:{line}", row
         return
-    expected = "records must be a file or many rows such as {query, team, credit}"
     if isinstance(source, Mapping):
-        raise InputError(f"{expected}, got {shown(source)}")
-    for number, row in enumerate(iterated(source, expected), 1):
-        if row.__class__ is dict:
-            yield f"record {number}", row
-        elif isinstance(row, Path):
+        raise InputError(f"{_EXPECTED}, got {shown(source)}")
+    for number, row in enumerate(iterated(source, _EXPECTED), 1):
+        if isinstance(row, Path):
             yield from numbered(row)
         elif isinstance(row, Mapping):
             yield f"record {number}", row
@@ -45,71 +41,54 @@ def numbered(source: Any) -> Iterator[tuple[str, Record]]:
             raise InputError(f"record {number}: must be an object such as {{query, team, credit}}, got {shown(row)}")
 
 
-def records_of(source: Any) -> Iterator[tuple[str, Record]]:
-    """(where, record) of what `numbered` takes; each is a record with its draft.
+def outcomes_of_trace(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(where, {arm, outcome, seconds, tokens}) of each request of a monitor's trace that names an arm, in their order.
+
+    The retrievals of one `id` are one request: their seconds and tokens are summed, and the last outcome counts, late
+    ones included.
 
     Raises
     ------
     InputError
-        If a line is of another format or version, or is credit without its draft.
+        If a request was in two arms, or no retrieval names its arm.
     """
-    for where, row in numbered(source):
-        if "schema" in row:
-            check_version(
-                row["schema"],
-                SCHEMA,
-                f"{where}: schema",
-                f"{shown(row['schema'])} is not a record of {SCHEMA}: {_MEND}",
-            )
-        if "credit_of" in row:
-            raise InputError(f"{where}: credit that came late, without its draft: join the log first (join_records)")
-        yield where, row
-
-
-def passages_of(row: Record, where: str) -> list[str]:
-    """The order in the prompt; that of the team where the record does not say it."""
-    passages = row.get("passages")
-    if passages is None:
-        return list(team_of(row, where))
-    if not isinstance(passages, (list, tuple)) or not all(isinstance(each, str) for each in passages):
-        raise InputError(f"{where}: passages must be the ids in the order of the prompt, got {shown(passages)}")
-    if len(set(passages)) < len(passages):
-        twice = next(each for place, each in enumerate(passages) if each in passages[:place])
-        raise InputError(f"{where}: passages holds {shown(twice)} twice; a draft shows a passage once")
-    return list(passages)
-
-
-def team_of(row: Record, where: str) -> Mapping[str, str]:
-    """The team of a record; empty where nothing was drafted."""
-    team = row.get("team")
-    if team is None:
-        return {}
-    if team.__class__ is not dict and not isinstance(team, Mapping):
-        raise InputError(f"{where}: team must be {{passage: system}}, as `draft.team` has it, got {shown(team)}")
-    return team
-
-
-def credit_of(row: Record, where: str) -> Mapping[str, Any]:
-    """The credit of a record; empty where there is none."""
-    credit = row.get("credit")
-    if credit is None:
-        return {}
-    if credit.__class__ is not dict and not isinstance(credit, Mapping):
-        raise InputError(f"{where}: credit must be {{passage: number}}, got {shown(credit)}")
-    return credit
-
-
-def check_level(level: Any) -> None:
-    """An InputError where a level is not between 0 and 1."""
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise InputError(f"level must be more than 0 and less than 1, got {shown(level)}")
+    requests: dict[str, dict[str, Any]] = {}
+    for number, retrieval in enumerate(Trace.read(path).retrievals.values(), 1):
+        if retrieval.arm is None:
+            continue
+        where = f"{path}: retrieval {number}" if retrieval.id is None else f"{path}: request {retrieval.id!r}"
+        request = requests.setdefault(where, {"arm": retrieval.arm})
+        if request["arm"] != retrieval.arm:
+            raise InputError(f"{where} is in arm {retrieval.arm!r}, and was in {request['arm']!r} before")
+        for name in ("seconds", "tokens"):
+            if (value := getattr(retrieval, name)) is not None:
+                request[name] = request.get(name, 0.0) + float(value)
+        if retrieval.outcome is not None:
+            request["outcome"] = float(retrieval.outcome)
+    if not requests:
+        raise InputError(f"{path}: no retrieval names its arm: give Retrieval(arm=…), or monitor.request(arm=…)")
+    yield from requests.items()
 
 
 def mapping_of(value: Any, where: str, what: str, example: str) -> Mapping[Any, Any]:
-    """A mapping as it is; an InputError for another value."""
-    if not isinstance(value, Mapping):
+    """A mapping as it is, an empty one for None; an InputError for another value."""
+    if value is None:
+        return {}
+    if value.__class__ is not dict and not isinstance(value, Mapping):
         raise InputError(f"{where}: {what} must be {example}, got {shown(value)}")
     return value
+
+
+def check_share(what: str, value: Any) -> None:
+    """An InputError where a level or a power is not between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+        raise InputError(f"{what} must be more than 0 and less than 1, got {shown(value)}")
+
+
+def check_flag(what: str, value: Any) -> None:
+    """An InputError where a value is neither true nor false."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise InputError(f"{what} must be True or False, got {shown(value)}")
 
 
 def finite(number: Any, where: str, what: str) -> float:

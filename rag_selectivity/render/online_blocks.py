@@ -39,18 +39,14 @@ def preference_blocks(found: Preference) -> Iterable[Block]:
 
 
 def _of_preference(found: Preference) -> str:
-    b = found.candidate
     units = {"impression": "impressions", "session": "sessions", "user": "users"}[found.unit]
-    if found.verdict == BETTER:
-        return f"better: without ties, {b} is shown to win more than half of the {units}."
-    if found.verdict == WORSE:
-        return f"worse: without ties, {b} is shown to win fewer than half of the {units}."
-    if found.verdict == EQUAL:
-        return (
-            f"equal within the margin: without ties, {b} is shown to win a share of the {units} within 50% ± "
-            f"{percent(found.margin or 0)}."
-        )
-    return f"not yet: the {units} so far do not show which system is better."
+    shown = f"{found.verdict}: without ties, {found.candidate} is shown to win"
+    words = {
+        BETTER: f"{shown} more than half of the {units}.",
+        WORSE: f"{shown} fewer than half of the {units}.",
+        EQUAL: f"{shown} a share of the {units} within 50% ± {percent(found.margin or 0)}.",
+    }
+    return words.get(found.verdict, f"not yet: the {units} so far do not show which system is better.")
 
 
 def arm_blocks(row: ArmComparison) -> Iterable[Block]:
@@ -73,14 +69,15 @@ def experiment_blocks(decided: ExperimentDecision) -> Iterable[Block]:
 
 
 def _of_experiment(decided: ExperimentDecision) -> str:
-    if decided.verdict == BETTER:
-        return "arm b is shown to be better in a metric, it is shown to be worse in none, and every guardrail is kept."
-    if decided.verdict == WORSE:
-        bad = [row.metric for row in (*decided.metrics, *decided.guardrails) if row.verdict in (WORSE, BROKEN)]
-        return f"arm b is shown to be worse in {', '.join(bad)}."
-    if decided.verdict == EQUAL:
-        return "every metric is shown to differ by less than its margin, and every guardrail is kept."
-    return "the values so far do not show which arm is better."
+    rows = (*decided.metrics, *decided.guardrails)
+    bad = ", ".join(row.metric for row in rows if row.verdict in (WORSE, BROKEN))
+    kept = "and every guardrail is kept."
+    words = {
+        BETTER: f"arm b is shown to be better in a metric, it is shown to be worse in none, {kept}",
+        WORSE: f"arm b is shown to be worse in {bad}.",
+        EQUAL: f"every metric is shown to differ by less than its margin, {kept}",
+    }
+    return words.get(decided.verdict, "the values so far do not show which arm is better.")
 
 
 def _arm_table(rows: Iterable[ArmComparison], adjusted: list[float] | None = None) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from rag_selectivity.results.estimate import plain_fields
@@ -17,23 +17,37 @@ BETTER, WORSE, EQUAL, NOT_YET = "better", "worse", "equal within the margin", "n
 KEPT, BROKEN = "kept", "broken"
 
 
-class _Flat(Result):
-    """A result whose fields are plain."""
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class _Tested(Result):
+    """What was tested, and what follows from it."""
 
-    __slots__ = ()
     schema: ClassVar[str]
+
+    p: float
+    low: float
+    high: float
+    level: float
+    margin: float | None
+    verdict: str
+    sequential: bool
+    detect: float | None = None
+    needed: int | None = None
+    still_needed: int | None = None
+    power: float = 0.8
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {"schema": self.schema, **plain_fields(self)}
+        every, shared = plain_fields(self), {each.name for each in fields(_Tested)}
+        return {"schema": self.schema, **dict(sorted(every.items(), key=lambda item: item[0] in shared))}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat row."""
-        return [{name: value for name, value in plain_fields(self).items() if not isinstance(value, (list, dict))}]
+        return [{name: value for name, value in self.to_dict().items() if name not in ("schema", "notes")}]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Preference(_Flat):
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class Preference(_Tested):
     """Which of two interleaved systems got more credit.
 
     Attributes
@@ -78,25 +92,13 @@ class Preference(_Flat):
     losses: int
     ties: int
     share: float
-    p: float
-    low: float
-    high: float
-    level: float
-    margin: float | None
-    verdict: str
     unit: str
     impressions: int
-    sequential: bool
     credits: int
-    detect: float | None = None
-    needed: int | None = None
-    still_needed: int | None = None
-    power: float = 0.8
-    notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ArmComparison(_Flat):
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class ArmComparison(_Tested):
     """The difference between two arms of an A/B test: b minus a.
 
     Attributes
@@ -142,25 +144,13 @@ class ArmComparison(_Flat):
     mean_a: float
     mean_b: float
     difference: float
-    p: float
-    low: float
-    high: float
-    level: float
-    margin: float | None
-    verdict: str
     higher_is_better: bool
     guardrail: bool
-    sequential: bool
     test: str
     planned: float | None = None
     sample_ratio_p: float | None = None
     slope: float | None = None
     variance_left: float | None = None
-    detect: float | None = None
-    needed: int | None = None
-    still_needed: int | None = None
-    power: float = 0.8
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from rag_selectivity.online import interleave, join_records
+from rag_selectivity.online import interleave
 from rag_selectivity.online.records import SCHEMA
 from rag_selectivity.sample.rows import SEED, run, texts
 from rag_selectivity.tables.writing import json_line, write_whole
@@ -20,7 +20,7 @@ _IMPRESSIONS, _USERS, _ROWS = 1200, 300, 6000
 
 
 def write_online(folder: Path, relevant: Mapping[str, set[str]]) -> None:
-    """Write a log of interleaved lists, the records joined from it, and the rows of an A/B test."""
+    """Write a log of interleaved lists, and the rows of an A/B test."""
     random = Random(SEED)
     lists = {name: run(name) for name in ("bm25", "dense")}
     queries = list(texts("queries.jsonl"))
@@ -38,7 +38,6 @@ def write_online(folder: Path, relevant: Mapping[str, set[str]]) -> None:
     # One event was sent twice, as it happens.
     log.append(credits[0])
     _write(folder / "impressions.jsonl", log)
-    _write(folder / "records.jsonl", join_records(log))
     _write_arms(folder / "arms.csv", random)
 
 

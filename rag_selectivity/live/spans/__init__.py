@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from rag_selectivity.live.spans.otlp import is_otlp, names_spans, read_spans
-from rag_selectivity.live.spans.problems import Problem, Problems
-from rag_selectivity.live.spans.reading import SpanFile, read_span_file
-from rag_selectivity.live.spans.replay import SpanReader
-from rag_selectivity.live.spans.span import Span, outermost
+from rag_selectivity.live.spans.otlp import is_otlp, names_spans
+from rag_selectivity.live.spans.replay import SpanReader, retrievals_of_spans
+from rag_selectivity.live.spans.span import Problem, Problems, Span, outermost
 
-__all__ = [
-    "Problem",
-    "Problems",
-    "Span",
-    "SpanFile",
-    "SpanReader",
-    "is_otlp",
-    "names_spans",
-    "outermost",
-    "read_span_file",
-    "read_spans",
-]
+__all__ = ["Problem", "Problems", "Span", "SpanReader", "is_otlp", "names_spans", "outermost", "retrievals_of_spans"]

@@ -12,30 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.live.spans.problems import Problem, Problems
-from rag_selectivity.live.spans.span import Span
+from rag_selectivity.live.spans.span import Problem, Problems, Span
 from rag_selectivity.tables.cells import integer_of
 from rag_selectivity.tables.files import first_bytes, json_value, opened
 
-__all__ = ["is_otlp", "read_spans"]
+__all__ = ["is_otlp", "names_spans", "read_spans"]
 
 #: As much of a file as is looked at to tell its form: a resource's attributes stand before the first span.
 _HEAD = 1 << 16
 _NAMES = re.compile(rb'"(resource_?[sS]pans|scope_?[sS]pans|span_?[iI]d|trace_?[iI]d|resource(Metrics|Logs))"')
 _HEX = re.compile(r"[0-9a-fA-F]+")
-_ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 def is_otlp(path: str | Path) -> bool:
     """Whether a file looks like OTLP JSON, by its beginning."""
     head = first_bytes(Path(path), _HEAD)
-    return head.startswith(_ZSTD) or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[" or bool(_NAMES.search(head))
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[" or bool(_NAMES.search(head))
 
 
 def names_spans(path: str | Path) -> bool:
     """Whether the beginning of a file has the names of OTLP JSON; any list in JSON could be spans without them."""
-    head = first_bytes(Path(path), _HEAD)
-    return head.startswith(_ZSTD) or bool(_NAMES.search(head))
+    return bool(_NAMES.search(first_bytes(Path(path), _HEAD)))
 
 
 def read_spans(path: str | Path, problems: Problems) -> Iterator[Span]:
@@ -43,17 +40,14 @@ def read_spans(path: str | Path, problems: Problems) -> Iterator[Span]:
 
     The file holds one or many documents with `resourceSpans`, one a line or pretty-printed, or lists of such, or spans
     alone, or pages of them under `data`. Names may be in camel case or with underscores, ids in hexadecimal digits or
-    base64. Gzipped files are read too.
+    base64. Files of gzip and zstd are read too.
 
     Raises
     ------
     InputError
         Naming file and line.
     """
-    file = Path(path)
-    if first_bytes(file, 4).startswith(_ZSTD):
-        raise InputError(f"{file}: is compressed with zstd: decompress it, or let the collector write it uncompressed")
-    for where, document in _documents(file, problems):
+    for where, document in _documents(Path(path), problems):
         yield from _spans_in(document, where)
 
 
@@ -74,7 +68,7 @@ def _documents(file: Path, problems: Problems) -> Iterator[tuple[str, Any]]:
                 elif is_first or rest.strip():
                     raise InputError(f"{file}:{number}: is not JSON ({error})") from None
                 else:
-                    problems.add(Problem.BROKEN_LINE)
+                    problems[Problem.BROKEN_LINE] += 1
                 return
             is_first = False
             yield f"{file}:{number}", document
@@ -122,86 +116,63 @@ def _spans_in(document: Any, where: str) -> Iterator[Span]:
     yield _span(document, where)
 
 
-class _Fields:
-    """The fields of a span, by their names in camel case; those of a wrong type are counted."""
+def _field(row: Mapping[str, Any], name: str) -> Any:
+    """A field by its name in camel case, or with underscores."""
+    value = row.get(name)
+    return row.get(re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)) if value is None else value
 
-    def __init__(self, row: Mapping[str, Any]) -> None:
-        self._row = row
-        self.wrong = 0
 
-    def __getitem__(self, name: str) -> Any:
-        value = self._row.get(name)
-        return (
-            self._row.get(re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), name)) if value is None else value
-        )
+def _number(value: Any) -> int | None:
+    """A whole number above 0, which OTLP JSON writes as a string where it has 64 bits."""
+    try:
+        number = 0 if isinstance(value, bool) else integer_of(value)
+    except (OverflowError, TypeError, ValueError):
+        return None
+    return number if 0 < number < 1 << 64 else None
 
-    def text(self, name: str) -> str:
-        value = self[name]
-        if value is not None and not isinstance(value, str):
-            self.wrong += 1
-        return value if isinstance(value, str) else ""
 
-    def number(self, name: str) -> int | None:
-        """A whole number, which OTLP JSON writes as a string where it has 64 bits."""
-        value = self[name]
-        try:
-            number = None if value in (None, "") or isinstance(value, bool) else integer_of(value)
-        except (OverflowError, TypeError, ValueError):
-            number = -1
-        if number is not None and not 0 <= number < 1 << 64:
-            self.wrong += 1
-            return None
-        return number
-
-    def id(self, name: str, size: int) -> str:
-        """An id of so many bytes in hexadecimal digits; empty where it is missing or zero."""
-        value = self.text(name)
-        if len(value) == 2 * size and _HEX.fullmatch(value):
-            value = value.lower()
-        elif len(value) == 4 * -(-size // 3):
-            with suppress(ValueError):  # an id of another kind
-                value = base64.b64decode(value, validate=True).hex()
-        return value if value.strip("0") else ""
+def _id(value: Any, size: int) -> str:
+    """An id of so many bytes in hexadecimal digits; empty where it is missing or zero."""
+    if not isinstance(value, str):
+        return ""
+    if len(value) == 2 * size and _HEX.fullmatch(value):
+        value = value.lower()
+    elif len(value) == 4 * -(-size // 3):
+        with suppress(ValueError):  # an id of another kind
+            value = base64.b64decode(value, validate=True).hex()
+    return value if value.strip("0") else ""
 
 
 def _span(row: Mapping[str, Any], where: str) -> Span:
-    fields = _Fields(row)
-    attributes = _attributes(fields, where)
-    status = fields["status"]
-    code = status.get("code") if isinstance(status, dict) else None
-    span_id = fields.id("spanId", 8)
+    status, name = _field(row, "status"), _field(row, "name")
+    code = str(status.get("code")).upper() if isinstance(status, dict) else ""
+    span_id = _id(_field(row, "spanId"), 8)
     if not span_id:
         # The same span again must still be the same.
         span_id = "without id " + hashlib.sha256(json.dumps(row, sort_keys=True, default=str).encode()).hexdigest()[:16]
     return Span(
-        fields.id("traceId", 16),
+        _id(_field(row, "traceId"), 16),
         span_id,
-        fields.id("parentSpanId", 8) or None,
-        fields.text("name"),
-        fields.number("startTimeUnixNano") or None,
-        fields.number("endTimeUnixNano") or None,
-        code in (2, "2") or (isinstance(code, str) and code.upper() in ("STATUS_CODE_ERROR", "ERROR")),
-        attributes,
-        fields.number("droppedAttributesCount") or 0,
-        fields.wrong,
+        _id(_field(row, "parentSpanId"), 8) or None,
+        name if isinstance(name, str) else "",
+        _number(_field(row, "startTimeUnixNano")),
+        _number(_field(row, "endTimeUnixNano")),
+        code in ("2", "STATUS_CODE_ERROR", "ERROR"),
+        _attributes(_field(row, "attributes"), where),
+        _number(_field(row, "droppedAttributesCount")) or 0,
     )
 
 
-def _attributes(fields: _Fields, where: str) -> Mapping[str, Any]:
-    given = fields["attributes"]
-    if given is None:
-        return {}
-    if isinstance(given, dict):
-        return given
+def _attributes(given: Any, where: str) -> Mapping[str, Any]:
+    if given is None or isinstance(given, dict):
+        return given or {}
     if not isinstance(given, list):
         raise InputError(f"{where}: the attributes of a span must be a list, got {_shown(given)}")
-    attributes: dict[str, Any] = {}
-    for each in given:
-        if isinstance(each, dict) and isinstance(each.get("key"), str):
-            attributes[each["key"]] = _value(each.get("value"))
-        else:
-            fields.wrong += 1
-    return attributes
+    return {
+        each["key"]: _value(each.get("value"))
+        for each in given
+        if isinstance(each, dict) and isinstance(each.get("key"), str)
+    }
 
 
 def _value(value: Any) -> Any:

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.tables.files import json_value
 
-#: Schemas that refer to themselves, and names that a model makes up, must not fill the memory.
-_DEEPEST, _LONGEST_NAME = 40, 60
-
-_OF_TYPE = {
-    "object": lambda value: isinstance(value, Mapping),
-    "array": lambda value: isinstance(value, list | tuple),
-    "string": lambda value: isinstance(value, str),
-    "boolean": lambda value: isinstance(value, bool),
-    "null": lambda value: value is None,
-    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-    "integer": lambda value: (
-        not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
-    ),
+#: Names that a model makes up must not fill the memory.
+_LONGEST_NAME = 60
+#: The kind of a misfit, by the keyword of the schema; any other is one of the value. None is a schema that is false.
+_KINDS = {
+    "type": "type",
+    "required": "missing",
+    **dict.fromkeys(("additionalProperties", "unevaluatedProperties", None), "unknown"),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), "length"),
 }
 
 
 def misfit(arguments: Any, schema: Mapping[str, Any]) -> str | None:
-    """Why arguments do not fit the JSON schema of a tool; None if they fit.
+    """Why arguments do not fit the JSON schema of a tool; None if they fit, or if the schema is none.
 
-    Checked are types, required and unknown arguments, values (`enum`, `const`), bounds of numbers and lengths, items,
-    nested objects, `anyOf`, `oneOf`, `allOf` and references within the schema. Every other keyword (`pattern`,
-    `format`, …) counts as met. Other than in JSON schema, an argument without a name in the schema does not fit, unless
-    the schema allows such arguments explicitly.
+    Other than in JSON schema, an argument without a name in the schema does not fit, unless the schema allows such
+    arguments explicitly. A reference to another document counts as met: nothing is fetched.
 
     Parameters
     ----------
@@ -43,6 +37,11 @@ def misfit(arguments: Any, schema: Mapping[str, Any]) -> str | None:
     str or None
         The kind of the first misfit with the path of the argument, never a value.
 
+    Raises
+    ------
+    MissingExtraError
+        If the package jsonschema is not installed.
+
     Examples
     --------
     >>> schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -52,154 +51,53 @@ def misfit(arguments: Any, schema: Mapping[str, Any]) -> str | None:
     >>> misfit({"city": "Rome", "town": "Rome"}, schema)
     'unknown: town'
     """
-    if isinstance(arguments, str):
-        try:
-            arguments = json_value(arguments)
-        except ValueError:
-            return "no JSON object"
-    if not isinstance(arguments, Mapping):
-        return "no JSON object"
-    if not isinstance(schema, Mapping):
-        return None
-    root = _resolved(schema, schema)
-    names = root.get("properties")
-    if isinstance(names, Mapping) and not root.get("additionalProperties") and not root.get("patternProperties"):
-        for name in arguments:
-            if name not in names:
-                return f"unknown: {str(name)[:_LONGEST_NAME]}"
-    return _misfit(arguments, schema, schema, "", 0)
-
-
-def _misfit(value: Any, schema: Any, root: Mapping[str, Any], path: str, depth: int) -> str | None:
-    if schema is False:
-        return f"unknown: {path}"
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return None
-    if "$ref" in schema:
-        problem = _misfit(value, _target(schema["$ref"], root), root, path, depth + 1)
-        if problem is not None:
-            return problem
-    checks = (_of_type(value, schema), _of_values(value, schema), _of_size(value, schema))
-    kind = next((kind for kind in checks if kind is not None), None)
-    if kind is not None:
-        return f"{kind}: {path or 'arguments'}"
-    return _of_alternatives(value, schema, root, path, depth) or _of_parts(value, schema, root, path, depth)
-
-
-def _of_type(value: Any, schema: Mapping[str, Any]) -> str | None:
-    types = schema.get("type")
-    # Google writes types in capitals.
-    named = [str(each).lower() for each in ([types] if isinstance(types, str) else _list(types))]
-    if schema.get("nullable"):
-        named.append("null")
-    known = [each for each in named if each in _OF_TYPE]
-    fits = len(known) < len(named) or not named or any(_OF_TYPE[each](value) for each in known)
-    return None if fits else "type"
-
-
-def _of_values(value: Any, schema: Mapping[str, Any]) -> str | None:
-    allowed = schema.get("enum")
-    if isinstance(allowed, list | tuple) and not any(_same(value, each) for each in allowed):
-        return "value"
-    return "value" if "const" in schema and not _same(value, schema["const"]) else None
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON: true is not 1."""
     try:
-        return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
-    except (TypeError, ValueError):
-        # An array, which no JSON holds.
-        return False
+        from jsonschema import Draft202012Validator
+        from referencing import Registry
+    except ImportError as absent:
+        raise MissingExtraError("jsonschema", "mcp", "the check of tool arguments") from absent
+    try:
+        given = json_value(arguments if isinstance(arguments, str) else json.dumps(arguments, default=str))
+    except (TypeError, ValueError, RecursionError):
+        return "no JSON object"
+    if not isinstance(given, dict):
+        return "no JSON object"
+    try:
+        known = _plain(schema)
+        if any(key in known for key in ("properties", "$ref", "allOf")):
+            known = {"unevaluatedProperties": False, **known}
+        error = next(Draft202012Validator(known, registry=Registry()).iter_errors(given), None)
+    except Exception:
+        # A tool's schema may be none, or refer to itself without an end: it says nothing then.
+        return None
+    while error is not None and error.context:
+        error = error.context[0]
+    if error is None:
+        return None
+    kind, path = _KINDS.get(error.validator, "value"), list(error.absolute_path)
+    if kind == "missing":
+        path.append(_named(error.validator_value, error.message))
+    elif kind == "unknown" and error.validator is not None:
+        path.append(_named(error.instance, error.message))
+    names = ("[]" if isinstance(each, int) else f".{each[:_LONGEST_NAME]}" for each in path)
+    return f"{kind}: {''.join(names).removeprefix('.') or 'arguments'}"
 
 
-def _list(value: Any) -> Sequence[Any]:
-    """A list of a schema; a schema that has something else there says nothing."""
-    return value if isinstance(value, list | tuple) else ()
+def _named(names: Iterable[str], message: str) -> str:
+    """The one of the names that a message is about."""
+    return next((name for name in names if repr(name) in message), "")
 
 
-def _bound(schema: Mapping[str, Any], name: str, otherwise: Any) -> Any:
-    """A number of a schema; a schema that has something else there says nothing."""
-    found = schema.get(name)
-    return found if _OF_TYPE["number"](found) else otherwise
-
-
-def _of_size(value: Any, schema: Mapping[str, Any]) -> str | None:
-    if _OF_TYPE["number"](value):
-        bounds = (
-            value < _bound(schema, "minimum", value),
-            value > _bound(schema, "maximum", value),
-            value <= _bound(schema, "exclusiveMinimum", -math.inf),
-            value >= _bound(schema, "exclusiveMaximum", math.inf),
-        )
-        return "value" if any(bounds) else None
-    for kind, least, most in (("string", "minLength", "maxLength"), ("array", "minItems", "maxItems")):
-        if _OF_TYPE[kind](value) and not _bound(schema, least, 0) <= len(value) <= _bound(schema, most, len(value)):
-            return "length"
-    return None
-
-
-def _of_alternatives(
-    value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], path: str, depth: int
-) -> str | None:
-    for each in _list(schema.get("allOf")):
-        problem = _misfit(value, each, root, path, depth + 1)
-        if problem is not None:
-            return problem
-    for key in ("anyOf", "oneOf"):
-        choices = _list(schema.get(key))
-        problems = [_misfit(value, each, root, path, depth + 1) for each in choices]
-        fitting = problems.count(None)
-        if choices and (not fitting or (key == "oneOf" and fitting > 1)):
-            return problems[0] or f"value: {path or 'arguments'}"
-    return None
-
-
-def _of_parts(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], path: str, depth: int) -> str | None:
-    if isinstance(value, Mapping):
-        properties = schema.get("properties")
-        properties = properties if isinstance(properties, Mapping) else {}
-        for name in _list(schema.get("required")):
-            if isinstance(name, str) and name not in value:
-                return f"missing: {_joined(path, name)}"
-        others = schema.get("additionalProperties", True) if not schema.get("patternProperties") else True
-        for name, part in value.items():
-            problem = _misfit(part, properties.get(name, others), root, _joined(path, name), depth + 1)
-            if problem is not None:
-                return problem
-    elif isinstance(value, list | tuple):
-        for part in value:
-            problem = _misfit(part, schema.get("items", True), root, f"{path}[]", depth + 1)
-            if problem is not None:
-                return problem
-    return None
-
-
-def _joined(path: str, name: object) -> str:
-    name = str(name)[:_LONGEST_NAME]
-    return f"{path}.{name}" if path else name
-
-
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    for _ in range(_DEEPEST):
-        if "$ref" not in schema:
-            break
-        target = _target(schema["$ref"], root)
-        if not isinstance(target, Mapping):
-            break
-        schema = target
-    return schema
-
-
-def _target(reference: Any, root: Mapping[str, Any]) -> Any:
-    """What a reference within the schema names; True, which everything fits, for any other."""
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return True
-    found: Any = root
-    for part in reference.lstrip("#").strip("/").split("/"):
-        if part:
-            name = part.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, Mapping) or name not in found:
-                return True
-            found = found[name]
-    return found
+def _plain(schema: Any) -> Any:
+    """A schema in JSON's own types, with Google's ways to write a type: in capitals, and as nullable."""
+    if isinstance(schema, (list, tuple)):
+        return list(map(_plain, schema))
+    if not isinstance(schema, Mapping):
+        return schema
+    plain = {key: value if key in ("enum", "const") else _plain(value) for key, value in schema.items()}
+    types = plain.get("type")
+    if isinstance(types, str):
+        types = [types]
+    if isinstance(types, list) and all(isinstance(each, str) for each in types):
+        plain["type"] = [each.lower() for each in types] + ["null"] * bool(plain.get("nullable"))
+    return plain

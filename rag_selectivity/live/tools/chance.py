@@ -41,33 +41,17 @@ def warning(size: int, shown: int, relevant: int | None, warn_from: float) -> st
         return None
     if relevant is None and shown >= size:
         return f"All {size} tools are shown, so there is no selection to measure"
-    if relevant is None:
-        return (
-            f"{shown} of {size} tools shown, and as many at random would serve in {percent(row['random_success'])} of "
-            f"such calls, even if only one tool applies"
-        )
-    return (
-        f"{shown} of {size} tools shown, and as many at random would serve in {percent(row['random_success'])} of "
-        f"such calls: a perfect selector could show {bits(row['BoR_max'])} bits. "
-        f"{advice(size, relevant, planned['max_K_for_random_success'])}"
+    said = (
+        f"{shown} of {size} tools shown, and as many at random would serve in {percent(row['random_success'])} of such"
     )
+    if relevant is None:
+        return f"{said} calls, even if only one tool applies"
+    advised = advice(planned["max_K_for_random_success"])
+    return f"{said} calls: a perfect selector could show {row['BoR_max']:.2g} bits. {advised}"
 
 
-def advice(size: int, relevant: float, healthy: int) -> str:
+def advice(healthy: int) -> str:
     """How many tools to show, given the most that are healthy."""
     if healthy < 1:
-        return (
-            f"With {relevant:.3g} of {size} tools applicable one at random serves in {percent(DEGRADED_FROM)} or more"
-        )
-    planned = plan(size, max(1, round(relevant)), depths=[healthy], min_ceiling=1.0)
-    ceiling, full_bit = planned["rows"][0]["BoR_max"], planned["max_K_for_ceiling"]
-    more = f"; for more than one bit, show no more than {full_bit}" if 0 < full_bit < healthy else ""
-    return (
-        f"Up to K = {healthy} a random draw serves in less than {percent(DEGRADED_FROM)}, with at most "
-        f"{bits(ceiling)} bits to show at that K{more}"
-    )
-
-
-def bits(value: float) -> str:
-    """Bits with two digits."""
-    return f"{value:.2g}"
+        return f"Even one tool at random would serve in {percent(DEGRADED_FROM)} or more"
+    return f"Show {healthy} or fewer, of which a random draw would serve in less than {percent(DEGRADED_FROM)}"

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from rag_selectivity.results.estimate import Estimate, plain_fields
 from rag_selectivity.statistics.betting import highest_rate
 
-#: Queries and tool names are the application's own; this bounds what a faulty one can fill.
-_MOST_CELLS = 10_000
+#: Names and reasons are the application's own; this bounds what a faulty one can fill.
+_MOST_NAMES = 1000
+OTHERS = "(others)"
 _TAIL = 0.025
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,8 @@ class ToolChoice:
     right_if_shown : Estimate
         The share that is right, over the calls to which a tool that applies was shown.
     confusion : tuple of Confusion
-        Wrong cells first, by how often they occurred. A call of several tools is in several cells.
-    not_in_table : int
-        Calls of tools that no cell holds, since the table was full (10,000 cells).
+        Wrong cells first, by how often they occurred. A call of several tools is in several cells. After 1,000 cells,
+        the others are counted together.
     """
 
     calls: int
@@ -70,14 +71,11 @@ class ToolChoice:
     none: Estimate
     right_if_shown: Estimate
     confusion: tuple[Confusion, ...]
-    not_in_table: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            **plain_fields(self),
-            "confusion": [{**plain_fields(cell), "right": cell.right} for cell in self.confusion],
-        }
+        cells = [{**plain_fields(cell), "right": cell.right} for cell in self.confusion]
+        return {**plain_fields(self), "confusion": cells}
 
 
 def rate(count: int, total: int, of: str) -> Estimate:
@@ -90,13 +88,17 @@ def rate(count: int, total: int, of: str) -> Estimate:
     return Estimate(count / total, float(1 - rest), float(high), total, total)
 
 
+def count_name(counts: Counter[Name], name: Name, others: Name) -> None:
+    """Count a name; those that come after 1,000 are counted together."""
+    counts[name if name in counts or len(counts) < _MOST_NAMES else others] += 1
+
+
 class ChoiceCounts:
     """The counts behind a ToolChoice, in memory that does not grow with the calls."""
 
     def __init__(self) -> None:
         self._calls = self._right = self._wrong = self._shown = self._right_if_shown = self._answers = 0
         self._cells: Counter[tuple[tuple[str, ...], str | None]] = Counter()
-        self._full = 0
 
     def add(
         self, expected: frozenset[str], shown: Iterable[str], called: Sequence[str], *, after_results: bool
@@ -115,10 +117,7 @@ class ChoiceCounts:
             self._right_if_shown += is_right
         row = tuple(sorted(expected))
         for name in called or (None,):
-            if (row, name) in self._cells or len(self._cells) < _MOST_CELLS:
-                self._cells[row, name] += 1
-            else:
-                self._full += 1
+            count_name(self._cells, (row, name), ((), OTHERS))
         return wrong
 
     def choice(self) -> ToolChoice | None:
@@ -137,14 +136,4 @@ class ChoiceCounts:
             rate(none, self._calls, of),
             rate(self._right_if_shown, self._shown, "model calls to which a tool that applies was shown"),
             tuple(cells),
-            self._full,
         )
-
-    def confused(self) -> Counter[tuple[str, str]]:
-        """How often the second tool was called where the first applied, and the second did not."""
-        pairs: Counter[tuple[str, str]] = Counter()
-        for (expected, called), calls in self._cells.items():
-            if called is not None and called not in expected:
-                for name in expected:
-                    pairs[name, called] += calls
-        return pairs

@@ -7,7 +7,9 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
@@ -16,10 +18,10 @@ from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools.arguments import misfit
 from rag_selectivity.live.tools.chance import healthy_depth, of_shapes, warning
-from rag_selectivity.live.tools.choice import ChoiceCounts, rate
+from rag_selectivity.live.tools.choice import OTHERS, ChoiceCounts, count_name, rate
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
 from rag_selectivity.live.tools.report import Misfit, ToolReport, ToolUse
-from rag_selectivity.live.tools.similar import SimilarTools, similar_tools, with_confusions
+from rag_selectivity.live.tools.similar import similar_tools, with_confusions
 from rag_selectivity.log import LOG
 from rag_selectivity.measures.chance import COLLAPSE_FROM
 from rag_selectivity.results.report import Report
@@ -28,31 +30,10 @@ from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted
 
-#: Kinds of queries, tool names and reasons are the application's own; these bound what a faulty one can fill.
-_MOST_KINDS, _MOST_TOOLS, _MOST_NAMES = 1000, 100_000, 1000
-_NAMED, _OTHERS = 5, "(others)"
-
-
-@dataclass
-class _Tool:
-    definition: ToolDefinition
-    shown: int = 0
-    called: int = 0
-    wrong: int = 0
-    misfits: int = 0
-    ran: int = 0
-    failed: int = 0
-
-
-@dataclass
-class _Names:
-    """Names with a count each, of which a bounded number is kept; the rest is counted together."""
-
-    counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
-
-    def add(self, *name: str) -> None:
-        is_kept = name in self.counts or len(self.counts) < _MOST_NAMES
-        self.counts[name if is_kept else tuple(_OTHERS for _ in name)] += 1
+#: Tool names are the application's own; these bound what a faulty one can fill.
+_MOST_SHAPES, _MOST_TOOLS, _MOST_NAMES = 1000, 100_000, 1000
+_NAMED = 5
+_similar = lru_cache(maxsize=1)(similar_tools)
 
 
 class ToolMonitor(Shared):
@@ -67,11 +48,10 @@ class ToolMonitor(Shared):
         N, or all tools. Without it N is the number of tools seen so far, which is too few where a selector shows but
         some of them.
     relevant : int, optional
-        R where there are no labels, as a stated assumption. Without it: the tools that were ever called for queries
-        of the same kind, at least 1; not known of queries without a kind.
+        R where there are no labels, as a stated assumption.
     warn_from : float
         Warn of a call in which as many tools at random would serve with this probability or a larger one; once for each
-        N, K and R (or kind). Where R is not known, a warning says what is so even if one tool applies. Default: from
+        N, K and R. Where R is not known, a warning says what is so even if one tool applies. Default: from
         the collapse zone on.
     on_warning : callable, optional
         Takes the text of each warning, which is logged in any case (`rag_selectivity`).
@@ -117,17 +97,10 @@ class ToolMonitor(Shared):
             raise InputError(f"relevant must be a whole number ≥ 1, got {relevant!r}")
         if not isinstance(warn_from, (int, float)) or not 0 < warn_from <= 1:
             raise InputError(f"warn_from is a probability, more than 0 and at most 1, got {warn_from!r}")
-        listed: list[ToolDefinition] = []
-        size: int | None
-        if catalogue is None or isinstance(catalogue, int):
-            size = catalogue
-        else:
-            if isinstance(catalogue, (str, bytes)) or not isinstance(catalogue, Iterable):
-                raise InputError(f"catalogue must be a number of tools ≥ 1 or a list of them, got {catalogue!r}")
-            listed = [_definition(tool) for tool in iterated(catalogue, "catalogue must be a list of tools")]
-            size = len({tool.name for tool in listed})
-        names = Counter(tool.name for tool in listed)
-        if size is not None and (isinstance(size, bool) or size < 1):
+        is_listed = isinstance(catalogue, Iterable) and not isinstance(catalogue, (str, bytes))
+        listed = _definitions(iterated(catalogue, "catalogue must be a list of tools")) if is_listed else []
+        size = len({tool.name for tool in listed}) if is_listed else catalogue
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
             raise InputError(f"catalogue must be a number of tools ≥ 1 or a list of them, got {catalogue!r}")
         if size is not None and relevant is not None and relevant > size:
             raise InputError(
@@ -136,26 +109,24 @@ class ToolMonitor(Shared):
         # Tools have one name, by which labels know them: a selector that shows no right one has simply failed.
         defaults = {"depths": (), "name": "tools", "ids": "exact"}
         self.monitor = Monitor(labels, corpus_size=size or 1, **{**defaults, **options})
-        self._size = size
-        self._relevant = relevant
+        self._size, self._relevant, self._warn_from, self._on_warning = size, relevant, warn_from, on_warning
         self._relevant_from = scale_named(self.monitor.labels.scale).relevant_from
-        self._warn_from = warn_from
-        self._on_warning = on_warning
+        self._checks_arguments = find_spec("jsonschema") is not None
         self._lock = threading.Lock()
-        self._tools = {tool.name: _Tool(tool) for tool in listed}
-        self._used: dict[str, set[str]] = {}
-        #: How often K tools were shown, by where R comes from: from labels, an assumption, the kind of the query.
-        self._labelled: Counter[tuple[int, int]] = Counter()
-        self._assumed: Counter[int] = Counter()
-        self._of_kind: Counter[tuple[int, str]] = Counter()
-        self._other_kinds = 0
-        self._tokens = self._shown = self._count = 0
-        self._looked_at: set[tuple[int, int, int | str | None]] = set()
+        self._tools = {tool.name: tool for tool in listed}
+        self._duplicates = {name: count for name, count in Counter(each.name for each in listed).items() if count > 1}
+        #: Of each tool of the catalogue: how often it was shown, called …
+        self._counts: dict[str, Counter[str]] = {
+            name: Counter() for name in ("shown", "called", "wrong", "misfits", "ran", "failed")
+        }
+        #: How many calls had which K and R, and where R comes from.
+        self._shapes: Counter[tuple[int, int]] = Counter()
+        self._basis = {"labels": 0, "assumed": 0}
+        self._tokens = self._shown = self._count = self._checked = 0
+        self._looked_at: set[tuple[int, int, int | None]] = set()
         self._choice = ChoiceCounts()
-        self._checked = self._unfit = 0
-        self._misfits, self._not_offered = _Names(), _Names()
-        self._duplicates = {name: count for name, count in names.items() if count > 1}
-        self._similar: tuple[list[SimilarTools], int] | None = None
+        self._misfits: Counter[tuple[str, str]] = Counter()
+        self._not_offered: Counter[str] = Counter()
         if listed:
             self._check_names()
 
@@ -166,7 +137,6 @@ class ToolMonitor(Shared):
         called: Iterable[str | ToolCall] = (),
         *,
         query_id: str | None = None,
-        kind: str = "",
         after_results: bool = False,
     ) -> None:
         """Take in a model call: the tools that were shown, and those that the model called.
@@ -180,9 +150,6 @@ class ToolMonitor(Shared):
             A ToolCall has the arguments too.
         query_id : str, optional
             Comes before the text when labels are looked up.
-        kind : str
-            The kind of the query; without labels, the tools called for a kind stand for those that apply. Without a
-            kind, nothing does: over all queries, nearly every tool is called at some time.
         after_results : bool
             Whether the model had the results of tools for this query already. If it then calls no tool, that is the
             answer, and no choice of a tool.
@@ -192,7 +159,7 @@ class ToolMonitor(Shared):
         InputError
             If `shown` or `called` is no list, such as the text of one name.
         """
-        definitions = _definitions(shown)
+        definitions = _definitions(shown.items() if isinstance(shown, Mapping) else shown)
         offered = {tool.name: tool for tool in definitions}
         if isinstance(called, (str, bytes)) or not isinstance(called, Iterable):
             raise InputError(f"called must be a list of names or ToolCalls, got {called!r}")
@@ -202,60 +169,42 @@ class ToolMonitor(Shared):
                 raise InputError(
                     f"called must be a list of names or ToolCalls, got one called {shown_value(each.name)}"
                 )
-        if not isinstance(query, str) or not isinstance(kind, str):
-            raise InputError(f"query and kind must be texts, got {shown_value(query)} and {shown_value(kind)}")
-        problems = [_problem(each, offered.get(each.name)) for each in calls]
+        if not isinstance(query, str):
+            raise InputError(f"query must be a text, got {shown_value(query)}")
+        problems = [self._problem(each, offered.get(each.name)) for each in calls]
         tokens = sum(tool.tokens for tool in definitions)
         labelled = self.monitor.labels.of_query(query_id, query)
         with self._lock:
             self._count += 1
             self._shown += len(definitions)
             self._tokens += tokens
-            for name in self._take_definitions(definitions):
-                self._tools[name].shown += 1
+            self._take_definitions(definitions)
+            self._count_tools("shown", offered)
             self._take_called(calls, problems, offered)
-            if kind and (kind in self._used or len(self._used) < _MOST_KINDS):
-                self._used.setdefault(kind, set()).update(each.name for each in calls if each.name in self._tools)
-            size = self._catalogue()
-            applicable: int | None = None
+            size, relevant = self._catalogue(), self._relevant
             if labelled is not None:
                 expected = frozenset(name for name, grade in labelled.items() if grade >= self._relevant_from)
-                applicable = len(expected)
-                if expected:
-                    self._labelled[len(definitions), applicable] += 1
-                names = [each.name for each in calls]
-                for name in self._choice.add(expected, offered, names, after_results=after_results):
-                    if name in self._tools:
-                        self._tools[name].wrong += 1
-            elif self._relevant is not None:
-                applicable = self._relevant
-                self._assumed[len(definitions)] += 1
-            elif kind:
-                applicable = max(1, len(self._used.get(kind, ())))
-                if kind in self._used:
-                    self._of_kind[len(definitions), kind] += 1
-                elif not self._other_kinds:
-                    LOG.warning("more than %d kinds of queries: calls of the others count without R", _MOST_KINDS)
-                self._other_kinds += kind not in self._used
+                names, relevant = [each.name for each in calls], len(expected)
+                self._count_tools("wrong", self._choice.add(expected, offered, names, after_results=after_results))
+            if relevant:
+                self._shapes[len(definitions), relevant] += 1
+                self._basis["assumed" if labelled is None else "labels"] += 1
         names = [tool.name for tool in definitions]
         self.monitor.record(Retrieval(query, names, query_id=query_id, corpus_size=size, tokens=tokens))
-        if applicable is None or applicable:
-            of_kind = kind if labelled is None and self._relevant is None else None
-            self._warn(size, len(definitions), None if applicable is None else min(applicable, size), of_kind)
+        if relevant is None or relevant:
+            self._warn(size, len(definitions), None if relevant is None else min(relevant, size))
 
     def add(self, tools: Iterable[ToolDefinition | str]) -> None:
         """Add tools to the catalogue, whether they are ever shown or not."""
-        definitions = [_definition(tool) for tool in tools]
+        definitions = _definitions(tools)
         with self._lock:
             self._take_definitions(definitions)
 
     def ran(self, tool: str, *, failed: bool = False) -> None:
         """A tool ran, and ended in an error if `failed`. Tools that are not in the catalogue are left out."""
         with self._lock:
-            known = self._tools.get(tool)
-            if known is not None:
-                known.ran += 1
-                known.failed += failed
+            self._count_tools("ran", [tool])
+            self._count_tools("failed", [tool] if failed else [])
 
     def report(self) -> ToolReport:
         """What has been seen so far.
@@ -268,49 +217,49 @@ class ToolMonitor(Shared):
         with self._lock:
             if not self._count:
                 raise InputError("no model call has been shown tools yet")
-            size, (basis, shapes) = self._catalogue(), self._shapes()
+            size, shapes = self._catalogue(), self._shapes
             if self._relevant is not None and self._relevant > size:
                 raise InputError(
                     f"relevant={self._relevant} is more than the {counted(size, 'tool')} seen so far: correct it, or "
                     f"give the catalogue"
                 )
-            relevant = sum(r * n for (_, r), n in shapes.items()) / sum(shapes.values()) if shapes else math.nan
-            tools = [_use_of(tool) for tool in self._tools.values()]
-            definitions = [tool.definition for tool in self._tools.values()]
-            calls, shown, tokens = self._count, self._shown / self._count, self._tokens / self._count
-            choice, confused = self._choice.choice(), self._choice.confused()
-            misfits = [Misfit(tool, reason, count) for (tool, reason), count in self._misfits.counts.most_common()]
-            unfit = rate(self._unfit, self._checked, "calls of tools with known arguments and a schema")
-            not_offered = {name: count for (name,), count in self._not_offered.counts.most_common()}
-            duplicates = dict(self._duplicates)
-            unknown, similar = self._unknown_labels(), self._similar
-        if similar is None:
-            similar = self._similar = similar_tools(definitions)
-        lam, ceiling = of_shapes(size, shapes)
-        tools.sort(key=lambda tool: (-tool.called, -tool.shown, tool.name))
-        ran, failed = sum(tool.ran for tool in tools), sum(tool.failed for tool in tools)
-        return ToolReport(
-            calls=calls,
-            catalogue=size,
-            shown=shown,
-            relevant=relevant,
-            basis=basis,
-            lam=lam,
-            BoR_max=ceiling,
-            tokens=tokens,
-            tools=tuple(tools),
-            selection=self._selection(size),
-            choice=choice,
-            failed=rate(failed, ran, "runs of tools"),
-            misfit=unfit,
-            misfits=tuple(misfits),
-            not_offered=not_offered,
-            similar=with_confusions(similar[0], confused),
-            similar_pairs=similar[1],
-            duplicates=duplicates,
-            unknown_labels=unknown,
-            healthy_K=healthy_depth(size, relevant) if shapes else None,
-        )
+            tools = [
+                ToolUse(name, tokens=tool.tokens, **{what: counts[name] for what, counts in self._counts.items()})
+                for name, tool in self._tools.items()
+            ]
+            relevant = sum(r * n for (_, r), n in shapes.items()) / shapes.total() if shapes else math.nan
+            lam, ceiling = of_shapes(size, shapes)
+            choice = self._choice.choice()
+            ran, failed = self._counts["ran"].total(), self._counts["failed"].total()
+            checked = "calls of tools with known arguments and a schema"
+            if not self._checks_arguments:
+                checked += " that could be checked: install jsonschema"
+            report = ToolReport(
+                calls=self._count,
+                catalogue=size,
+                shown=self._shown / self._count,
+                relevant=relevant,
+                basis=dict(self._basis),
+                lam=lam,
+                BoR_max=ceiling,
+                tokens=self._tokens / self._count,
+                tools=tuple(sorted(tools, key=lambda tool: (-tool.called, -tool.shown, tool.name))),
+                selection=None,
+                choice=choice,
+                failed=rate(failed, ran, "runs of tools"),
+                misfit=rate(self._misfits.total(), self._checked, checked),
+                misfits=tuple(Misfit(*name, count) for name, count in self._misfits.most_common()),
+                not_offered=dict(self._not_offered.most_common()),
+                similar=(),
+                similar_pairs=0,
+                duplicates=dict(self._duplicates),
+                unknown_labels=self._unknown_labels(),
+                healthy_K=healthy_depth(size, relevant) if shapes else None,
+            )
+            definitions = tuple(self._tools.values())
+        pairs, count = _similar(definitions)
+        similar = with_confusions(pairs, choice.confusion if choice else ())
+        return replace(report, selection=self._selection(size), similar=similar, similar_pairs=count)
 
     def _selection(self, size: int) -> Report | None:
         """The figures of selection, with the N that they were measured against: the last one, if it grew."""
@@ -330,69 +279,50 @@ class ToolMonitor(Shared):
 
     # -- with the lock held --------------------------------------------------------------------------
 
-    def _take_definitions(self, definitions: Sequence[ToolDefinition]) -> list[str]:
-        """Keep what is new in definitions; the names of those that have a place in the catalogue."""
-        latest = {definition.name: definition for definition in definitions}
-        if len(latest) < len(definitions):
-            for name, count in Counter(tool.name for tool in definitions).items():
-                if count > self._duplicates.get(name, 1) and len(self._duplicates) < _MOST_NAMES:
-                    self._duplicates[name] = count
-        for name, definition in latest.items():
-            tool = self._tools.get(name)
-            if tool is None:
-                if len(self._tools) < _MOST_TOOLS:
-                    self._tools[name] = _Tool(definition)
-                    self._similar = None
-            elif tool.definition is not definition:
-                if definition.description not in ("", tool.definition.description):
-                    self._similar = None
-                tool.definition = definition if definition.description else _renewed(tool.definition, definition)
-        return [name for name in latest if name in self._tools]
+    def _take_definitions(self, definitions: Sequence[ToolDefinition]) -> None:
+        """Keep what is new in definitions."""
+        for name, count in Counter(tool.name for tool in definitions).items():
+            if count > self._duplicates.get(name, 1) and len(self._duplicates) < _MOST_NAMES:
+                self._duplicates[name] = count
+        for new in definitions:
+            known = self._tools.get(new.name)
+            if known is not None and not new.description:
+                # Only the tokens were told this time.
+                self._tools[new.name] = replace(known, tokens=new.tokens or known.tokens)
+            elif known is not None or len(self._tools) < _MOST_TOOLS:
+                self._tools[new.name] = new
+
+    def _count_tools(self, what: str, names: Iterable[str]) -> None:
+        self._counts[what].update(name for name in names if name in self._tools)
 
     def _take_called(
         self, calls: Sequence[ToolCall], problems: Sequence[str | None], offered: Mapping[str, ToolDefinition]
     ) -> None:
+        self._count_tools("called", [call.name for call in calls])
         for call, problem in zip(calls, problems, strict=True):
-            tool = self._tools.get(call.name)
-            if tool is not None:
-                tool.called += 1
             if call.name not in offered:
-                self._not_offered.add(call.name)
-            if problem is None:
-                continue
-            self._checked += 1
+                count_name(self._not_offered, call.name, OTHERS)
+            self._checked += problem is not None
             if problem:
-                self._unfit += 1
-                self._misfits.add(call.name, problem)
-                if tool is not None:
-                    tool.misfits += 1
+                count_name(self._misfits, (call.name, problem), (OTHERS, OTHERS))
+                self._count_tools("misfits", [call.name])
 
     def _catalogue(self) -> int:
         return max(self._size or 0, len(self._tools), 1)
 
-    def _shapes(self) -> tuple[dict[str, int], Counter[tuple[int, int]]]:
-        """Where R came from, and how many calls had which K and R."""
-        shapes = Counter(self._labelled)
-        for shown, count in self._assumed.items():
-            shapes[shown, self._relevant or 1] += count
-        used = 0
-        for (shown, kind), count in self._of_kind.items():
-            called = len(self._used.get(kind, ()))
-            if called:
-                shapes[shown, called] += count
-                used += count
-        return {"labels": self._labelled.total(), "assumed": self._assumed.total(), "used": used}, shapes
-
     def _unknown_labels(self) -> dict[str, int]:
         """Tools that labels name as applicable and nobody has defined, with the number of queries."""
-        counts: Counter[str] = Counter()
-        for grades in self.monitor.labels.by_query.values():
-            counts.update(
-                name for name, grade in grades.items() if grade >= self._relevant_from and name not in self._tools
-            )
-        return dict(counts.most_common(_MOST_NAMES))
+        rows = self.monitor.labels.by_query.values()
+        relevant = (name for row in rows for name, grade in row.items() if grade >= self._relevant_from)
+        return dict(Counter(name for name in relevant if name not in self._tools).most_common(_MOST_NAMES))
 
     # -- without it ----------------------------------------------------------------------------------
+
+    def _problem(self, call: ToolCall, offered: ToolDefinition | None) -> str | None:
+        """Why the arguments do not fit; "" if they do, None if that cannot be said."""
+        if offered is None or offered.parameters is None or call.arguments is None or not self._checks_arguments:
+            return None
+        return misfit(call.arguments, offered.parameters) or ""
 
     def _check_names(self) -> None:
         unknown, duplicates = self._unknown_labels(), self._duplicates
@@ -406,19 +336,15 @@ class ToolMonitor(Shared):
                 LOG.warning("%s", warning)
                 warnings.warn(warning, stacklevel=3)
 
-    def _warn(self, size: int, shown: int, relevant: int | None, kind: str | None) -> None:
-        # What was called for a kind grows with the calls: of a kind, one warning is enough.
-        shape, of_kind = (size, shown, relevant), (size, shown, kind)
-        if shape in self._looked_at or (kind is not None and of_kind in self._looked_at) or not shown:
+    def _warn(self, size: int, shown: int, relevant: int | None) -> None:
+        if not shown or (size, shown, relevant) in self._looked_at:
             return
-        if len(self._looked_at) >= _MOST_KINDS:
+        if len(self._looked_at) >= _MOST_SHAPES:
             self._looked_at.clear()
-        self._looked_at.add(shape)
+        self._looked_at.add((size, shown, relevant))
         advice = warning(size, shown, relevant, self._warn_from)
         if advice is None:
             return
-        if kind is not None:
-            self._looked_at.add(of_kind)
         text = f"{advice} [too-many-tools]"
         LOG.warning("%s", text)
         if self._on_warning is not None:
@@ -428,39 +354,18 @@ class ToolMonitor(Shared):
                 LOG.exception("on_warning failed")
 
 
-def _definition(tool: str | ToolDefinition) -> ToolDefinition:
-    if not isinstance(tool, ToolDefinition):
-        return ToolDefinition(str(tool))
-    for what, value, kinds in (
-        ("name", tool.name, str),
-        ("description", tool.description, str),
-        ("tokens", tool.tokens, int),
-    ):
-        if not isinstance(value, kinds):
-            raise InputError(f"the {what} of a tool must be a {kinds.__name__}, got {shown_value(value)}")
-    return tool
-
-
-def _definitions(shown: Mapping[str, int] | Iterable[ToolDefinition | str]) -> list[ToolDefinition]:
-    if isinstance(shown, Mapping):
-        return [_definition(ToolDefinition(name, tokens=tokens)) for name, tokens in shown.items()]
-    if isinstance(shown, (str, bytes)) or not isinstance(shown, Iterable):
-        raise InputError(f"shown must be a list of tools or {{name: tokens}}, got {shown!r}")
-    return [_definition(tool) for tool in shown]
-
-
-def _renewed(known: ToolDefinition, shown: ToolDefinition) -> ToolDefinition:
-    """A definition of which only the tokens were told this time."""
-    return ToolDefinition(known.name, known.description, known.parameters, shown.tokens or known.tokens)
-
-
-def _problem(call: ToolCall, offered: ToolDefinition | None) -> str | None:
-    """Why the arguments do not fit; "" if they do, None if that cannot be said."""
-    if offered is None or offered.parameters is None or call.arguments is None:
-        return None
-    return misfit(call.arguments, offered.parameters) or ""
-
-
-def _use_of(tool: _Tool) -> ToolUse:
-    known = tool.definition
-    return ToolUse(known.name, tool.shown, tool.called, known.tokens, tool.wrong, tool.misfits, tool.ran, tool.failed)
+def _definitions(tools: Iterable[Any]) -> list[ToolDefinition]:
+    """Tools that are definitions, names, or names with their tokens."""
+    if isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
+        raise InputError(f"shown must be a list of tools or {{name: tokens}}, got {tools!r}")
+    definitions = []
+    for each in tools:
+        tool = ToolDefinition(each[0], tokens=each[1]) if isinstance(each, tuple) else each
+        if not isinstance(tool, ToolDefinition):
+            tool = ToolDefinition(str(tool))
+        for what, kind in (("name", str), ("description", str), ("tokens", int)):
+            value = getattr(tool, what)
+            if not isinstance(value, kind):
+                raise InputError(f"the {what} of a tool must be a {kind.__name__}, got {shown_value(value)}")
+        definitions.append(tool)
+    return definitions

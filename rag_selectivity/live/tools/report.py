@@ -26,24 +26,24 @@ class ToolUse:
     name : str
     shown, called : int
         Model calls to which it was shown, and calls of it.
-    tokens : int
-        Of its definition.
     wrong : int
         Calls of it, for a query with labels, where it does not apply.
     misfits : int
         Calls of it with arguments that do not fit its schema.
     ran, failed : int
         How often it ran, and how often that ended in an error.
+    tokens : int
+        Of its definition.
     """
 
     name: str
     shown: int
     called: int
+    wrong: int
+    misfits: int
+    ran: int
+    failed: int
     tokens: int
-    wrong: int = 0
-    misfits: int = 0
-    ran: int = 0
-    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ToolReport(Result):
         Mean K.
     relevant : float
         Mean R, over the calls for which it is known; NaN where for none.
-    basis : {"labels" | "assumed" | "used": calls}
+    basis : {"labels" | "assumed": calls}
         Where R came from.
     lam, BoR_max : float
         Over those calls: lambda, and the bits that a perfect selector could have shown.
@@ -161,19 +161,7 @@ class ToolReport(Result):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """A row for each tool."""
-        return [
-            {
-                "tool": tool.name,
-                "shown": tool.shown,
-                "called": tool.called,
-                "wrong": tool.wrong,
-                "misfits": tool.misfits,
-                "ran": tool.ran,
-                "failed": tool.failed,
-                "tokens": tool.tokens,
-            }
-            for tool in self.tools
-        ]
+        return [{"tool": tool.name, **plain_fields(tool, "name")} for tool in self.tools]
 
     def to_html(self) -> str:
         """The lines and tables as a piece of HTML; names and reasons are escaped."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 
-import numpy as np
-
+from rag_selectivity.live.tools.choice import Confusion
 from rag_selectivity.live.tools.definitions import ToolDefinition
-from rag_selectivity.measures.base import FloatArray
 
 #: From here on two names, or two descriptions, are near-identical.
 SIMILAR_FROM = 0.8
 #: The pairs of more tools are not looked at, and of more pairs the most similar are kept.
-MOST_TOOLS, MOST_PAIRS = 5000, 1000
-_ROWS = 256
+MOST_TOOLS = MOST_PAIRS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class SimilarTools:
 def similar_tools(tools: Sequence[ToolDefinition]) -> tuple[list[SimilarTools], int]:
     """The near-identical pairs (either figure is 0.8 or more), the most similar first; and how many there are.
 
-    The 1,000 most similar are returned, of the first 5,000 tools.
+    The 1,000 most similar are returned, of the first 1,000 tools.
 
     Examples
     --------
@@ -54,46 +52,23 @@ def similar_tools(tools: Sequence[ToolDefinition]) -> tuple[list[SimilarTools], 
     >>> count, pairs[0].first, pairs[0].second, round(pairs[0].names, 3)
     (1, 'get_user', 'getUsers', 0.824)
     """
-    tools = tools[:MOST_TOOLS]
-    names = _Overlaps([_bigrams(tool.name) for tool in tools])
-    descriptions = _Overlaps([_word_pairs(tool.description) for tool in tools])
-    # first, second, and the two figures of each pair
-    best, count = np.zeros((4, 0)), 0
-    for start in range(0, len(tools), _ROWS):
-        shared, both = names.of_rows(start)
-        by_name = _share(2 * shared, both)
-        shared, both = descriptions.of_rows(start)
-        by_description = _share(shared, both - shared)
-        row, column = np.nonzero(np.fmax(by_name, by_description) >= SIMILAR_FROM)
-        later = row + start < column
-        row, column = row[later], column[later]
-        count += len(row)
-        found = np.stack([row + start, column, by_name[row, column], by_description[row, column]])
-        best = np.concatenate([best, found], axis=1)
-        order = np.argsort(-np.nan_to_num(best[2:]).sum(axis=0), kind="stable")
-        best = best[:, order[:MOST_PAIRS]]
-    return [
-        SimilarTools(tools[int(first)].name, tools[int(second)].name, float(by_name), float(by_description))
-        for first, second, by_name, by_description in best.T
-    ], count
+    pairs = []
+    sides = [(tool.name, _bigrams(tool.name), _word_pairs(tool.description)) for tool in tools[:MOST_TOOLS]]
+    for (first, letters, words), (second, other_letters, other_words) in combinations(sides, 2):
+        sizes = len(letters) + len(other_letters), len(words | other_words)
+        names = 2 * len(letters & other_letters) / sizes[0] if letters and other_letters else math.nan
+        descriptions = len(words & other_words) / sizes[1] if words and other_words else math.nan
+        if names >= SIMILAR_FROM or descriptions >= SIMILAR_FROM:
+            pairs.append(SimilarTools(first, second, names, descriptions))
+    pairs.sort(key=lambda pair: -sum(figure for figure in (pair.names, pair.descriptions) if figure == figure))
+    return pairs[:MOST_PAIRS], len(pairs)
 
 
-def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """NaN where there is nothing to share."""
-    share: FloatArray = np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
-    return share
-
-
-def _bigrams(name: str) -> list[tuple[str, int]]:
+def _bigrams(name: str) -> set[tuple[str, int]]:
     """The pairs of adjacent letters with the ends of the name; a second copy of one is another."""
     plain = re.sub(r"[\W_]+", "", name.lower())
-    seen: Counter[str] = Counter()
-    bigrams = []
-    for pair in pairwise(f"^{plain}$") if plain else ():
-        bigram = "".join(pair)
-        seen[bigram] += 1
-        bigrams.append((bigram, seen[bigram]))
-    return bigrams
+    counts = Counter(map("".join, pairwise(f"^{plain}$"))) if plain else Counter[str]()
+    return {(pair, copy) for pair, count in counts.items() for copy in range(count)}
 
 
 def _word_pairs(description: str) -> set[tuple[str, ...]]:
@@ -101,32 +76,12 @@ def _word_pairs(description: str) -> set[tuple[str, ...]]:
     return set(pairwise(words)) or {(word,) for word in words}
 
 
-class _Overlaps:
-    """How many elements sets share, some rows of the table at a time."""
-
-    def __init__(self, sets: Sequence[Collection[Hashable]]) -> None:
-        from scipy import sparse
-
-        columns: dict[Hashable, int] = {}
-        indices = [columns.setdefault(element, len(columns)) for each in sets for element in each]
-        self._sizes = np.array([len(each) for each in sets], float)
-        ends = np.concatenate([[0], np.cumsum(self._sizes)]).astype(int)
-        shape = (len(sets), max(1, len(columns)))
-        self._matrix = sparse.csr_matrix((np.ones(len(indices)), np.array(indices, int), ends), shape=shape)
-        self._transposed = self._matrix.T.tocsr()
-
-    def of_rows(self, start: int) -> tuple[FloatArray, FloatArray]:
-        """Of some rows with every set: the elements that both have, and the sum of both sizes; 0 if one has none."""
-        part = self._matrix[start : start + _ROWS]
-        sizes = self._sizes[start : start + _ROWS, None]
-        both = np.where((sizes > 0) & (self._sizes > 0), sizes + self._sizes, 0)
-        return (part @ self._transposed).toarray(), both
-
-
-def with_confusions(pairs: Iterable[SimilarTools], confused: Mapping[tuple[str, str], int]) -> tuple[SimilarTools, ...]:
+def with_confusions(pairs: Iterable[SimilarTools], cells: Iterable[Confusion]) -> tuple[SimilarTools, ...]:
     """The pairs with how often they were confused; the most confused first."""
-    counted = []
-    for pair in pairs:
-        both = confused.get((pair.first, pair.second), 0) + confused.get((pair.second, pair.first), 0)
-        counted.append(SimilarTools(pair.first, pair.second, pair.names, pair.descriptions, both))
+    confused: Counter[frozenset[str]] = Counter()
+    for cell in cells:
+        if cell.called is not None and not cell.right:
+            for name in cell.expected:
+                confused[frozenset((name, cell.called))] += cell.calls
+    counted = (replace(pair, confused=confused[frozenset((pair.first, pair.second))]) for pair in pairs)
     return tuple(sorted(counted, key=lambda pair: -pair.confused))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rag_selectivity.live.tools.chance import advice, bits
+from rag_selectivity.live.tools.chance import advice
 from rag_selectivity.live.tools.choice import Confusion, ToolChoice
 from rag_selectivity.live.tools.report import ToolReport
 from rag_selectivity.render.blocks import Block, Heading, Lines, Table
@@ -19,27 +19,22 @@ _LISTED, _NAMED = 20, 5
 def tool_blocks(report: ToolReport) -> Iterable[Block]:
     """The lines about a report, then its tables."""
     yield Lines([*_lines(report)])
-    counts = ("shown", "called", "wrong", "misfits", "ran", "failed", "tokens")
-    used = [
-        name for name in counts if name in ("shown", "called", "tokens") or any(row[name] for row in report.to_rows())
-    ]
-    rows = [[row["tool"], *(str(row[name]) for name in used)] for row in report.to_rows()]
-    yield _listed(["tool", *used], rows)
+    rows = report.to_rows()
+    always, sometimes = ("tool", "shown", "called"), ("wrong", "misfits", "ran", "failed")
+    used = [*always, *(name for name in sometimes if any(row[name] for row in rows)), "tokens"]
+    yield _listed(used, [[str(row[name]) for name in used] for row in rows])
     if report.choice is not None and report.choice.confusion:
         yield Heading("Called against expected: calls with labels, * if wrong")
         yield _listed(["expected", "called", "calls"], [_cells(cell) for cell in report.choice.confusion])
     if report.similar:
         yield Heading("Tools with near-identical names or descriptions")
-        pairs = [
-            [pair.first, pair.second, number(pair.names), number(pair.descriptions), str(pair.confused)]
-            for pair in report.similar
-        ]
-        yield _listed(["tool", "and", "names", "descriptions", "confused"], pairs, report.similar_pairs)
+        pairs = ((each.first, each.second, number(each.names), number(each.descriptions)) for each in report.similar)
+        cells = [[*pair, str(each.confused)] for pair, each in zip(pairs, report.similar, strict=True)]
+        yield _listed(["tool", "and", "names", "descriptions", "confused"], cells, report.similar_pairs)
     if report.misfits:
         yield Heading("Arguments that do not fit the schema")
-        yield _listed(
-            ["tool", "reason", "calls"], [[each.tool, each.reason, str(each.calls)] for each in report.misfits]
-        )
+        misfits = [[each.tool, each.reason, str(each.calls)] for each in report.misfits]
+        yield _listed(["tool", "reason", "calls"], misfits)
     if report.selection is not None:
         yield Heading("Selection: was a tool that applies shown?")
         yield from blocks_of(report.selection)
@@ -71,15 +66,14 @@ def _lines(report: ToolReport) -> Iterable[str]:
     elif report.regime is None:
         yield "How many tools apply to a query is not known: give labels, or relevant=… as an assumption"
     else:
-        known = {"labels": "from labels", "assumed": "assumed", "used": "those ever called for such queries"}
-        how = ", ".join(known[name] for name, count in report.basis.items() if count)
+        how = ", ".join("from labels" if name == "labels" else name for name, n in report.basis.items() if n)
         yield (
             f"With R = {report.relevant:.3g} ({how}) lambda is {report.lam:.2g}, and as many tools at random would "
             f"serve in {percent(2**-report.BoR_max)} of the calls ({report.regime}): a perfect selector could show "
-            f"{bits(report.BoR_max)} bits"
+            f"{report.BoR_max:.2g} bits"
         )
         if report.healthy_K is not None and report.regime != "healthy":
-            yield advice(report.catalogue, report.relevant, report.healthy_K)
+            yield advice(report.healthy_K)
     if report.choice is not None:
         yield from _of_choice(report, report.choice)
     if report.failed.n_total:
@@ -112,16 +106,12 @@ def _of_choice(report: ToolReport, choice: ToolChoice) -> Iterable[str]:
 
 
 def _of_names(report: ToolReport) -> Iterable[str]:
-    named = (
+    unknown = "Labels name tools that are neither in the catalogue nor were shown"
+    for what, names, units in (
         ("Called without being offered", report.not_offered, ("call", "calls")),
         ("Several tools have the same name", report.duplicates, ("definition", "definitions")),
-        (
-            "Labels name tools that are neither in the catalogue nor were shown",
-            report.unknown_labels,
-            ("query", "queries"),
-        ),
-    )
-    for what, names, units in named:
+        (unknown, report.unknown_labels, ("query", "queries")),
+    ):
         if names:
             yield f"{what}: {_names(names, *units)}"
 

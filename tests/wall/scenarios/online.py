@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 
+from rag_selectivity.online import join_records
 from tests.wall import keys, worlds
 
 WORLD = worlds.small(queries=12)
@@ -63,9 +64,7 @@ def join_of_late_credit():
         {"schema": SCHEMA, "credit_of": row["impression"], "credit": {row["passages"][0]: 1.0}} for row in drafts[:8]
     ]
     path = worlds.jsonl("log.jsonl", [*credits[:2], *drafts, *credits])
-    worlds.done("online", "join", path, "--output", "joined.jsonl")
-    lines = [json.loads(line) for line in Path("joined.jsonl").read_text(encoding="utf-8").splitlines()]
-    return {row["impression"]: row["credit"] for row in lines}
+    return {row["impression"]: row["credit"] for row in join_records(path)}
 
 
 def _arms():
