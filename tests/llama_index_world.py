@@ -43,7 +43,7 @@ def assert_recorded(live: LiveSelectivity, lists: Lists) -> None:
     ids = {text: query for query, text in QUERIES.items()}
     recorded = Counter(
         (ids.get(str(each.query_id), each.query_id), tuple(each.shown), each.pool and tuple(each.pool))
-        for each in live.monitor.sample
+        for each in live.monitor.retrievals
     )
     assert recorded == Counter(lists)
     assert live.monitor.traffic.retrievals == len(lists)

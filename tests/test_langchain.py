@@ -73,7 +73,7 @@ def with_callback(work: Any, **options: Any) -> SelectivityCallback:
 
 
 def records(callback: Any) -> list[tuple[str, tuple[str, ...], tuple[str, ...] | None]]:
-    return [(each.query, each.shown, each.pool) for each in callback.monitor.sample]
+    return [(each.query, each.shown, each.pool) for each in callback.monitor.retrievals]
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_an_agent_s_tool_is_one_retrieval_of_what_the_model_was_shown(name: str)
     callback = watching()
     run_sync(agent([made], [(made.name, ASKED)]), QUESTION, under(callback))
     assert settled(callback) == [(ASKED, shown, pool)]
-    assert [each.query_id for each in callback.monitor.sample] == ["q1"]
+    assert [each.query_id for each in callback.monitor.retrievals] == ["q1"]
     assert_as_evaluated(callback, {"q1": list(shown)}, {"q1": list(pool)} if pool else None)
 
 
@@ -194,7 +194,7 @@ def test_each_retrieval_of_an_agent_counts() -> None:
     made = agent([search], [("search", ASKED), ("search", QUERIES["q2"])], [("search", f"{ASKED} again")])
     run_sync(made, QUESTION, under(callback))
     assert len(settled(callback)) == 3
-    assert {each.query_id for each in callback.monitor.sample} == {"q1"}
+    assert {each.query_id for each in callback.monitor.retrievals} == {"q1"}
     hits = [any(GRADES["q1"].get(id_, 0) >= 4 for id_ in shown[:1]) for _, shown, _ in records(callback)]
     assert (callback.report()["Success@1"].value, callback.report()["Success@1"].n) == (sum(hits) / 3, 3)
 
@@ -230,7 +230,7 @@ def test_many_agents_at_once_are_not_mixed_up(handler: type) -> None:
     asyncio.run(ask())
     own = {QUERIES[q]: (q, tuple(str(d.id) for d in WordRetriever().invoke(QUERIES[q]))) for q in QUERIES}
     assert len(settled(callback)) == 30
-    for each in callback.monitor.sample:
+    for each in callback.monitor.retrievals:
         assert (each.query_id, each.shown) == own[each.query]
 
 
@@ -306,7 +306,7 @@ def test_a_node_that_is_sent_many_queries(handler: type) -> None:
     way(made.compile(), {"question": ASKED}, {"callbacks": [callback]})
     lists = {q: [str(each.id) for each in WordRetriever().invoke(QUERIES[q])] for q in QUERIES}
     settled(callback)
-    assert {each.query_id: list(each.shown) for each in callback.monitor.sample} == lists
+    assert {each.query_id: list(each.shown) for each in callback.monitor.retrievals} == lists
     assert_as_evaluated(callback, lists)
 
 
@@ -421,9 +421,9 @@ def test_a_retrieval_that_outlives_its_chain_is_recorded() -> None:
 
 
 def test_memory_does_not_grow_with_agents() -> None:
-    callback = watching(sample_size=10)
+    callback = watching(kept=10)
     made = agent([search], [("search", ASKED)])
     for _ in range(20):
         run_sync(made, QUESTION, under(callback))
         assert (len(callback._calls), len(callback._calls._trees), len(callback._reranking)) == (0, 0, 0)
-    assert len(callback.monitor.sample) == 10
+    assert len(callback.monitor.retrievals) == 10

@@ -120,33 +120,31 @@ def test_utility_as_shown_compares_with_the_best_set_of_that_size() -> None:
     assert report["Harm"].value == 0.5
 
 
-def test_after_the_sample_is_full_values_stay_exact_and_intervals_near_the_bootstraps() -> None:
-    labels, finals, pools = world(1500, seed=4)
-    full = watched(labels, finals, pools, sample_size=2000).report()
-    bounded = watched(labels, finals, pools, sample_size=100)
-    report = bounded.report()
-    assert len(bounded.sample) == len(report.per_query()) == 100
-    assert any("a random sample of 100" in note for note in report.runs["live"].notes)
-    assert report.settings["method"] == "delta"
-    for key, expected in full.runs["live"].estimates.items():
-        found = report[key]
-        assert found.value == pytest.approx(expected.value, rel=1e-12, nan_ok=True), key
-        width = expected.high - expected.low
-        if width > 0 and not key.startswith(("BoR_max", "lambda")):
-            assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.08 * width), key
+def test_the_report_is_of_the_last_retrievals_that_are_kept() -> None:
+    labels, finals, pools = world(300, seed=4)
+    monitor = watched(labels, finals, pools, kept=100)
+    last = watched(labels, dict(list(finals.items())[-100:]), pools)
+    assert [each.query for each in monitor.retrievals] == list(finals)[-100:]
+    report, alone = monitor.report(), last.report()
+    assert repr(report.runs["live"].estimates) == repr(alone.runs["live"].estimates)
+    assert "figures over the last 100 of the measured retrievals" in report.runs["live"].notes
+    assert monitor.traffic.retrievals == 300
 
 
-def test_every_retrieval_has_the_same_chance_to_be_kept() -> None:
-    labels = {f"q{i}": {"d": 1} for i in range(40)}
-    kept = np.zeros(40)
-    for seed in range(400):
-        monitor = Monitor(labels, sample_size=10, seed=seed, measures=["Success"], depths=[1])
-        for query in labels:
-            monitor.record(Retrieval(query, ["d"]))
-        for retrieval in monitor.sample:
-            kept[int(retrieval.query[1:])] += 1
-    assert kept.sum() == 4000
-    assert abs(kept - 100).max() < 4.5 * np.sqrt(400 * 0.25 * 0.75)
+def test_retrievals_of_one_query_are_one_cluster() -> None:
+    labels = {f"q{i}": {"d": 1} for i in range(30)}
+    lists = {query: ["d"] if i % 3 else ["x"] for i, query in enumerate(labels)}
+    options = {"corpus_size": 100, "measures": ["Success", "BoR"], "depths": [1]}
+    once, often = Monitor(labels, **options), Monitor(labels, **options)
+    for times, monitor in ((1, once), (20, often)):
+        for query, passages in list(lists.items()) * times:
+            monitor.record(Retrieval(query, passages))
+    one, other = once.report(), often.report()
+    assert other["Success@1"].n == 600
+    assert other.settings["clusters"] == 30
+    # Asking again tells nothing about other queries: the interval is about as wide.
+    widths = [each["Success@1"].high - each["Success@1"].low for each in (one, other)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.15)
 
 
 def test_junk_in_any_label_makes_harm_known_whatever_the_batches() -> None:
@@ -204,7 +202,7 @@ def test_threads_lose_nothing() -> None:
 
 
 def test_more_retrievals_than_may_wait_are_all_measured() -> None:
-    monitor = Monitor({"q": {"d": 1}}, corpus_size=100, sample_size=10, measures=["Success"], depths=[1])
+    monitor = Monitor({"q": {"d": 1}}, corpus_size=100, kept=20_000, measures=["Success"], depths=[1])
     for i in range(20_000):
         monitor.record(Retrieval("q", ["d" if i % 4 else "x"]))
     estimate = monitor.report()["Success@1"]

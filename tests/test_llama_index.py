@@ -244,7 +244,7 @@ def test_live_equals_the_evaluator_on_the_same_engine() -> None:
 
 
 def recorded(work) -> list[tuple[str, tuple[str, ...], tuple[str, ...] | None]]:
-    return [(each.query, each.shown, each.pool) for each in watched(work).monitor.sample]
+    return [(each.query, each.shown, each.pool) for each in watched(work).monitor.retrievals]
 
 
 POOL, KEPT = ("n1", "n3", "n2", "n6"), ("n2", "n6")
@@ -320,7 +320,7 @@ def test_what_fails_after_retrieval_counts_and_what_fails_before_is_an_empty_lis
 
     live = watched(work)
     assert (live.monitor.traffic.retrievals, live.monitor.traffic.failed) == (2, 1)
-    assert {each.shown for each in live.monitor.sample} == {(), POOL}
+    assert {each.shown for each in live.monitor.retrievals} == {(), POOL}
 
 
 def test_many_at_once_and_a_tag_for_the_query_id() -> None:
@@ -334,5 +334,5 @@ def test_many_at_once_and_a_tag_for_the_query_id() -> None:
     with LiveSelectivity(GRADES, scale="utility", corpus_size=6) as live:
         asyncio.run(all_of_them())
     assert (live.monitor.traffic.retrievals, live.monitor.traffic.labelled) == (60, 60)
-    assert {each.query_id for each in live.monitor.sample} == set(QUERIES)
+    assert {each.query_id for each in live.monitor.retrievals} == set(QUERIES)
     assert len(live._spans.calls) == 0

@@ -152,7 +152,7 @@ def test_two_steps_of_a_workflow_are_one_retrieval_for_each_question() -> None:
 
 def of(live: LiveSelectivity) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     ids = {text: query for query, text in QUERIES.items()}
-    return [(ids[str(each.query_id)], tuple(each.shown), tuple(each.pool or ())) for each in live.monitor.sample]
+    return [(ids[str(each.query_id)], tuple(each.shown), tuple(each.pool or ())) for each in live.monitor.retrievals]
 
 
 def test_a_retrieval_that_outlives_its_workflow_counts() -> None:

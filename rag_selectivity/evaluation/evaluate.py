@@ -304,10 +304,12 @@ def report_on(
     ground: Ground | None = None,
     slicings: Sequence[Slicing] = (),
     completed: Completed | None = None,
+    provenance: Provenance | None = None,
 ) -> Report:
     """The report of figures that were measured before; `ground` calibrates them by people's labels.
 
-    `completed` has what another report of the same runs computed.
+    `completed` has what another report of the same runs computed. `provenance` says where the labels come
+    from, if the joins do not.
     """
     bootstrap, judged = Bootstrap.of(bootstrap), measured.judged
     completed = Completed() if completed is None else completed
@@ -318,7 +320,7 @@ def report_on(
     # Slices have the resamples of all queries.
     with kept_draws() if slicings else nullcontext():
         basis = Basis(judged, measured.plan, ground, bootstrap, completed)
-        provenance, found = _provenance(first, ground), labels_found_by_any(judged)
+        provenance, found = provenance or _provenance(first, ground), labels_found_by_any(judged)
         ends = _ends(measured.figures, bootstrap)
         runs = {}
         for name, figures in measured.figures.items():

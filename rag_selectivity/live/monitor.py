@@ -11,11 +11,11 @@ import threading
 import time
 import warnings
 import weakref
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimating.caveats import with_unchecked_judge
 from rag_selectivity.indexes import given_size
 from rag_selectivity.judged.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
@@ -36,9 +35,8 @@ from rag_selectivity.live.traffic import LiveTraffic, Traffic
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import LIVE_DEPTHS, absent_measures, given_depths, plan_of, wanted_measures
+from rag_selectivity.measures.plan import LIVE_DEPTHS, given_depths, plan_of, wanted_measures
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.identity import AUTO
@@ -76,9 +74,8 @@ class Monitor(Shared):
         The share of the retrievals to measure and trace, above 0 and up to 1. Each one is drawn
         with this probability, whatever it holds, so the figures speak of all of them. Traffic, outcomes, and alerts
         about the traffic take in every retrieval.
-    sample_size : int
-        Size of a random sample of the measured retrievals, which is kept one by one. While it holds all of them,
-        intervals come from the bootstrap, and later from the moments (delta method).
+    kept : int
+        The report is of the last so many retrievals with labels. Of each arm as many are kept.
     scale, grade_map
         As in `rag_selectivity.evaluate`.
     alerts : sequence of str
@@ -105,9 +102,9 @@ class Monitor(Shared):
     Every method may be called from any thread. A thread of its own measures what was recorded, 512 retrievals at once
     or after five seconds, and calls `on_alert`; whoever asks for figures measures what waits.
 
-    Memory has these limits, however many retrievals there are. Counts, means and intervals are of all retrievals: their
-    sums are exact, and quantiles of the traffic come from a histogram. Figures of single queries are those of the
-    random sample, which the report says. An outcome that becomes known late finds the last 50,000 requests; the others
+    Memory has these limits, however many retrievals there are. Figures are of the last `kept` retrievals with labels,
+    and intervals take those of one query together. The traffic is that of all retrievals: counts and means are exact,
+    and quantiles come from a histogram. An outcome that becomes known late finds the last 50,000 requests; the others
     are counted as lost. 16 arms have figures of their own, and the first 100 reasons for which retrievals could not be
     measured are named. At most 8,192 retrievals wait to be measured, and none is left out.
 
@@ -129,7 +126,7 @@ class Monitor(Shared):
         measures: Sequence[str | Measure] | None = None,
         depths: Sequence[int] = LIVE_DEPTHS,
         sample_rate: float = 1.0,
-        sample_size: int = 1000,
+        kept: int = 10_000,
         scale: str | None = None,
         grade_map: Any = None,
         alerts: Sequence[str] = (),
@@ -145,8 +142,8 @@ class Monitor(Shared):
         counts = passage_counts_of(passages_of)
         self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
         corpus_size = size_with_counts(given_size(corpus_size), counts)
-        if isinstance(sample_size, bool) or not isinstance(sample_size, int) or sample_size < 0:
-            raise InputError(f"sample_size must be a whole number ≥ 0, got {sample_size!r}")
+        if isinstance(kept, bool) or not isinstance(kept, int) or kept < 1:
+            raise InputError(f"kept must be a whole number ≥ 1, got {kept!r}")
         if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)) or not 0 < sample_rate <= 1:
             raise InputError(f"sample_rate must be a number above 0 and up to 1, got {sample_rate!r}")
         if ids not in (None, "exact"):
@@ -162,10 +159,9 @@ class Monitor(Shared):
         grid = given_depths([*depths, *alert_depths], ())
         plan = plan_of(self.measures, grid, whole_lists=True)
 
-        self._new_figures = partial(LiveFigures, self.labels, corpus_size, plan, sample_size, seed)
-        self._figures = self._new_figures(name)
+        self._figures = LiveFigures(self.labels, corpus_size, plan, self._alerts.measures, kept, name)
         self._figures.passages_of, self._figures.ids_are_right = counts, ids == "exact"
-        self._of_arms: dict[str, LiveFigures] = {}
+        self._of_arms: defaultdict[str, deque[Retrieval]] = defaultdict(lambda: deque(maxlen=kept))
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         self._traffic = LiveTraffic()
         self._lock, self._measuring = threading.Lock(), threading.Lock()
@@ -334,13 +330,9 @@ class Monitor(Shared):
         if batch:
             self._count_passages()
         self._figures.add(batch, self._alerts.figures)
-        for arm in dict.fromkeys(each.arm for each in batch):
-            if arm is None or arm not in self._traffic.arms:
-                continue
-            if arm not in self._of_arms:
-                self._of_arms[arm] = self._new_figures(arm)
-                self._of_arms[arm].passages_of = self._figures.passages_of
-            self._of_arms[arm].add([each for each in batch if each.arm == arm], lambda outcome_of: None)
+        for each in batch:
+            if each.arm in self._traffic.arms:
+                self._of_arms[str(each.arm)].append(each)
 
     def flush(self) -> None:
         """Measure everything recorded so far, and check the alerts."""
@@ -402,7 +394,7 @@ class Monitor(Shared):
         return self._alerts.values()
 
     def report(self, bootstrap: Bootstrap = Bootstrap(), *, by_arm: bool = False) -> Report:
-        """The figures over all retrievals so far, and the figures of each query of the sample.
+        """The figures over the last retrievals, all that were measured unless these are more than are kept.
 
         `report["BoR@5"]` is about the first five passages shown, `report["BoR"]` about all passages shown. With
         `by_arm`, each arm is a run: `report["b", "BoR"]`; retrievals without an arm are left out.
@@ -419,57 +411,30 @@ class Monitor(Shared):
         self.flush()
         with self._measuring:
             traffic = self.traffic
-            run, shown, settings = self._figures.report(self.measures, traffic, bootstrap)
-            runs = {self.name: run}
+            runs, of_runs = {self.name: list(self._figures.kept)}, {self.name: traffic}
             if by_arm:
-                runs, shown, settings = self._report_of_arms(traffic, bootstrap)
+                if not self._of_arms:
+                    raise InputError(
+                        "no measured retrieval named its arm: give Retrieval(arm=…), or `with monitor.request(arm=…)` "
+                        "around what retrieves"
+                    )
+                runs = {arm: list(retrievals) for arm, retrievals in self._of_arms.items()}
+                of_runs = {arm: replace(traffic.arms[arm], longest=traffic.longest) for arm in runs}
+            report = self._figures.report(runs, of_runs, self.measures, bootstrap)
             odd = self._figures.ids_hardly_meet
         if odd is not None:
             _warn(odd, "ids-partly-match")
-        absent = absent_measures(self.measures, sized=self.corpus_size is not None)
-        known = self.labels.provenance
-        if known is not None:
-            runs = {
-                name: replace(run, estimates=with_unchecked_judge(run.estimates, known), label_caveats=known.caveats)
-                for name, run in runs.items()
-            }
-        report = Report(
-            runs,
-            self.measures,
-            shown,
-            self.corpus_size,
-            self.labels.scale,
-            settings,
-            absent=absent,
-            provenance=known,
-        )
         facts, notes = self._choice.about()
         for name in runs if facts else ():
             report = report.with_input(name, facts, notes)
-        return report
-
-    def _report_of_arms(
-        self, traffic: Traffic, bootstrap: Bootstrap
-    ) -> tuple[dict[str, RunReport], tuple[int, ...], dict[str, Any]]:
-        """A run for each arm, with the depths and settings that they share."""
-        if not self._of_arms:
-            raise InputError(
-                "no measured retrieval named its arm: give Retrieval(arm=…), or `with monitor.request(arm=…)` around "
-                "what retrieves"
-            )
-        resampled = all(figures.complete for figures in self._of_arms.values())
-        runs: dict[str, RunReport] = {}
-        for arm, figures in self._of_arms.items():
-            own = replace(traffic.arms[arm], longest=traffic.longest)
-            runs[arm], depths, settings = figures.report(self.measures, own, bootstrap, resampled=resampled)
-        return runs, depths, settings
+        return replace(report, corpus_size=self.corpus_size)
 
     @property
-    def sample(self) -> list[Retrieval]:
-        """A random sample of the measured retrievals."""
+    def retrievals(self) -> list[Retrieval]:
+        """The retrievals that the report is of."""
         self.flush()
         with self._measuring:
-            return self._figures.sample
+            return list(self._figures.kept)
 
 
 def _write_waiting(choice: Identity, trace: TraceWriter) -> None:
