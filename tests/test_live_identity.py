@@ -56,7 +56,7 @@ def test_the_figures_are_those_of_the_right_identity(asked) -> None:
     report, expected = quiet(auto), explicit.report()
     for key, estimate in expected.runs["live"].estimates.items():
         assert report[key].to_dict() == estimate.to_dict(), key
-    assert all(type(id_) is str for each in auto.sample for id_ in (*each.shown, *(each.pool or ())))
+    assert all(type(id_) is str for each in auto.retrievals for id_ in (*each.shown, *(each.pool or ())))
     counted = min(asked, 50)
     assert report.runs["live"].input["identity"] == {
         "taken": "source",

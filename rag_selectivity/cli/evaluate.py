@@ -98,7 +98,7 @@ def evaluate(
     size = corpus.given()
     if corpus.corpus_size is None and corpus.corpus is None:
         size["corpus_size"] = retrieved.corpus_size
-    bootstrap = rs.Bootstrap(resamples, seed, level, clusters_of(clusters)) if resamples else None
+    bootstrap = rs.Bootstrap(resamples, seed, level, clusters_of(clusters) or retrieved.clusters) if resamples else None
     report = rs.evaluate(
         retrieved.qrels,
         retrieved.runs,

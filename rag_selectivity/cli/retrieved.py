@@ -45,6 +45,7 @@ class Retrieved:
     depths: list[int] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    clusters: Mapping[str, str] | None = None
 
     @classmethod
     def of_files(cls, qrels: Qrels, run: list[str] | None, pool: list[str] | None) -> Retrieved:
@@ -64,7 +65,10 @@ class Retrieved:
         sizes = read.corpus_sizes if len(read.corpus_sizes) == len(read.names) else None
         depths = sorted({*default_depths(longest).tolist(), longest})
         runs = {name_of(trace): read.shown}
-        return cls(read.labels_from(qrels), runs, read.pool, sizes, depths, read.facts, read.notes)
+        query_of = read.queries_in(qrels)
+        # The retrievals of one query are one cluster.
+        clusters = query_of if len(set(query_of.values())) < len(query_of) else None
+        return cls(qrels.under(query_of), runs, read.pool, sizes, depths, read.facts, read.notes, clusters)
 
     def noted_in(self, report: Report) -> Report:
         """The report, with what it should say of the input."""

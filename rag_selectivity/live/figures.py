@@ -26,6 +26,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.tables.identity import numbered_queries
 from rag_selectivity.tables.matching import Meeting
 from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.wording import counted
@@ -304,10 +305,5 @@ class LiveFigures:
 
 def _named(retrievals: Iterable[Retrieval]) -> dict[str, Retrieval]:
     """The retrievals by their queries; a query that occurs again gets a number, since every retrieval counts."""
-    times: Counter[str] = Counter()
-    named = {}
-    for retrieval in retrievals:
-        name = retrieval.query_id or retrieval.query
-        times[name] += 1
-        named[name if times[name] == 1 else f"{name} ({times[name]})"] = retrieval
-    return named
+    kept = list(retrievals)
+    return dict(zip(numbered_queries(each.query_id or each.query for each in kept), kept, strict=True))

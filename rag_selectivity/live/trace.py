@@ -155,8 +155,8 @@ class Trace:
             raise InputError(f"{self.path}: no retrieval of the trace has tokens or a time, so that it has no costs")
         return {query: {kind: fmean(each) for kind, each in kinds.items()} for query, kinds in values.items()}
 
-    def labels_from(self, qrels: Qrels) -> Qrels:
-        """The judgments of each retrieval's query, found by its id, its text, or the hash of its text."""
+    def queries_in(self, qrels: Qrels) -> dict[str, str]:
+        """The query of each retrieval in the labels, found by its id, its text, or the hash of its text."""
         by_hash = {text_id(name): name for name in qrels} if self.hashed else {}
         query_of = {}
         for key, (query_id, query) in self.names.items():
@@ -168,7 +168,11 @@ class Trace:
             raise InputError(
                 f"{self.path}: none of the {len(self.names)} retrievals is of a query in the qrels, by id or text"
             )
-        return qrels.under(query_of)
+        return query_of
+
+    def labels_from(self, qrels: Qrels) -> Qrels:
+        """The judgments of each retrieval's query."""
+        return qrels.under(self.queries_in(qrels))
 
     def to_grade(self) -> tuple[dict[str, str], Mapping[str, str], Run]:
         """Query texts by id, passage texts by id, and the candidates of each query.
