@@ -338,7 +338,7 @@ def test_an_empty_list_cites_nothing_and_counts(tmp_path: Path) -> None:
         model = OpenAIJudge("scripted", base_url=server.url)
         report = rs.measure_answers({"first": run}, **options(made, tmp_path / "a.db", model=model, depths=[2]))
     assert (report["first", 2, "cited"].value, report["first", 2, "cited"].n) == (0.75, 4)
-    assert any("lacks 1 query with a reference" in note for note in report.notes)
+    assert any("first lacks 1 of the 4 queries ('q1')" in note for note in report.notes)
 
 
 def test_a_model_that_changed_is_refused_until_one_is_chosen(small: World, tmp_path: Path) -> None:

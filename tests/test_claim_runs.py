@@ -192,7 +192,7 @@ def test_what_was_not_checked_is_not_missed(tmp_path) -> None:
     report = checked(tmp_path, checks=["precision"])
     assert [str(measure) for measure in report.estimates if measure.depth == 3] == ["ContextPrecision@3"]
     assert report.samples[0].missed(3) == ()
-    assert math.isnan(report.samples[0].context_recall(3))
+    assert math.isnan(report.samples[0].value("ContextRecall@3"))
     assert "In no passage" not in str(report)
     assert "in no passage" not in report.to_html()
     assert report.runs["run"].samples[0].to_dict(report.checks, report.depths)["missed"] == []

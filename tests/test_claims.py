@@ -93,7 +93,7 @@ def test_precision_by_rank() -> None:
         none = np.zeros((0, len(useful)), bool)
         counts = np.zeros(len(useful), np.int64)
         case = ClaimCheck(Sample("q", ("p",) * len(useful)), (), (), none, none, np.array(useful, bool), counts, counts)
-        return case.context_precision(depth)
+        return case.value(f"ContextPrecision@{depth}")
 
     assert precision(True, False, True) == pytest.approx((1 + 2 / 3) / 2)
     assert precision(False, True) == 0.5
@@ -189,10 +189,10 @@ def test_the_smallest_set_by_brute_force(table) -> None:
     )
     assert len(case.smallest_set) == smallest
     assert (support[:, [i - 1 for i in case.smallest_set]].any(axis=1) == wanted).all()
-    assert case.context_recall(passages) == pytest.approx(wanted.mean())
+    assert case.value(f"ContextRecall@{passages}") == pytest.approx(wanted.mean())
     supports = support.sum()
     assert case.redundancy == pytest.approx(1 - wanted.sum() / supports if supports else math.nan, nan_ok=True)
-    recalls = [case.context_recall(k) for k in range(1, passages + 1)]
+    recalls = [case.value(f"ContextRecall@{k}") for k in range(1, passages + 1)]
     assert (np.diff(recalls) >= 0).all()
 
 

@@ -293,7 +293,7 @@ def answers_of(**options: Any) -> Any:
         (lambda: read_references({"q1": np.array([])}), "the reference is an empty list"),
         (lambda: claims_of(measures=[3]), "measures must be a list of names"),
         (lambda: claims_of(checks="recall"), "checks must be a list of names"),
-        (lambda: claims_of(depths=3), "depths must be a list of whole numbers"),
+        (lambda: claims_of(depths=3), "depth: give a list of whole numbers, got 3"),
         (lambda: claims_of(samples=3), "samples: give a file"),
         (lambda: answers_of(controls=3), "controls must be a list of names"),
         (lambda: answers_of(orders=3), "orders must be a list of names"),

@@ -10,7 +10,7 @@ import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import clusters_of, named_files, whole_numbers
-from rag_selectivity.cli.output import SETTINGS, TABLE_FORMATS, chosen_format, note, put_rows, show
+from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, note, put_rows, show
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
@@ -49,10 +49,7 @@ def answers(
         float | None,
         o.option(o.INPUT, "SCORE", "Score of --given from which an answer counts as right, for bits over random."),
     ] = None,
-    baseline: Annotated[
-        str | None,
-        o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
-    ] = None,
+    baseline: o.BaselineOption = None,
     model: Annotated[str | None, o.option(o.JUDGE, "NAME", "Name of the model that answers.")] = None,
     server: j.Server = j.Server(),
     served: Annotated[
@@ -122,9 +119,8 @@ def answers(
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
     clusters: o.ClustersOption = None,
-    spending: j.Spending = j.Spending(),
     dry_run: Annotated[bool, o.flag(o.BUDGET, "--dry-run", "Count prompts and estimate tokens; send nothing.")] = False,
-    sending: j.Sending = j.Sending(),
+    asking: j.Asking = j.Asking(),
     store: Annotated[
         Path | None,
         o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist."),
@@ -212,12 +208,10 @@ def answers(
             abstain=not no_abstention,
             served=served,
             baseline=baseline,
-            limits=sending.limits(server),
-            budget=spending.budget(),
+            **asking.options(),
             bootstrap=bootstrap,
             seed=seed,
             dry_run=dry_run,
-            progress=not SETTINGS.quiet,
         )
     spent = result.spent
     if spent.stopped is not None or spent.failed:

@@ -11,7 +11,7 @@ import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files, one_or_named, whole_numbers
-from rag_selectivity.cli.output import SETTINGS, TABLE_FORMATS, chosen_format, note, put, show
+from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, note, put, show
 from rag_selectivity.cli.writable import OF_TABLE, Writable
 from rag_selectivity.errors import InputError
 
@@ -41,10 +41,7 @@ def claims(
         Path | None,
         o.input_file("Samples, in place of a run: JSONL or Parquet of user_input, retrieved_contexts, reference."),
     ] = None,
-    baseline: Annotated[
-        str | None,
-        o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
-    ] = None,
+    baseline: o.BaselineOption = None,
     human: Annotated[
         Path | None,
         o.input_file("Verdicts by people, as --sheet draws them, to see how far the judge agrees with people."),
@@ -80,40 +77,8 @@ def claims(
     resamples: o.ResamplesOption = 5000,
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
-    spending: j.Spending = j.Spending(),
-    sending: j.Sending = j.Sending(),
-    fail_if: Annotated[
-        list[str] | None,
-        o.option(
-            o.GATES,
-            "TEXT",
-            "Exit with 1 if this holds: 'ContextRecall@5 < .8', 'low(ContextRecall@5) < .8'. Repeat for more.",
-        ),
-    ] = None,
-    max_drop: Annotated[
-        list[str] | None,
-        o.option(
-            o.GATES,
-            "TEXT",
-            "Exit with 1 if a measure is worse than in --against by more than this: 'ContextRecall@5:0.02'. "
-            "'low(ContextRecall@5):0.02' also fails if the interval allows a larger loss. Repeat for more.",
-        ),
-    ] = None,
-    against: Annotated[
-        Path | None,
-        o.input_file(
-            "Claim checks saved as JSON, for --max-drop. Judge and reference answers must be the same.", o.GATES
-        ),
-    ] = None,
-    on: Annotated[
-        str | None,
-        o.option(
-            o.GATES,
-            "NAME",
-            "Queries to compare with --against: all (default), or shared (in both with the same reference answers).",
-        ),
-    ] = None,
-    require_trust: o.RequireTrustOption = None,
+    asking: j.Asking = j.Asking(),
+    gating: o.Gating = o.Gating(),
     sheet: Annotated[
         Path | None,
         o.option(
@@ -152,7 +117,7 @@ def claims(
     if not is_page:
         chosen_format(format, output, TABLE_FORMATS)
     retrieved = _retrieved(samples, run, corpus, queries, references, responses)
-    gates = ClaimGates.parse(fail_if, max_drop, against, on, require_trust)
+    gates = ClaimGates.parse(**vars(gating))
     bootstrap = rs.Bootstrap(resamples, seed, level)
     judge = server.judge(model, key=True)
     gates.refuse_other(judge.name, list(retrieved.get("run", {SAMPLES: samples})))
@@ -169,10 +134,8 @@ def claims(
             whole_context=whole_numbers(whole_context, "--whole-context") or (),
             batch=batch,
             human=human,
-            limits=sending.limits(server),
-            budget=spending.budget(),
+            **asking.options(),
             bootstrap=bootstrap,
-            progress=not SETTINGS.quiet,
         )
     result = result if result.stopped is None else replace(result, resume=j.resume_command())
     if sheet is not None and result.stopped is None:

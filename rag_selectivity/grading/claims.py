@@ -9,24 +9,27 @@ that is Groundedness.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.errors import InputError
 from rag_selectivity.grading.claim_figures import differences_of, estimates_of_checks, measures_of, settings_of
-from rag_selectivity.grading.claim_questions import PROMPT_VERSION, Asker
-from rag_selectivity.grading.claim_results import ask, result_of
+from rag_selectivity.grading.claim_questions import PROMPT_VERSION
+from rag_selectivity.grading.claim_results import check
 from rag_selectivity.grading.claim_samples import DEFAULT_K, WITHOUT_REFERENCE, Samples, read_samples, samples_of_runs
 from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts, compared_with_people
 from rag_selectivity.grading.gate import Gate
+from rag_selectivity.grading.given import known_baseline, whole_numbers
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Budget, Limits
-from rag_selectivity.grading.session import asking, blocking, raise_if_fatal, told
+from rag_selectivity.grading.questions import Asker
+from rag_selectivity.grading.runner import asking, blocking
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.measures.claims import ALL_CHECKS, GROUNDEDNESS, WHOLE, ClaimMeasure
 from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.tables.cells import iterated, names_in
+from rag_selectivity.tables.cells import names_in
 
 
 async def acheck_claims(
@@ -123,11 +126,10 @@ async def acheck_claims(
     A passage mentions an entity if it contains the entity's name, whatever the case and accents, or if the judge finds
     the entity under another name.
     """
-    for what, numbers in (("depths", depths), ("whole_context", whole_context)):
-        if numbers is not None:
-            _whole_numbers("depth", list(iterated(numbers, f"{what} must be a list of whole numbers")))
+    depths = None if depths is None else whole_numbers(depths, "depth")
+    whole_context = whole_numbers(whole_context, "depth")
     names_in(measures, "measures")
-    _whole_numbers("k", () if k is None else (k,))
+    whole_numbers(() if k is None else (k,), "k")
     of_runs = {"run": run, "corpus": corpus, "queries": queries, "references": references, "responses": responses}
     chosen_checks = _checks(checks, references=samples is not None or references is not None, responses=responses)
     needed = _needed(measures, chosen_checks, whole_context)
@@ -147,24 +149,18 @@ async def acheck_claims(
         _check_needs(chosen_checks, references, responses)
         k = max((*(depths or ()), *whole_context, *needed), default=DEFAULT_K) if k is None else k
         read = samples_of_runs(run, corpus, queries, references, responses, k)
-    base = next(iter(read.by_run)) if baseline is None else baseline
-    if base not in read.by_run:
-        raise InputError(
-            f"the baseline {base!r} is none of the runs {', '.join(read.by_run)}{did_you_mean(base, read.by_run)}"
-        )
+    base = known_baseline(baseline, read.by_run)
     people = None if human is None else PeoplesVerdicts.read(human)
     asked = judge_of(judge)
     gate = gate or Gate(limits, budget)
     settings = Settings("claims", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
     with Store(store) as answers:
-        asker = Asker(answers, answers.settings_id(settings))
-        with asking(asked, gate, 0, "checking", progress) as session:
-            parts = await ask(asker, session.runner, read.by_run, chosen_checks, whole_context, batch)
-        raise_if_fatal(gate)
-        results = {
-            name: tuple(result_of(sample, parts, asker, chosen_checks, whole_context, batch) for sample in of_run)
-            for name, of_run in read.by_run.items()
-        }
+        every = [sample for of_run in read.by_run.values() for sample in of_run]
+        with asking(asked, gate, 0, "checking", progress) as runner:
+            checked = await check(every, Asker(answers, settings), runner, chosen_checks, whole_context, batch)
+        runner.raise_if_fatal()
+        made = iter([each.result() for each in checked])
+        results = {name: tuple(islice(made, len(of_run))) for name, of_run in read.by_run.items()}
     at = tuple(sorted({*_depths(depths, [each for of_run in results.values() for each in of_run], k), *needed}))
     asked_for = measures_of(chosen_checks, at, whole_context)
     figures = {name: estimates_of_checks(of_run, asked_for, bootstrap) for name, of_run in results.items()}
@@ -174,7 +170,7 @@ async def acheck_claims(
         runs={name: ClaimRun(of_run, figures[name], provenance.caveats) for name, of_run in results.items()},
         checks=chosen_checks,
         depths=at,
-        **told(session.runner),
+        **runner.told(),
         calls=gate.spending.requests,
         judge=asked.name,
         baseline=base,
@@ -223,12 +219,6 @@ def _check_needs(checks: Sequence[str], references: Any, responses: Any) -> None
         raise InputError(f"the check {about_references[0]} needs reference answers: references=… (--references FILE)")
     if GROUNDEDNESS in checks and responses is None:
         raise InputError(f"the check {GROUNDEDNESS} needs responses: responses=… (--responses FILE)")
-
-
-def _whole_numbers(what: str, numbers: Sequence[Any]) -> None:
-    for number in numbers:
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise InputError(f"{what} {number!r} is not a whole number ≥ 1")
 
 
 def _depths(depths: Sequence[int] | None, results: Sequence[ClaimCheck], k: int | None) -> tuple[int, ...]:
