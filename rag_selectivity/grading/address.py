@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from urllib.parse import SplitResult, quote, unquote
+from urllib.parse import SplitResult, unquote
 
 #: Parameters of an address and headers that everybody may read.
 _PUBLIC = ("api-version", "content-type", "accept", "user-agent")
@@ -84,13 +84,14 @@ class Secrets:
 
 def _in_any_form(secret: str) -> str:
     r"""A regular expression for a text whose characters may be written as `%2F`, `\/` or `\u002f`."""
-    return "".join(
-        rf"(?:\\{{0,4}}{re.escape(each)}|\\{{1,4}}u{ord(each):04x}|{quote(each, safe='', errors='replace')})"
-        for each in secret
-    )
+    forms = []
+    for each in secret:
+        quoted = "".join(f"%{byte:02x}" for byte in each.encode("utf-8", "replace"))
+        forms.append(rf"(?:\\{{0,4}}{re.escape(each)}|(?i:\\{{1,4}}u{ord(each):04x}|{quoted}))")
+    return "".join(forms)
 
 
 def _any_of(patterns: Sequence[str], starts: Iterable[str]) -> re.Pattern[str]:
     """What matches any of the patterns; `starts` are the characters that they can begin with."""
     found = f"(?=[{''.join(map(re.escape, starts))}])(?:{'|'.join(patterns)})" if patterns else r"(?!)"
-    return re.compile(found, re.IGNORECASE)
+    return re.compile(found)

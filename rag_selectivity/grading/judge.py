@@ -18,13 +18,13 @@ from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 from pydantic import BaseModel
 
-from rag_selectivity.grading.failures import ADAPTED as ADAPTED
-from rag_selectivity.grading.failures import PASSING as PASSING
-from rag_selectivity.grading.failures import GradingError as GradingError
-from rag_selectivity.grading.failures import JudgeFailure as JudgeFailure
-from rag_selectivity.grading.failures import failure_of as failure_of
-from rag_selectivity.results.usage import Usage as Usage
+from rag_selectivity.grading.failures import ADAPTED, PASSING, GradingError, JudgeFailure, failure_of
+from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import whole_characters
+
+__all__ = ["CallableJudge", "Judge", "Message", "ModelJudge", "Reply", "Request", "Usage", "judge_of", "opened"]
+__all__ += ["ADAPTED", "PASSING", "GradingError", "JudgeFailure", "failure_of"]
+__all__ += ["first_text", "json_schema", "known_settings", "with_schema"]
 
 #: What a function raises again however often it is called.
 _MISTAKES = (TypeError, NameError, AttributeError, ImportError, NotImplementedError)

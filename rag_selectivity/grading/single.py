@@ -21,20 +21,21 @@ from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.origins import labels_in
-from rag_selectivity.grading.rubric import DEFAULT_RUBRIC as DEFAULT_RUBRIC
-from rag_selectivity.grading.rubric import Rubric as Rubric
-from rag_selectivity.grading.runner import blocking as blocking
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
+from rag_selectivity.grading.runner import blocking
 from rag_selectivity.grading.store import Store
 from rag_selectivity.indexes.texts import corpus_texts
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimMeasure
-from rag_selectivity.results.claims import ClaimCheck as ClaimCheck
+from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck, ClaimMeasure
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.exact import is_path
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
+
+__all__ = ["DEFAULT_RUBRIC", "ClaimCheck", "ClaimFigure", "GradedPassage", "Rubric", "SingleQuery", "label_lists"]
+__all__ += ["blocking", "claim_measure_name", "missing_reference"]
 
 
 @dataclass(frozen=True, slots=True)
