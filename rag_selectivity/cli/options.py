@@ -312,11 +312,7 @@ class Gating:
     ] = None
     against: Annotated[
         Path | None,
-        input_file(
-            "Report of this command saved as JSON, for --max-drop. Corpus size, scale, rules, judge and references "
-            "must be the same.",
-            GATES,
-        ),
+        input_file("Report saved as JSON, for --max-drop, made with the same labels, rules and judge.", GATES),
     ] = None
     on: Annotated[
         str | None,

@@ -18,7 +18,8 @@ from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 from pydantic import BaseModel
 
-from rag_selectivity.grading.failures import ADAPTED, PASSING, GradingError, JudgeFailure, failure_of
+from rag_selectivity.errors import GradingError
+from rag_selectivity.grading.failures import ADAPTED, PASSING, JudgeFailure, failure_of
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import whole_characters
 

@@ -12,9 +12,9 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import GradingError, InputError, MissingExtraError
 from rag_selectivity.grading.address import Secrets, without_secrets
-from rag_selectivity.grading.failures import ADAPTED, GradingError, JudgeFailure, failure_of_status, may_not_spend
+from rag_selectivity.grading.failures import ADAPTED, JudgeFailure, failure_of_status, may_not_spend
 from rag_selectivity.grading.judge import Reply, Request
 from rag_selectivity.grading.replies import body_of, reply_of
 from rag_selectivity.grading.way import Way

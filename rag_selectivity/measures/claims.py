@@ -35,7 +35,6 @@ DEFINITIONS = {
     SUPPORTING: "passages of the top K that support a claim, on average over the supported claims",
     SMALLEST: "the fewest passages of the top K that together support every claim that any of them supports",
 }
-_CHECKS = {**{name: check for check, name in MEASURES.items()}, **dict.fromkeys((WHOLE, *OF_SUPPORT), "recall")}
 _PARSED = re.compile(r"(?P<name>[^@]+?)@(?P<depth>\d+)")
 
 
@@ -81,11 +80,6 @@ class ClaimMeasure:
         if found is None or not int(found["depth"]):
             raise InputError(f"{text.strip()}: name the depth, as in {by_name[name.casefold()]}@5")
         return cls(by_name[name.casefold()], int(found["depth"]))
-
-    @property
-    def check(self) -> str:
-        """What the judge is asked for it."""
-        return _CHECKS[self.name]
 
     @property
     def higher_is_better(self) -> bool | None:

@@ -38,6 +38,7 @@ SCHEMA = "rag-selectivity/claims/2"
 NOT_KNOWN = -1
 #: The run of samples that come without a run.
 SAMPLES = "samples"
+_CHECK_OF = {**{name: check for check, name in MEASURES.items()}, **dict.fromkeys(OF_SUPPORT, "recall")}
 
 
 def fingerprint_of(sample: Sample) -> str:
@@ -111,16 +112,17 @@ class ClaimCheck:
         depth = asked.depth
         if asked.name == WHOLE:
             return self.whole.get(depth, math.nan)
-        if not self.is_known(asked.check, depth):
+        check = _CHECK_OF[asked.name]
+        if not self.is_known(check, depth):
             return math.nan
         if asked.name in OF_SUPPORT:
             return self._of_support(asked.name, depth)
-        if asked.check == "precision":
+        if check == "precision":
             return _average_precision(self.useful[:depth])
-        if asked.check == "relevance":
+        if check == "relevance":
             total = int(self.statements[:depth].sum())
             return float(self.relevant[:depth].sum() / total) if total else math.nan
-        table = {"recall": self.support, "entities": self.mentions, GROUNDEDNESS: self.grounds}[asked.check]
+        table = {"recall": self.support, "entities": self.mentions, GROUNDEDNESS: self.grounds}[check]
         return float(table[:, :depth].any(axis=1).mean()) if len(table) else math.nan
 
     @property
