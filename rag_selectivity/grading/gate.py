@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from rag_selectivity.errors import warn
-from rag_selectivity.grading.judge import Judge, JudgeFailure, Message, Reply, Request
+from rag_selectivity.grading.judge import Ask, JudgeFailure, Message, Reply, Request
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.log import LOG
 from rag_selectivity.results.usage import Usage
@@ -143,7 +143,7 @@ class Gate:
 
     async def request(
         self,
-        judge: Judge,
+        ask: Ask,
         messages: Sequence[Message],
         schema: type[BaseModel],
         answer_tokens: Callable[[], int],
@@ -166,9 +166,7 @@ class Gate:
         usage, ended = ticket.worst, "answered"
         cost: float | None = None
         try:
-            reply = self._with_possible_usage(
-                await self._answer(judge, Request(messages, schema, ticket.answer_tokens))
-            )
+            reply = self._with_possible_usage(await self._answer(ask, Request(messages, schema, ticket.answer_tokens)))
             usage, cost = reply.usage or self._estimate(ticket, reply), reply.cost
             self._succeeded(ticket, reply)
             return reply
@@ -218,10 +216,10 @@ class Gate:
 
     # -- one request -------------------------------------------------------------------------------
 
-    async def _answer(self, judge: Judge, request: Request) -> Reply:
+    async def _answer(self, ask: Ask, request: Request) -> Reply:
         try:
             async with asyncio.timeout(self.limits.timeout):
-                return await judge.ask(request)
+                return await ask(request)
         except TimeoutError:
             raise JudgeFailure(f"no answer within {self.limits.timeout:g} s", "timeout") from None
 

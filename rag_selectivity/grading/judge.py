@@ -23,7 +23,7 @@ from rag_selectivity.grading.failures import ADAPTED, PASSING, JudgeFailure, fai
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import whole_characters
 
-__all__ = ["CallableJudge", "Judge", "Message", "ModelJudge", "Reply", "Request", "Usage", "judge_of", "opened"]
+__all__ = ["Ask", "CallableJudge", "Judge", "Message", "ModelJudge", "Reply", "Request", "Usage", "judge_of", "opened"]
 __all__ += ["ADAPTED", "PASSING", "GradingError", "JudgeFailure", "failure_of"]
 __all__ += ["first_text", "json_schema", "known_settings", "with_schema"]
 
@@ -96,13 +96,18 @@ class Reply:
             object.__setattr__(self, name, whole_characters(value))
 
 
+#: Sends one request; a JudgeFailure if it fails.
+Ask = Callable[[Request], Awaitable[Reply]]
+
+
 @runtime_checkable
 class Judge(Protocol):
     """Anything that replies to a request.
 
     `name` is the name of the model. `parameters` holds everything besides the messages that can change an answer, such
-    as the temperature. A judge may have two methods more: `open()` and `close()`, both async, around its use in an
-    event loop; and `unreadable()`, which is called when its reply held no answer and no other reply has held one yet.
+    as the temperature. A judge may have two methods more: `session()`, an async context manager around many requests,
+    which gives what to ask with in place of `ask`; and `unreadable()`, which is called when its reply held no answer
+    and no other reply has held one yet.
     """
 
     @property
@@ -117,16 +122,13 @@ class Judge(Protocol):
 
 
 @asynccontextmanager
-async def opened(judge: Judge) -> AsyncIterator[None]:
-    """Open the connections of a judge that has any, and close them."""
-    start, end = (getattr(judge, name, None) for name in ("open", "close"))
-    if start is not None:
-        await start()
-    try:
-        yield
-    finally:
-        if end is not None:
-            await end()
+async def opened(judge: Judge) -> AsyncIterator[Ask]:
+    """What asks a judge, with its connections open if it has any."""
+    if not hasattr(judge, "session"):
+        yield judge.ask
+        return
+    async with judge.session() as ask:
+        yield ask
 
 
 @cache

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
-from weakref import WeakKeyDictionary
 
 from rag_selectivity.errors import GradingError, InputError, MissingExtraError
 from rag_selectivity.grading.address import Secrets, without_secrets
 from rag_selectivity.grading.failures import ADAPTED, JudgeFailure, failure_of_status, may_not_spend
-from rag_selectivity.grading.judge import Reply, Request
+from rag_selectivity.grading.judge import Ask, Reply, Request
 from rag_selectivity.grading.replies import body_of, reply_of
 from rag_selectivity.grading.way import Way
 
@@ -95,7 +95,6 @@ class OpenAIJudge:
         self._secrets = Secrets(key, headers or {}, address)
         # Looked up once, since it takes a thread's time.
         self._proxy = None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, int]] = WeakKeyDictionary()
         self._answered = self._has_guessed = False
         self._before_guesses: Way | None = None
         self._unreadable = 0
@@ -103,52 +102,36 @@ class OpenAIJudge:
     def __repr__(self) -> str:
         return f"<OpenAIJudge {self.name}>"
 
-    # -- connections -------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
-    async def open(self) -> None:
-        """Open connections for the running event loop; each call needs a `close`."""
-        loop = asyncio.get_running_loop()
-        session, users = self._sessions.get(loop, (None, 0))
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Ask]:
+        """Keep connections open; what it gives asks with them."""
         if "@" in urlsplit(self._url).netloc and "authorization" in map(str.lower, self._headers):
             raise InputError(
                 f"base_url (--base-url) holds a user and a password, and {self._key_env} or a header (--header) holds "
                 f"a key; a request has room for one of them: take the user and the password out of the address, or "
                 f"unset {self._key_env}"
             )
-        if session is None:
-            # The gate limits the number of requests at the same time, and their seconds.
-            session = self._aiohttp.ClientSession(
-                connector=self._aiohttp.TCPConnector(limit=0),
-                timeout=self._aiohttp.ClientTimeout(total=None, sock_connect=30),
-                headers=self._headers,
-                cookie_jar=self._aiohttp.DummyCookieJar(),
-            )
-        self._sessions[loop] = (session, users + 1)
-
-    async def close(self) -> None:
-        """Close the connections after the last user."""
-        loop = asyncio.get_running_loop()
-        session, users = self._sessions.pop(loop, (None, 0))
-        if users > 1:
-            self._sessions[loop] = (session, users - 1)
-        elif session is not None:
-            await session.close()
-
-    # -- requests ----------------------------------------------------------------------------------
+        # The gate limits the number of requests at the same time, and their seconds.
+        async with self._aiohttp.ClientSession(
+            connector=self._aiohttp.TCPConnector(limit=0),
+            timeout=self._aiohttp.ClientTimeout(total=None, sock_connect=30),
+            headers=self._headers,
+            cookie_jar=self._aiohttp.DummyCookieJar(),
+        ) as session:
+            yield partial(self._ask, session)
 
     async def ask(self, request: Request) -> Reply:
-        """Send one request."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._sessions:
-            await self.open()
-            try:
-                return await self.ask(request)
-            finally:
-                await self.close()
+        """Send one request, with a connection of its own."""
+        async with self.session() as ask:
+            return await ask(request)
+
+    async def _ask(self, session: Any, request: Request) -> Reply:
         way = self.way
         fields = way.fields(request.messages, request.schema, request.answer_tokens, self.parameters)
         body = json.dumps({"model": self.name, **fields}).encode()
-        status, headers, raw = await self._post(self._sessions[loop][0], body)
+        status, headers, raw = await self._post(session, body)
         text = self._secrets.taken_out_of_body(raw.decode("utf-8", "replace"))
         try:
             if status >= 300:

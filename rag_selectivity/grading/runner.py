@@ -16,8 +16,9 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from pydantic import BaseModel
 
+from rag_selectivity.errors import GradingError
 from rag_selectivity.grading.gate import Gate, Stop, Stopped
-from rag_selectivity.grading.judge import ADAPTED, PASSING, GradingError, Judge, JudgeFailure, Message, Reply, opened
+from rag_selectivity.grading.judge import ADAPTED, PASSING, Ask, Judge, JudgeFailure, Message, Reply, opened
 from rag_selectivity.grading.reading import Unreadable, answer_text
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.wording import visible
@@ -180,6 +181,7 @@ class Runner:
     def turn_to(self, judge: Judge, watch: Watch | None = None) -> None:
         """Ask this judge from now on, of which nothing is known yet."""
         self.judge = judge
+        self._judge_asks: Ask = judge.ask
         self._watch = watch
         self._more_tokens = 1
         self._same: tuple[str | None, int] = (None, 0)
@@ -219,7 +221,7 @@ class Runner:
                 self.gate.shut(f"{type(error).__name__}: {error}", "error")
                 failure.append(error)
 
-        async with opened(self.judge):
+        async with opened(self.judge) as self._judge_asks:
             await asyncio.gather(*(work() for _ in range(self.limits.concurrency)))
             for error in failure:
                 if not isinstance(error, asyncio.CancelledError):
@@ -298,7 +300,9 @@ class Runner:
         sending = cast("asyncio.Task[Any]", asyncio.current_task())
         self._sending.add(sending)
         try:
-            return await self.gate.request(self.judge, asked.messages, asked.task.schema, answer_tokens, again=again)
+            return await self.gate.request(
+                self._judge_asks, asked.messages, asked.task.schema, answer_tokens, again=again
+            )
         finally:
             self._sending.discard(sending)
 
