@@ -345,7 +345,7 @@ def test_a_failed_call_leaves_groundedness_undefined(tmp_path) -> None:
         ({"measures": ["Groundedness@2"]}, "Groundedness@2 is not checked"),
         ({"measures": ["ContextRecall(whole)@2"]}, r"needs whole_context=\[2\]"),
         ({"k": 0}, "k 0 is not a whole number"),
-        ({"samples": [{}]}, "samples hold their own texts and lists: leave run, corpus"),
+        ({"samples": [{}]}, r"samples hold their own texts and lists: leave run \(--run\), corpus"),
     ],
 )
 def test_mistakes_are_named_before_anything_is_asked(tmp_path, options, message) -> None:
@@ -518,4 +518,4 @@ def test_the_command_from_files_to_a_page_a_gate_and_a_sheet(tmp_path) -> None:
         assert len(server.requests) == asked
         code, _, told = run("--run one.trec --samples s.jsonl")
         assert code == 2
-        assert "--samples holds its own texts and lists: leave --run, --corpus" in told
+        assert "samples hold their own texts and lists: leave run (--run), corpus (--corpus)" in told

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
@@ -13,7 +12,6 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files, one_or_named, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, note, put, show
 from rag_selectivity.cli.writable import OF_TABLE, Writable
-from rag_selectivity.errors import InputError
 
 EXAMPLES = (
     "rag-selectivity claims --run bm25.trec --run dense.trec --corpus corpus.jsonl --queries queries.jsonl "
@@ -116,14 +114,19 @@ def claims(
     is_page = format is None and output is not None and output.suffix.lower() in _PAGES
     if not is_page:
         chosen_format(format, output, TABLE_FORMATS)
-    retrieved = _retrieved(samples, run, corpus, queries, references, responses)
+    runs = named_files(run) if run else None
     gates = ClaimGates.parse(**vars(gating))
     bootstrap = rs.Bootstrap(resamples, seed, level)
     judge = server.judge(model, key=True)
-    gates.refuse_other(judge.name, list(retrieved.get("run", {SAMPLES: samples})))
+    gates.refuse_other(judge.name, list(runs or [SAMPLES]))
     with j.resumable():
         result = check_claims(
-            **retrieved,
+            samples=samples,
+            run=runs,
+            corpus=corpus,
+            queries=queries,
+            references=references,
+            responses=one_or_named(responses, run or (), "--responses"),
             k=k,
             baseline=baseline,
             store=store,
@@ -149,31 +152,3 @@ def claims(
         show(result, format, output)
     j.exit_unless_complete(result.stopped_by, result.failed)
     gates.check(result, bootstrap)
-
-
-def _retrieved(
-    samples: Path | None,
-    run: Sequence[str] | None,
-    corpus: Path | None,
-    queries: Path | None,
-    references: Path | None,
-    responses: Sequence[str] | None,
-) -> Mapping[str, Any]:
-    """What was retrieved: samples, or runs with the texts of their queries and passages."""
-    if samples is not None:
-        texts = {"run": run, "corpus": corpus, "queries": queries, "references": references, "responses": responses}
-        given = [f"--{name}" for name, value in texts.items() if value]
-        if given:
-            raise InputError(f"--samples holds its own texts and lists: leave {', '.join(given)} out")
-        return {"samples": samples}
-    if not run or corpus is None or queries is None or (references is None and not responses):
-        raise InputError(
-            "say what to check: give --run, --corpus, --queries and --references (or --responses), or --samples"
-        )
-    return {
-        "run": named_files(run),
-        "corpus": corpus,
-        "queries": queries,
-        "references": references,
-        "responses": one_or_named(responses, run, "--responses"),
-    }
