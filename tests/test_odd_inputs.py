@@ -287,7 +287,7 @@ def answers_of(**options: Any) -> Any:
         (lambda: answer_scores([{"query_id": "q1", "score": NUMBERS}], ["a"], ["q1"]), "score"),
         (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=("x",)), "no column .'x',."),
         (lambda: answers_given(7), "scores: give a file, a frame or a list of dicts"),
-        (lambda: answers_given([], ends=7), "ends must be two numbers"),
+        (lambda: answers_given([], ends=7), "the range of the scores must be two numbers"),
         (lambda: answers_given([], correct_from="x"), "correct_from .--correct-from. must be above 0"),
         (lambda: answers_given([{"query_id": "q", "k": 1, "score": 1}], baseline=[]), "the baseline .. is none of"),
         (lambda: read_references({"q1": np.array([])}), "the reference is an empty list"),

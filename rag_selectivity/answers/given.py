@@ -19,7 +19,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import iterated, whole_count
 from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.names import RUN_NAMES, optional_column
-from rag_selectivity.tables.scores import K_NAMES, answer_scores
+from rag_selectivity.tables.scores import K_NAMES, answer_scores, checked_range
 from rag_selectivity.tables.small import query_of, rows_of
 
 __all__ = ["AnswerReport", "answers_given"]
@@ -74,7 +74,7 @@ def answers_given(
     """
     if not isinstance(scores, str) and not hasattr(scores, "__fspath__") and not hasattr(scores, "columns"):
         scores = list(iterated(scores, "scores: give a file, a frame or a list of dicts"))
-    ends = low, high = _checked_ends(ends)
+    ends = low, high = checked_range(ends)
     if correct_from is not None and not (isinstance(correct_from, (int, float)) and low < correct_from <= high):
         raise InputError(
             f"correct_from (--correct-from) must be above {low:g} and at most {high:g}, got {shown_value(correct_from)}"
@@ -186,14 +186,3 @@ def _ids(value: Any, where: str) -> list[str]:
     return (
         [] if value is None else [str(each) for each in iterated(value, f"{where}: the passages must be a list of ids")]
     )
-
-
-def _checked_ends(ends: Any) -> tuple[float, float]:
-    """The ends of a scale as they are; an InputError for others than two finite numbers, the lower one first."""
-    try:
-        low, high = (float(end) for end in ends)
-    except (TypeError, ValueError, OverflowError):
-        low = high = math.nan
-    if not -math.inf < low < high < math.inf:
-        raise InputError(f"ends must be two numbers, the lowest and the highest score, got {shown_value(ends)}")
-    return low, high

@@ -11,7 +11,7 @@ from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files, one_or_named, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, note, put, show
-from rag_selectivity.cli.writable import OF_TABLE, Writable
+from rag_selectivity.cli.writable import OF_TABLE
 
 EXAMPLES = (
     "rag-selectivity claims --run bm25.trec --run dense.trec --corpus corpus.jsonl --queries queries.jsonl "
@@ -85,17 +85,7 @@ def claims(
     ] = None,
     sheet_pairs: Annotated[int, o.option(o.OUTPUT, "COUNT", "Claims with a passage on the sheet.")] = 200,
     format: o.TableFormatOption = None,
-    output: Annotated[
-        Path | None,
-        o.option(
-            o.OUTPUT,
-            Writable.by_suffix(*_PAGES, ".txt", ".json", ".csv", ".md"),
-            "File to write: .html (a page with all claims and passages), .txt, .json, .csv or .md. Default: standard "
-            "output.",
-            "--output",
-            "-o",
-        ),
-    ] = None,
+    output: Annotated[Path | None, o.output_file(*_PAGES, ".txt", ".json", ".csv", ".md")] = None,
 ) -> None:
     """Check which claims of reference answers the passages support.
 

@@ -17,9 +17,9 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import INTERRUPTED, MISTAKE, NOT_PASSED, SETTINGS
 from rag_selectivity.errors import InputError
 
-StoreOption = Annotated[
-    Path, o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist.")
-]
+_STORE = o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist.")
+StoreOption = Annotated[Path, _STORE]
+OptionalStoreOption = Annotated[Path | None, _STORE]
 ModelOption = Annotated[str, o.option(o.JUDGE, "NAME", "Name of the model at the endpoint.")]
 
 

@@ -111,7 +111,7 @@ def answer_scores(
     >>> answer_scores({"q1": 1.0, "q2": 0.0}, ["bm25"], ["q1", "q2", "q3"]).by_run
     {'bm25': {None: {'q1': 1.0, 'q2': 0.0}}}
     """
-    read = _Read(tuple(map(str, runs)), dict.fromkeys(queries), column, _checked_range(score_range), form)
+    read = _Read(tuple(map(str, runs)), dict.fromkeys(queries), column, checked_range(score_range), form)
     for where, row in _rows_of(scores, runs, queries):
         read.add(where, row)
     if closed_book is not None:
@@ -130,7 +130,8 @@ def score_depths(rows: PlacedRows) -> list[int]:
     return sorted({whole_count(k, f"{where}: k") for where, k in cells if k is not None} - {0})
 
 
-def _checked_range(score_range: tuple[float, float] | None) -> tuple[float, float]:
+def checked_range(score_range: Any) -> tuple[float, float]:
+    """The lowest and the highest score; without any, every finite number is one."""
     if score_range is None:
         return -LARGEST, LARGEST
     low = high = math.nan
