@@ -66,7 +66,7 @@ def test_langchains_openai_client_against_the_server(tmp_path) -> None:
         )
         judge = ChatModelJudge(model)
         done = graded(judge, tmp_path)
-        assert server.requests[0]["response_format"]["type"] == "json_schema"
+        assert server.bodies[0]["response_format"]["type"] == "json_schema"
     assert (judge.name, judge.parameters["temperature"]) == ("m", 0.25)
     assert (done.graded, done.usage.prompt_tokens, done.usage.completion_tokens) == (3, 300, 30)
     assert rs.read_qrels(tmp_path / "s.db")["q"] == EXPECTED
@@ -158,5 +158,5 @@ def test_adapters_see_the_same_prompt_as_the_client_of_the_core(tmp_path) -> Non
     with JudgeServer(by_number) as server:
         model = langchain_openai.ChatOpenAI(model="m", base_url=server.url, api_key=KEY, max_retries=0)
         graded(ChatModelJudge(model), tmp_path)
-        assert [texts(request)["question"] for request in server.requests] == ["who?"] * 3
+        assert [texts(request)["question"] for request in server.bodies] == ["who?"] * 3
     assert asyncio.iscoroutinefunction(ChatModelJudge.ask)

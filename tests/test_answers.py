@@ -106,9 +106,9 @@ def test_every_prompt_holds_exactly_its_set_in_its_order(small: World, tmp_path:
     with JudgeServer(respond) as server:
         model = OpenAIJudge("scripted", base_url=server.url)
         report = rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, **asked))
-        sent = len(server.requests)
+        sent = len(server.bodies)
         again = rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, **asked))
-        assert len(server.requests) == sent == report.spent.requests == report.spent.prompts
+        assert len(server.bodies) == sent == report.spent.requests == report.spent.prompts
     # A prompt that two conditions share is sent once, and nothing is sent twice.
     assert set(seen.values()) == {1}
     assert (again.spent.requests, again.spent.cached) == (0, report.spent.prompts)
@@ -339,10 +339,10 @@ def test_a_model_that_changed_is_refused_until_one_is_chosen(small: World, tmp_p
             rs.measure_answers(small.runs, **given)
         assert "m-2026-01-01 gave" in str(caught.value)
         assert "m-2026-09-09 gave" in str(caught.value)
-        sent = len(server.requests)
+        sent = len(server.bodies)
         report = rs.measure_answers(small.runs, **given, served="m-2026-09-09")
         # Only the answers of the former model are asked for again.
-        assert 0 < len(server.requests) - sent < report.spent.prompts
+        assert 0 < len(server.bodies) - sent < report.spent.prompts
         assert {row.served_model for row in report.answers} == {"m-2026-09-09"}
         assert rs.measure_answers(small.runs, **given, served="m-2026-09-09").spent.requests == 0
         old = options(small, tmp_path / "a.db", model=model, depths=[2])
@@ -371,11 +371,11 @@ def test_a_budget_stops_between_queries_and_a_dry_run_sends_nothing(small: World
         model = OpenAIJudge("scripted", base_url=server.url)
         given = options(small, tmp_path / "a.db", model=model, depths=[2])
         planned = rs.measure_answers(small.runs, **given, dry_run=True)
-        assert (len(server.requests), planned.spent.dry_run, planned.figures) == (0, True, {})
+        assert (len(server.bodies), planned.spent.dry_run, planned.figures) == (0, True, {})
         assert f"{planned.spent.prompts} requests" in str(planned)
         stopped = rs.measure_answers(small.runs, **given, budget=rs.Budget(calls=20))
         assert stopped.spent.stopped_by == "budget"
-        assert len(server.requests) == 20
+        assert len(server.bodies) == 20
         done = rs.measure_answers(small.runs, **given)
         assert done.spent.requests == planned.spent.requests - 20
         assert done["first", 2, "choice"].n == 12

@@ -501,7 +501,7 @@ def test_the_command_from_files_to_a_page_a_gate_and_a_sheet(tmp_path) -> None:
         assert found["runs"]["one"]["measures"]["ContextRecall@2"]["value"] == pytest.approx(
             np.mean([np.mean([n > 0 for n in found_claims(ONE, q, 2)]) for q in QUERIES])
         )
-        asked = len(server.requests)
+        asked = len(server.bodies)
         words = "--run one.trec --output before.json --sheet people.csv --sheet-pairs 12"
         assert run(words)[:2] == (0, "")
         rows = list(csv.DictReader(io.StringIO((tmp_path / "people.csv").read_text(encoding="utf-8"))))
@@ -515,7 +515,7 @@ def test_the_command_from_files_to_a_page_a_gate_and_a_sheet(tmp_path) -> None:
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert page.startswith("<!doctype html>")
         assert "The judge against people" in page
-        assert len(server.requests) == asked
+        assert len(server.bodies) == asked
         code, _, told = run("--run one.trec --samples s.jsonl")
         assert code == 2
         assert "samples hold their own texts and lists: leave run (--run), corpus (--corpus)" in told

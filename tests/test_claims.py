@@ -82,7 +82,7 @@ def test_the_worked_examples_of_the_usual_definitions(tmp_path) -> None:
     )  # Zürich without its accent counts, Ulm is absent
     assert report["ContextRelevance@3"].value == pytest.approx(2 / 3)  # s1, s2 of s1, s2, n1
     assert report["ContextPrecision@3"].value == 1.0  # the only useful passage stands first
-    assert len(server.requests) == 1 + 3
+    assert len(server.bodies) == 1 + 3
     only = report.samples[0]
     assert only.claims == ("c1", "c2", "c3", "c4")
     assert only.support.tolist() == [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0]]
@@ -127,17 +127,17 @@ def test_a_claim_that_takes_two_passages_is_seen_only_when_they_are_read_togethe
     assert report["ContextRecall@2"].value == 0.5
     assert report["ContextRecall(whole)@1"].value == 0.5
     assert report["ContextRecall(whole)@2"].value == 1.0
-    assert len(server.requests) == 1 + 2 + 2
+    assert len(server.bodies) == 1 + 2 + 2
 
 
 def test_one_call_for_all_passages_says_the_same(tmp_path) -> None:
     samples = [sample("useful c1 s1", "n1 c2 c3", "Ulm useful"), sample("c4", "nothing")]
     with JudgeServer(respond) as server:
         one = checked(server, tmp_path / "a.db", samples)
-        calls = len(server.requests)
+        calls = len(server.bodies)
         all_at_once = checked(server, tmp_path / "b.db", samples, batch=True)
     assert calls == 1 + 5  # the two references are one text
-    assert len(server.requests) - calls == 1 + 2
+    assert len(server.bodies) - calls == 1 + 2
     assert {k: e.value for k, e in one.estimates.items()} == pytest.approx(
         {k: e.value for k, e in all_at_once.estimates.items()}, nan_ok=True
     )
@@ -159,7 +159,7 @@ def test_relevance_alone_needs_no_reference_and_no_call_for_it(tmp_path) -> None
     with JudgeServer(respond) as server:
         report = checked(server, tmp_path / "s.db", [sample("s1 n1", reference=None)], checks=["relevance"])
         assert report["ContextRelevance@1"].value == 0.5
-        assert len(server.requests) == 1
+        assert len(server.bodies) == 1
         with pytest.raises(rs.InputError, match=r"sample 1: reference .* is missing"):
             checked(server, tmp_path / "s.db", [sample("s1", reference=None)], checks=["recall"])
 

@@ -42,7 +42,7 @@ def test_the_request_is_what_strict_structured_output_asks_for(tmp_path) -> None
     said = {"reason": "r", "relevant_span": None, "misleading": True, "grade": 1}
     with JudgeServer(lambda request, n: Reply(json.dumps(said))) as server:
         graded(server, tmp_path / "s.db", extras=["misleading", "relevant_span"], pool={"q0": ["d0"]})
-    (request,) = server.requests
+    (request,) = server.bodies
     described = request["response_format"]["json_schema"]
     assert request["model"] == "test-model"
     assert described["strict"] is True
@@ -60,9 +60,9 @@ def test_what_changes_an_answer_is_graded_anew_and_what_does_not_is_not(tmp_path
     pool = {"q0": ["d0", "d1"]}
 
     def calls(**options) -> int:
-        before = len(server.requests)
+        before = len(server.bodies)
         graded(server, store, **{"pool": pool, **options})
-        return len(server.requests) - before
+        return len(server.bodies) - before
 
     with JudgeServer(by_number) as server:
         assert calls() == 2
@@ -79,10 +79,10 @@ def test_what_changes_an_answer_is_graded_anew_and_what_does_not_is_not(tmp_path
         assert calls(rubric=rubric) == 2
         assert calls(rubric=rubric) == 0
         judge = OpenAIJudge("test-model", base_url=server.url, api_key=KEY, temperature=0.5)
-        before = len(server.requests)
+        before = len(server.bodies)
         rs.grade(QUERIES, CORPUS, pool, store=store, judge=judge, limits=FAST)
-        assert len(server.requests) - before == 2
-        assert server.requests[-1]["temperature"] == 0.5
+        assert len(server.bodies) - before == 2
+        assert server.bodies[-1]["temperature"] == 0.5
 
 
 def test_top_ranks_of_all_systems_come_first_and_a_stopped_run_goes_on(tmp_path) -> None:
@@ -93,7 +93,7 @@ def test_top_ranks_of_all_systems_come_first_and_a_stopped_run_goes_on(tmp_path)
         stopped = graded(
             server, store, pool=[one, other], budget=rs.Budget(calls=8), limits=rs.Limits(concurrency=1, backoff=0.01)
         )
-        assert {texts(request)["passage"] for request in server.requests} == {CORPUS["d0"], CORPUS["d9"]}
+        assert {texts(request)["passage"] for request in server.bodies} == {CORPUS["d0"], CORPUS["d9"]}
         assert (stopped.graded, stopped.left, stopped.pairs) == (8, 16, 24)
         assert "the budget of 8 requests is used up" in str(stopped)
         assert "the same call goes on" in str(stopped)
@@ -102,7 +102,7 @@ def test_top_ranks_of_all_systems_come_first_and_a_stopped_run_goes_on(tmp_path)
     assert max(server.started.values()) == 1
     with JudgeServer(by_number) as server:
         graded(server, tmp_path / "q.db", pool=[one], order="query", limits=rs.Limits(concurrency=1))
-    asked = [texts(request)["question"] for request in server.requests]
+    asked = [texts(request)["question"] for request in server.bodies]
     assert asked == sorted(asked)
 
 
@@ -118,17 +118,17 @@ def test_a_batch_holds_passages_of_one_query_in_an_order_of_its_own(tmp_path) ->
 
     with JudgeServer(respond) as server:
         done = graded(server, tmp_path / "s.db", batch=5, limits=rs.Limits(concurrency=1))
-    assert (done.graded, len(server.requests)) == (20, 4)
-    for request in server.requests:
+    assert (done.graded, len(server.bodies)) == (20, 4)
+    for request in server.bodies:
         assert len(texts(request)) == 6
         assert not any(title.split()[-1] in CORPUS for title in texts(request))
-    orders = {tuple(int(re.search(r"\d+", t).group()) for t in list(texts(r).values())[1:]) for r in server.requests}
+    orders = {tuple(int(re.search(r"\d+", t).group()) for t in list(texts(r).values())[1:]) for r in server.bodies}
     assert any(list(order) != sorted(order) for order in orders)
     expected = {q: {d: int(d[1:]) % 5 + 1 for d in sorted(row)} for q, row in POOL.items()}
     assert rs.read_qrels(tmp_path / "s.db").to_dict() == expected
     with JudgeServer(respond) as again:
         graded(again, tmp_path / "t.db", batch=5, limits=rs.Limits(concurrency=1))
-    assert [list(texts(r).values()) for r in again.requests] == [list(texts(r).values()) for r in server.requests]
+    assert [list(texts(r).values()) for r in again.bodies] == [list(texts(r).values()) for r in server.bodies]
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -237,14 +237,14 @@ def test_grading_works_in_a_running_loop(tmp_path) -> None:
 def test_mistakes_are_named_before_anything_is_asked(tmp_path, options, message) -> None:
     with JudgeServer() as server, pytest.raises(rs.InputError, match=message):
         graded(server, tmp_path / "s.db", **options)
-    assert not server.requests
+    assert not server.bodies
 
 
 def test_rubric_files(tmp_path) -> None:
     (tmp_path / "own.toml").write_text(RUBRIC)
     with JudgeServer() as server:
         graded(server, tmp_path / "s.db", rubric=tmp_path / "own.toml", pool={"q0": ["d0"]})
-        assert server.requests[0]["messages"][0]["content"].startswith("Judge well.\n\n5: level 5\n4: level 4\n")
+        assert server.bodies[0]["messages"][0]["content"].startswith("Judge well.\n\n5: level 5\n4: level 4\n")
         (tmp_path / "few.toml").write_text('instructions = "Judge."\n[levels]\n1 = "a"\n')
         for name, message in (("few.toml", "levels 1 to 5 are needed, got"), ("no.toml", "no such file")):
             with pytest.raises(rs.InputError, match=message):

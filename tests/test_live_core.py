@@ -166,7 +166,7 @@ def test_grading_a_trace(tmp_path) -> None:
             check=False,
             env={**os.environ, "OPENAI_API_KEY": KEY},
         )
-        asked = {(texts(request)["question"], texts(request)["passage"]) for request in server.requests}
+        asked = {(texts(request)["question"], texts(request)["passage"]) for request in server.bodies}
     assert done.returncode == 0, done.stderr
     assert asked == {("good?", text) for text in "ABJX"} | {("how bad?", "J"), ("unknown", "A")}
     assert rs.read_qrels(tmp_path / "s.db").to_dict() == {

@@ -12,8 +12,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -29,8 +30,8 @@ _FIRST_CONCURRENCY = 4
 _WINDOW = 60.0
 #: Requests may arrive at the endpoint closer together than they were sent.
 _PACE_MARGIN = 1.01
-#: Seconds after which a request that waits looks again whether it may go.
-_LOOK_AGAIN = 0.02
+#: Seconds after which a request that waits looks again whether it may go, if nothing has woken it.
+_LOOK_AGAIN = 0.05
 _LONGEST_BACKOFF = 60.0
 #: Tokens in a byte, until the endpoint has counted a prompt; four characters are about one token.
 _TOKENS_IN_A_BYTE = 0.25
@@ -103,6 +104,13 @@ class _Ticket:
     sent: float = 0.0
 
 
+class _Place(NamedTuple):
+    """A place in the line of requests that wait."""
+
+    loop: asyncio.AbstractEventLoop
+    event: asyncio.Event
+
+
 class Gate:
     """Decides when a request may be sent, so that the limits and the budget hold over all requests.
 
@@ -130,7 +138,7 @@ class Gate:
         self._has_ignored = False
         self._lock = threading.RLock()
         #: Requests are sent in the order in which they came.
-        self._line: deque[object] = deque()
+        self._line: deque[_Place] = deque()
         self._under_way: set[_Ticket] = set()
         self._taken: deque[tuple[float, int]] = deque()
         self._not_before = self._next_turn = self._halved = 0.0
@@ -224,7 +232,7 @@ class Gate:
             raise JudgeFailure(f"no answer within {self.limits.timeout:g} s", "timeout") from None
 
     async def _enter(self, prompt_bytes: int, answer_tokens: Callable[[], int], again: bool) -> _Ticket:
-        place = object()
+        place = _Place(asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
             self._line.insert(0 if again else len(self._line), place)
         try:
@@ -235,14 +243,23 @@ class Gate:
                         raise Stopped
                     if self._line[0] is place:
                         ticket = self._ticket(prompt_bytes, answer_tokens())
-                        seconds = self._obstacle(ticket)
+                        seconds = min(seconds, self._obstacle(ticket))
                     if seconds == 0:
                         self._send(ticket)
                         return ticket
-                await asyncio.sleep(min(seconds, _LOOK_AGAIN))
+                    place.event.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(place.event.wait(), seconds)
         finally:
             with self._lock:
                 self._line.remove(place)
+            self._wake_first()
+
+    def _wake_first(self) -> None:
+        """Let the first request in line, of whatever thread, look whether it may go."""
+        with self._lock:
+            if self._line:
+                self._line[0].loop.call_soon_threadsafe(self._line[0].event.set)
 
     def _send(self, ticket: _Ticket) -> None:
         ticket.sent = now = time.monotonic()
@@ -312,6 +329,7 @@ class Gate:
                     self._dearest_token = max(self._dearest_token, cost / usage.total)
             if self.limits.tpm is not None:
                 self._taken.append((time.monotonic(), usage.total))
+        self._wake_first()
 
     # -- what replies teach ------------------------------------------------------------------------
 
