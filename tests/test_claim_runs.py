@@ -113,14 +113,6 @@ def test_passages_that_two_runs_share_are_asked_once_and_a_second_call_asks_noth
     assert checked(tmp_path, judge, run={"other": OTHER, "one": ONE}, depths=[2]).calls == 0
 
 
-def test_a_stopped_check_goes_on_where_it_was(tmp_path) -> None:
-    one = checked(tmp_path, budget=rs.Budget(calls=10), limits=rs.Limits(concurrency=1))
-    assert one.stopped is not None
-    rest = checked(tmp_path)
-    assert (one.calls, rest.calls, rest.stopped) == (10, 12 + 36 - 10, None)
-    assert rest["ContextRecall@3"].n == 12
-
-
 def test_queries_that_a_run_lacks_count_as_empty_lists_and_others_are_left_out(tmp_path) -> None:
     run = {query: ONE[query] for query in list(ONE)[:6]} | {"unasked": ["a"]}
     report = checked(tmp_path, run={"mine": run})
@@ -167,6 +159,7 @@ def test_figures_of_support_at_a_depth_by_brute_force(table, depth) -> None:
         if (top[:, list(chosen)].any(axis=1) == wanted).all()
     )
     assert check.smallest_set_at(depth) == tuple(place + 1 for place in next(covers))
+    assert check.value(f"ContextRecall@{depth}") == pytest.approx(wanted.mean())
     names = ("RepeatedClaims", "SupportingPassages", "SmallestSet")
     figures = [check.value(ClaimMeasure(name, depth)) for name in names]
     if not wanted.any():

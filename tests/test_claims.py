@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.grading.claim_results import folded
@@ -143,18 +140,6 @@ def test_one_call_for_all_passages_says_the_same(tmp_path) -> None:
     )
 
 
-def test_what_was_asked_is_not_asked_again(tmp_path) -> None:
-    first = sample("useful c1", "c2")
-    with JudgeServer(respond) as server:
-        before = checked(server, tmp_path / "s.db", [first])
-        assert before.calls == 3
-        again = checked(server, tmp_path / "s.db", [first], depths=[2])
-        assert again.calls == 0
-        assert again["ContextRecall@2"].value == before["ContextRecall@2"].value
-        # Another order or another passage: only what is new.
-        assert checked(server, tmp_path / "s.db", [sample("c2", "c3", "useful c1")]).calls == 1
-
-
 def test_relevance_alone_needs_no_reference_and_no_call_for_it(tmp_path) -> None:
     with JudgeServer(respond) as server:
         report = checked(server, tmp_path / "s.db", [sample("s1 n1", reference=None)], checks=["relevance"])
@@ -162,38 +147,6 @@ def test_relevance_alone_needs_no_reference_and_no_call_for_it(tmp_path) -> None
         assert len(server.bodies) == 1
         with pytest.raises(rs.InputError, match=r"sample 1: reference .* is missing"):
             checked(server, tmp_path / "s.db", [sample("s1", reference=None)], checks=["recall"])
-
-
-@given(
-    st.integers(1, 5).flatmap(
-        lambda claims: st.integers(1, 6).flatmap(
-            lambda passages: st.lists(
-                st.lists(st.booleans(), min_size=passages, max_size=passages), min_size=claims, max_size=claims
-            )
-        )
-    )
-)
-@settings(max_examples=80, deadline=None)
-def test_the_smallest_set_by_brute_force(table) -> None:
-    support = np.array(table, bool)
-    claims, passages = support.shape
-    none = np.zeros(passages, np.int64)
-    case = ClaimCheck(
-        Sample("q", ("p",) * passages), ("c",) * claims, (), support, support[:0], none.astype(bool), none, none
-    )
-    wanted = support.any(axis=1)
-    smallest = next(
-        size
-        for size in range(passages + 1)
-        if any((support[:, list(c)].any(axis=1) == wanted).all() for c in combinations(range(passages), size))
-    )
-    assert len(case.smallest_set) == smallest
-    assert (support[:, [i - 1 for i in case.smallest_set]].any(axis=1) == wanted).all()
-    assert case.value(f"ContextRecall@{passages}") == pytest.approx(wanted.mean())
-    supports = support.sum()
-    assert case.redundancy == pytest.approx(1 - wanted.sum() / supports if supports else math.nan, nan_ok=True)
-    recalls = [case.value(f"ContextRecall@{k}") for k in range(1, passages + 1)]
-    assert (np.diff(recalls) >= 0).all()
 
 
 def test_context_precision_from_grades_is_the_same_measure() -> None:
