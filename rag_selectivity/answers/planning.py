@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_selectivity.answers.prompt import AnswerPrompt, Planned
 from rag_selectivity.answers.references import Reference
-from rag_selectivity.answers.sets import HARD_NEGATIVE, Judged, Sets, controls_of, judged_passages, needs_labels
+from rag_selectivity.answers.sets import HARD_NEGATIVE, Judged, Sets, judged_passages
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.grading.given import notes_on_lists
 from rag_selectivity.judged.qrels import Qrels
@@ -19,6 +19,7 @@ from rag_selectivity.results.answers import (
     CONTROLS,
     IDEAL,
     JUNK,
+    MIDDLE,
     ORDERS,
     RANDOM,
     Shown,
@@ -71,8 +72,14 @@ def all_shown(
         )
     at = sorted(set(depths))
     shown = [Shown(name, k, order) for name in runs for k in at for order in dict.fromkeys((BEST_FIRST, *orders))]
-    shown += [*controls_of(list(dict.fromkeys(controls)), at), *(Shown(JUNK, count) for count in sorted(set(junk)))]
-    of_labels = [each for each in shown if needs_labels(each)]
+    of_controls = {
+        CLOSED_BOOK: [Shown(CLOSED_BOOK, 0)],
+        RANDOM: [Shown(RANDOM, k) for k in at],
+        IDEAL: [Shown(IDEAL, None)],
+    }
+    shown += [each for name in dict.fromkeys(controls) for each in of_controls[name]]
+    shown += [Shown(JUNK, count) for count in sorted(set(junk))]
+    of_labels = [each for each in shown if each.run in (IDEAL, JUNK) or each.order == MIDDLE]
     if of_labels and not labels:
         raise InputError(
             f"{of_labels[0]} needs to know which passages are relevant: give labels, qrels=… (--qrels FILE)"

@@ -180,39 +180,26 @@ class OpenAIJudge:
 
     def _refusal(self, failure: JudgeFailure, status: int, text: str, way: Way) -> JudgeFailure:
         """The failure; `adapted` if it means a field of the request, which is left out from then on."""
+        lower = None
         if failure.kind == "rejected" and status in (400, 422, 501):
             if way != self.way:
                 # Another request has changed the way since this one was sent.
                 return JudgeFailure("the request has a field that is no longer sent", ADAPTED)
             lower = way.without_refused(text, self.parameters) or self._guess(way)
-            if lower is not None:
-                self.way = lower
-                return JudgeFailure(str(failure), ADAPTED)
-            if self._before_guesses is not None:
+            if lower is None and self._before_guesses is not None:
                 # Without all of them it is refused too: the request itself is at fault, and others are not.
                 self.way, self._before_guesses = self._before_guesses, None
-        elif self._names_a_field(failure, status, text, way):
+        elif failure.kind not in ("content_filter", "refusal", "too_long") and not may_not_spend(status, text):
+            # Only in an error of status 4xx may the name of a field stand anywhere; others may quote the request.
+            named = text if 400 <= status < 500 else str(failure)
+            lower = way.without_field(named, self.parameters, limit=failure.kind != "rate_limit")
+        if lower is not None:
+            self.way = lower if way == self.way else self.way
             return JudgeFailure(str(failure), ADAPTED)
         if status == 401:
-            return JudgeFailure(
-                f"{failure}: set {self._key_env} to a key of {self._where}, or give --api-key-env", "fatal"
-            )
-        if status in (404, 405):
-            return JudgeFailure(f"{failure}; the address is {self._where}", "fatal")
-        return failure
-
-    def _names_a_field(self, failure: JudgeFailure, status: int, text: str, way: Way) -> bool:
-        """Whether a failure of another kind names a field that was sent, which is then left out.
-
-        Only in an error of status 4xx may the name stand anywhere; others may quote the request or an answer.
-        """
-        if failure.kind in ("content_filter", "refusal", "too_long") or may_not_spend(status, text):
-            return False
-        named = text if 400 <= status < 500 else str(failure)
-        lower = way.without_field(named, self.parameters, limit=failure.kind != "rate_limit")
-        if lower is not None and way == self.way:
-            self.way = lower
-        return lower is not None
+            mend = f"set {self._key_env} to a key of {self._where}, or give --api-key-env"
+            return JudgeFailure(f"{failure}: {mend}", "fatal")
+        return JudgeFailure(f"{failure}; the address is {self._where}", "fatal") if status in (404, 405) else failure
 
     def _guess(self, way: Way) -> Way | None:
         """The way without the field that most endpoints lack, if this one has refused a request without saying why.
