@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -221,6 +222,7 @@ class Gate:
             if self._probing:
                 self._probing = False
                 self.concurrency = min(_FIRST_CONCURRENCY, self.limits.concurrency)
+        self._wake()
 
     # -- one request -------------------------------------------------------------------------------
 
@@ -253,13 +255,14 @@ class Gate:
         finally:
             with self._lock:
                 self._line.remove(place)
-            self._wake_first()
+            self._wake()
 
-    def _wake_first(self) -> None:
-        """Let the first request in line, of whatever thread, look whether it may go."""
+    def _wake(self) -> None:
+        """Let as many requests in line, of whatever thread, look whether they may go as there is room for."""
         with self._lock:
-            if self._line:
-                self._line[0].loop.call_soon_threadsafe(self._line[0].event.set)
+            room = max(1, self.concurrency - len(self._under_way))
+            for place in islice(self._line, room):
+                place.loop.call_soon_threadsafe(place.event.set)
 
     def _send(self, ticket: _Ticket) -> None:
         ticket.sent = now = time.monotonic()
@@ -329,7 +332,7 @@ class Gate:
                     self._dearest_token = max(self._dearest_token, cost / usage.total)
             if self.limits.tpm is not None:
                 self._taken.append((time.monotonic(), usage.total))
-        self._wake_first()
+        self._wake()
 
     # -- what replies teach ------------------------------------------------------------------------
 
