@@ -9,14 +9,8 @@ from itertools import islice
 
 from rag_selectivity.wording import visible_lines
 
-__all__ = [
-    "InputError",
-    "MissingExtraError",
-    "SelectivityError",
-    "SelectivityWarning",
-    "did_you_mean",
-    "examples",
-]
+__all__ = ["GradingError", "InputError", "MissingExtraError", "SelectivityError", "SelectivityWarning"]
+__all__ += ["did_you_mean", "examples"]
 
 
 class SelectivityError(Exception):
@@ -28,6 +22,10 @@ class SelectivityError(Exception):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(visible_lines(each) if isinstance(each, str) else each for each in args))
+
+
+class GradingError(SelectivityError):
+    """Grading cannot continue."""
 
 
 class InputError(SelectivityError, ValueError):

@@ -48,16 +48,16 @@ def test_the_command_asks_writes_scores_and_goes_on(tmp_path: Path) -> None:
     with JudgeServer(ScriptedModel(slope=0.1).respond) as server:
         asked = [*FILES, "--model", "scripted", "--base-url", server.url, "-k", "2,5", "--junk", "0,3,6"]
         dry = cli(tmp_path, "answers", *asked, "--dry-run", "--price-in", "1", "--price-out", "2")
-        assert (dry.code, len(server.requests)) == (0, 0), dry.said
+        assert (dry.code, len(server.bodies)) == (0, 0), dry.said
         assert "nothing was sent" in dry.out
         stopped = cli(tmp_path, "answers", *asked, "--max-calls", "30")
-        assert (stopped.code, len(server.requests)) == (1, 30), stopped.said
+        assert (stopped.code, len(server.bodies)) == (1, 30), stopped.said
         assert "go on with: rag-selectivity answers" in " ".join(stopped.out.split())
         done = cli(
             tmp_path, "answers", *asked, "--format", "json", "--scores", "scores.csv", "--answers", "answers.csv"
         )
         assert done.code == 0, done.said
-        sent = len(server.requests)
+        sent = len(server.bodies)
     data = done.data
     assert data["schema"] == "rag-selectivity/answer-report/1"
     assert data["spent"]["prompts"] == sent

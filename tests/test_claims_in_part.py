@@ -110,9 +110,9 @@ def test_a_field_that_cannot_be_read_voids_its_own_measure_from_that_rank_on(
 ) -> None:
     with server_of(change=lambda number, answer: {**answer, field: value} if number == 2 else answer) as server:
         report = checked(server, tmp_path, batch=batch)
-        asked = len(server.requests)
+        asked = len(server.bodies)
         again = checked(server, tmp_path, batch=batch)
-        assert len(server.requests) == asked
+        assert len(server.bodies) == asked
     assert figures(report) == figures(again) == (without(lost, depths=(2,)) if lost else RIGHT)
 
 

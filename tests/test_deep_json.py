@@ -1,26 +1,15 @@
-"""JSON from models, servers and traces that is nested deeper than Python's own reader can follow."""
+"""JSON from models and traces that is nested deeper than Python's own reader can follow."""
 
 from __future__ import annotations
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.failures import JudgeFailure, failure_of_status
-from rag_selectivity.grading.replies import reply_of
 from rag_selectivity.live.tools.arguments import misfit
 
 pytestmark = pytest.mark.inside
 
 DEEP = "[" * 200_000
-
-
-def test_a_reply_is_damaged() -> None:
-    with pytest.raises(JudgeFailure, match="reply is not JSON"):
-        reply_of(DEEP, {}, "json_schema")
-
-
-def test_the_body_of_an_error_is_quoted() -> None:
-    assert str(failure_of_status(500, {}, DEEP)).count("[") > 5
 
 
 def test_arguments_of_a_tool_do_not_fit() -> None:

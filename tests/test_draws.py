@@ -218,15 +218,15 @@ def test_the_command_line_draws_with_a_server(tmp_path) -> None:
         dry = run_command(*command, "--dry-run", "--show-bits", "2", cwd=tmp_path)
         assert dry.returncode == 0, dry.stderr
         assert json.loads(dry.stdout)["control_power"]["show_bits"] == 2
-        assert not server.requests
+        assert not server.bodies
         done = run_command(*command, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["graded"] == len(server.requests) == 3 * (5 + 4 + 3)
+        assert json.loads(done.stdout)["graded"] == len(server.bodies) == 3 * (5 + 4 + 3)
         again = run_command(*command, cwd=tmp_path)
-        assert (json.loads(again.stdout)["graded"], len(server.requests)) == (0, 36)
+        assert (json.loads(again.stdout)["graded"], len(server.bodies)) == (0, 36)
         kinds = {
             json.dumps({**request["messages"][0], "content": request["messages"][0]["content"].replace(code, "")})
-            for request in server.requests
+            for request in server.bodies
             for code in [request["messages"][0]["content"].split("carry the code ")[1].split(".")[0]]
         }
     assert len(kinds) == 1  # the same prompt for all parts

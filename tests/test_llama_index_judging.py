@@ -102,14 +102,14 @@ def test_claim_checks_share_their_calls_and_take_the_reference_along(tmp_path) -
         runner = BatchEvalRunner(evaluators, workers=8)
         results = asyncio.run(runner.aevaluate_response_strs(["who?"], ["…"], [contexts], reference=[REFERENCE]))
         scores = {name: found[0].score for name, found in results.items()}
-        assert len(server.requests) == 1 + len(contexts)
+        assert len(server.bodies) == 1 + len(contexts)
         found = rs.check_claims(
             [{"user_input": "who?", "retrieved_contexts": contexts, "reference": REFERENCE}],
             store=tmp_path / "s.db",
             judge=judge,
             depths=[3],
         )
-        assert len(server.requests) == 1 + len(contexts)
+        assert len(server.bodies) == 1 + len(contexts)
         top = ContextPrecisionEvaluator(judge, store=tmp_path / "s.db", k=1).evaluate(
             query="who?", contexts=contexts, reference=REFERENCE
         )

@@ -237,9 +237,9 @@ def test_a_dataset_without_labels_is_graded_once(m, tmp_path) -> None:
     store = tmp_path / "labels.db"
     with JudgeServer(by_tool(lambda r: {"reason": "r", "grade": grades[found_texts(r)["passage"]]})) as server:
         labels = m.grade_dataset(dataset(), ragas_llm(server), store, limits=Limits(concurrency=4))
-        calls = len(server.requests)
+        calls = len(server.bodies)
         again = m.grade_dataset(dataset(), ragas_llm(server), store)
-        assert len(server.requests) == calls == 24
+        assert len(server.bodies) == calls == 24
     assert again.to_dict() == labels.to_dict()
     assert labels["q1?"] == {"a": 5, "b": 1, "x": 1}
     from_labels = m.selectivity(dataset(), labels, depths=[2])
@@ -265,9 +265,9 @@ def test_four_claim_metrics_cost_no_more_than_one(m, tmp_path) -> None:
         llm = ragas_llm(server)
         classes = (m.ContextPrecision, m.ContextRecall, m.ContextEntityRecall, m.ContextRelevance)
         result = run([cls(llm, store, k=3) for cls in classes], rows)
-        assert len(server.requests) == 1 + 3
+        assert len(server.bodies) == 1 + 3
         again = run([m.ContextRecall(llm, store, k=1)], rows)
-        assert len(server.requests) == 1 + 3
+        assert len(server.bodies) == 1 + 3
     assert result.scores[0] == {
         "ContextPrecision@3": 1.0,
         "ContextRecall@3": 0.5,

@@ -87,7 +87,7 @@ def test_ragas_grades_what_has_no_labels(folder, monkeypatch) -> None:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(server.requests) == 300  # each context once
+    assert len(server.bodies) == 300  # each context once
     by_the_store, by_its_own = done.stdout.split("System: Only ragas was measured, with ")[1:]
     assert by_the_store.startswith(OF_THE_STORE)
     assert "300 labels by gpt-5-mini, 100% of the top 5 judged" in by_its_own

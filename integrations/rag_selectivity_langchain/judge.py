@@ -9,8 +9,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
-from rag_selectivity.grading.judge import GradingError
-from rag_selectivity.grading.model_judge import Message, ModelJudge, Usage, first_text, known_settings, with_schema
+from rag_selectivity.errors import GradingError
+from rag_selectivity.grading.judge import Message, ModelJudge, Usage, first_text, known_settings, with_schema
 from rag_selectivity_langchain.documents import text_of
 
 _MESSAGES: dict[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}

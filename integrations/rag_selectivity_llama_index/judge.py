@@ -9,8 +9,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
 from pydantic import BaseModel
 
-from rag_selectivity.grading.judge import GradingError
-from rag_selectivity.grading.model_judge import Message, ModelJudge, Usage, known_settings, with_schema
+from rag_selectivity.grading.judge import GradingError, Message, ModelJudge, Usage, known_settings, with_schema
 
 _ROLES = {"system": MessageRole.SYSTEM, "user": MessageRole.USER, "assistant": MessageRole.ASSISTANT}
 

@@ -10,8 +10,8 @@ from langchain_core.prompt_values import StringPromptValue
 from pydantic import BaseModel
 from ragas.llms.base import BaseRagasLLM, InstructorBaseRagasLLM
 
-from rag_selectivity.grading.judge import GradingError, Judge
-from rag_selectivity.grading.model_judge import Message, ModelJudge, Usage, first_text, known_settings, with_schema
+from rag_selectivity.errors import GradingError
+from rag_selectivity.grading.judge import Judge, Message, ModelJudge, Usage, first_text, known_settings, with_schema
 
 
 class RagasJudge(ModelJudge):

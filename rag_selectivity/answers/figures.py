@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rag_selectivity.estimating.estimates import estimates_with
 from rag_selectivity.measures.answers import UNDEFINED, ScoreKind, accuracies
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.results.answers import (
@@ -30,7 +31,6 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import holm, paired_difference
 from rag_selectivity.statistics.share_of_lift import share_of_lift
-from rag_selectivity.tables.ids import IntArray
 
 _AWAY = 2.0
 _ROUNDING = 1e-13
@@ -52,13 +52,10 @@ class Scored:
     queries: tuple[str, ...]
     values: Mapping[Shown, FloatArray]
 
-    def outcome(self, shown: Shown) -> Outcome:
-        """The scores of what was shown, for means and differences."""
-        return Outcome((self.values[shown][:, None],), UNDEFINED, bounds=(self.kind.low, self.kind.high))
-
-    def log_outcome(self, shown: Shown) -> Outcome:
-        """The scores of what was shown, for the logarithm of an accuracy."""
-        return accuracies(self.values[shown][:, None])
+    def outcome(self, *shown: Shown) -> Outcome:
+        """The scores of what was shown, for means and differences: a column for each."""
+        columns = np.stack([self.values[each] for each in shown], axis=1)
+        return Outcome((columns,), UNDEFINED, bounds=(self.kind.low, self.kind.high))
 
     @property
     def of_runs(self) -> list[Shown]:
@@ -68,152 +65,113 @@ class Scored:
 
 def estimates(scored: Scored, bootstrap: Bootstrap) -> dict[Shown, Estimate]:
     """The mean of a score for all that was shown, with its interval."""
-    shown = list(scored.values)
-    outcomes = [scored.outcome(each) for each in shown]
-    ends = bootstrap.intervals(outcomes, scored.queries)
-    found = {}
-    for each, outcome, (low, high) in zip(shown, outcomes, ends, strict=True):
-        n = int(outcome.defined.sum())
-        reason = None if n else UNDEFINED
-        value = float(outcome.value()[0])
-        found[each] = Estimate(value, float(low[0]), float(high[0]), n, len(scored.queries), reason)
-    return found
+    outcome = scored.outcome(*scored.values)
+    ((low, high),) = bootstrap.intervals([outcome], scored.queries)
+    return dict(zip(scored.values, estimates_with(outcome, low, high), strict=True))
+
+
+def figures_of(
+    scored: Iterable[Scored], bootstrap: Bootstrap, baseline: str | None
+) -> tuple[dict[tuple[Shown, str], Estimate], tuple[Contrast, ...]]:
+    """The means and the contrasts of several scores, as a report has them."""
+    figures: dict[tuple[Shown, str], Estimate] = {}
+    differences: list[Contrast] = []
+    for each in scored:
+        figures |= {(shown, each.kind.name): mean for shown, mean in estimates(each, bootstrap).items()}
+        differences += contrasts(each, bootstrap, baseline)
+    return figures, tuple(differences)
 
 
 def contrasts(scored: Scored, bootstrap: Bootstrap, baseline: str | None = None) -> list[Contrast]:
     """All contrasts that the answers allow, with Holm's correction within each kind."""
-    about = _Contrasts(scored, bootstrap, bootstrap.units(scored.queries))
-    found = [
-        *about.lifts(),
-        *about.shares(),
-        *about.bits(),
-        *about.depths(),
-        *about.runs(baseline),
-        *about.orders(),
-        *about.slopes(),
-    ]
-    return list(_adjusted(found))
-
-
-def _adjusted(found: Sequence[Contrast]) -> Iterator[Contrast]:
+    found = [_contrast(scored, *pair, bootstrap) for pair in _pairs(scored, baseline)] + _slopes(scored, bootstrap)
+    adjusted = []
     for kind in dict.fromkeys(each.kind for each in found):
         of_kind = [each for each in found if each.kind == kind]
         p = holm(np.array([each.p for each in of_kind]))
-        yield from (replace(each, p_adjusted=float(value)) for each, value in zip(of_kind, p, strict=True))
+        adjusted += [replace(each, p_adjusted=float(value)) for each, value in zip(of_kind, p, strict=True)]
+    return adjusted
 
 
-@dataclass(frozen=True, slots=True)
-class _Contrasts:
-    scored: Scored
-    bootstrap: Bootstrap
-    units: IntArray | None
+def _pairs(scored: Scored, baseline: str | None) -> Iterator[tuple[str, Shown, Shown]]:
+    """(kind, what was shown, what it is compared with) of all contrasts of two."""
+    kind, values, runs = scored.kind, scored.values, scored.of_runs
+    closed, ideal = Shown(CLOSED_BOOK, 0), Shown(IDEAL, None)
+    if closed in values and not kind.needs_passages:
+        controls = [ideal, *(each for each in values if each.run == RANDOM)]
+        yield from ((LIFT, shown, closed) for shown in (*runs, *controls) if shown in values)
+        if ideal in values and kind.higher_is_better:
+            yield from ((SHARE, shown, ideal) for shown in runs)
+    if kind.is_correct:
+        # On the scale of BoR.
+        drawn = ((shown, Shown(RANDOM, shown.k)) for shown in runs)
+        yield from ((BITS, shown, random) for shown, random in drawn if random in values)
+    for name in dict.fromkeys(shown.run for shown in runs):
+        smallest, *others = sorted((each for each in runs if each.run == name), key=lambda shown: shown.k or 0)
+        yield from ((DEPTH, shown, smallest) for shown in others)
+    if runs:
+        base = baseline or runs[0].run
+        of_base = ((shown, Shown(base, shown.k)) for shown in runs if shown.run != base)
+        yield from ((RUN, shown, other) for shown, other in of_base if other in values)
+    for shown in values:
+        best = replace(shown, order=BEST_FIRST)
+        if shown != best and best in values:
+            yield ORDER, shown, best
 
-    def lifts(self) -> Iterator[Contrast]:
-        closed = Shown(CLOSED_BOOK, 0)
-        if closed in self.scored.values and not self.scored.kind.needs_passages:
-            others = [Shown(IDEAL, None), *(each for each in self.scored.values if each.run == RANDOM)]
-            for shown in [*self.scored.of_runs, *(each for each in others if each in self.scored.values)]:
-                yield self._difference(LIFT, shown, closed)
 
-    def shares(self) -> Iterator[Contrast]:
-        closed, ideal = Shown(CLOSED_BOOK, 0), Shown(IDEAL, None)
-        kind, values = self.scored.kind, self.scored.values
-        if closed not in values or ideal not in values or kind.needs_passages or not kind.higher_is_better:
-            return
-        for shown in self.scored.of_runs:
-            found = share_of_lift(
-                values[shown],
-                values[closed],
-                values[ideal],
-                (kind.low, kind.high),
-                level=self.bootstrap.level,
-                seed=self.bootstrap.seed,
-                units=self.units,
-            )
-            first, second = _means(values[shown], values[ideal], values[closed])
-            yield Contrast(
-                SHARE,
-                kind.name,
-                shown,
-                ideal,
-                found.value,
-                found.low,
-                found.high,
-                math.nan,
-                first,
-                second,
-                found.n,
-                reason=found.reason,
-            )
+def _contrast(scored: Scored, kind: str, shown: Shown, against: Shown, bootstrap: Bootstrap) -> Contrast:
+    if kind == SHARE:
+        return _share(scored, shown, against, bootstrap)
+    sides = [scored.outcome(each) for each in (shown, against)]
+    if kind == BITS:
+        sides = [accuracies(side.parts[0]) for side in sides]
+    return _difference(scored, kind, (shown, against), sides, bootstrap)
 
-    def bits(self) -> Iterator[Contrast]:
-        """Bits over random of correct answers, on the scale of BoR."""
-        if not self.scored.kind.is_correct:
-            return
-        for shown in self.scored.of_runs:
-            random = Shown(RANDOM, shown.k)
-            if random in self.scored.values:
-                yield self._difference(BITS, shown, random)
 
-    def depths(self) -> Iterator[Contrast]:
-        by_run: dict[str, list[Shown]] = {}
-        for shown in self.scored.of_runs:
-            by_run.setdefault(shown.run, []).append(shown)
-        for of_run in by_run.values():
-            smallest, *others = sorted(of_run, key=lambda shown: shown.k or 0)
-            yield from (self._difference(DEPTH, shown, smallest) for shown in others)
+def _share(scored: Scored, shown: Shown, ideal: Shown, bootstrap: Bootstrap) -> Contrast:
+    run, closed, best = (scored.values[each] for each in (shown, Shown(CLOSED_BOOK, 0), ideal))
+    units, ends = bootstrap.units(scored.queries), (scored.kind.low, scored.kind.high)
+    found = share_of_lift(run, closed, best, ends, level=bootstrap.level, seed=bootstrap.seed, units=units)
+    figures = (found.value, found.low, found.high, math.nan, *_means(run, best, closed), found.n)
+    return Contrast(SHARE, scored.kind.name, shown, ideal, *figures, reason=found.reason)
 
-    def runs(self, baseline: str | None) -> Iterator[Contrast]:
-        names = list(dict.fromkeys(shown.run for shown in self.scored.of_runs))
-        base = baseline or (names[0] if names else None)
-        for shown in self.scored.of_runs:
-            other = None if base is None else Shown(base, shown.k)
-            if other is not None and shown.run != base and other in self.scored.values:
-                yield self._difference(RUN, shown, other)
 
-    def orders(self) -> Iterator[Contrast]:
-        for shown in self.scored.values:
-            best = replace(shown, order=BEST_FIRST)
-            if shown != best and best in self.scored.values:
-                yield self._difference(ORDER, shown, best)
+def _slopes(scored: Scored, bootstrap: Bootstrap) -> list[Contrast]:
+    """The change of the score with each junk passage: the mean over queries of the slope within each query.
 
-    def slopes(self) -> Iterator[Contrast]:
-        """The change of the score with each junk passage: the mean over queries of the slope within each query.
+    Every query has an answer for every number of junk passages, or is left out, so that the mean of the slopes is the
+    slope of the means.
+    """
+    levels = sorted((shown for shown in scored.values if shown.run == JUNK), key=lambda shown: shown.k or 0)
+    if len(levels) < 2:
+        return []
+    counts = np.array([shown.k for shown in levels], np.float64)
+    weights = (counts - counts.mean()) / ((counts - counts.mean()) ** 2).sum()
+    table = np.stack([scored.values[shown] for shown in levels], axis=1)
+    total = float(np.maximum(weights, 0).sum())
+    # The weights sum to 0, so both sides have the same range, and their difference is the slope. They are moved away
+    # from 0 and 1, which would be taken for failures and successes.
+    ends = scored.kind.low * total + _AWAY, scored.kind.high * total + _AWAY
+    columns = (table @ np.maximum(weights, 0), table @ np.maximum(-weights, 0))
+    sides = [Outcome((side[:, None] + _AWAY,), UNDEFINED, bounds=ends) for side in columns]
+    found = _difference(scored, SLOPE, (levels[-1], levels[0]), sides, bootstrap)
+    both = ~np.isnan(columns[0])
+    means = table[both].mean(axis=0) if both.any() else np.full(len(levels), np.nan)
+    return [replace(found, first=float(means[-1]), second=float(means[0]))]
 
-        Every query has an answer for every number of junk passages, or is left out, so that the mean of the slopes is
-        the slope of the means.
-        """
-        levels = sorted((shown for shown in self.scored.values if shown.run == JUNK), key=lambda shown: shown.k or 0)
-        if len(levels) < 2:
-            return
-        counts = np.array([shown.k for shown in levels], np.float64)
-        weights = (counts - counts.mean()) / ((counts - counts.mean()) ** 2).sum()
-        table = np.stack([self.scored.values[shown] for shown in levels], axis=1)
-        more, fewer = table @ np.maximum(weights, 0), table @ np.maximum(-weights, 0)
-        total = float(np.maximum(weights, 0).sum())
-        # The weights sum to 0, so both sides have the same range, and their difference is the slope. They are moved
-        # away from 0 and 1, which would be taken for failures and successes.
-        ends = self.scored.kind.low * total + _AWAY, self.scored.kind.high * total + _AWAY
-        sides = [Outcome((side[:, None] + _AWAY,), UNDEFINED, bounds=ends) for side in (more, fewer)]
-        found = self._of(SLOPE, levels[-1], levels[0], sides[0], sides[1])
-        both = ~np.isnan(more)
-        means = table[both].mean(axis=0) if both.any() else np.full(len(levels), np.nan)
-        yield replace(found, first=float(means[-1]), second=float(means[0]))
 
-    def _difference(self, kind: str, shown: Shown, against: Shown) -> Contrast:
-        outcome = self.scored.log_outcome if kind == BITS else self.scored.outcome
-        return self._of(kind, shown, against, outcome(shown), outcome(against))
-
-    def _of(self, kind: str, shown: Shown, against: Shown, one: Outcome, other: Outcome) -> Contrast:
-        found = paired_difference(one, other, level=self.bootstrap.level, seed=self.bootstrap.seed, units=self.units)
-        first, second = _means(one.parts[0][:, 0], other.parts[0][:, 0])
-        n = int((one.defined & other.defined).sum())
-        value, low, high, p = (float(each[0]) for each in (found.value, found.low, found.high, found.p))
-        value = 0.0 if abs(value) < _ROUNDING else value
-        reason = _why(kind, n, first, second)
-        return Contrast(
-            kind, self.scored.kind.name, shown, against, value, low, high, p, first, second, n, reason=reason
-        )
+def _difference(
+    scored: Scored, kind: str, pair: tuple[Shown, Shown], sides: Sequence[Outcome], bootstrap: Bootstrap
+) -> Contrast:
+    one, other = sides
+    units = bootstrap.units(scored.queries)
+    found = paired_difference(one, other, level=bootstrap.level, seed=bootstrap.seed, units=units)
+    first, second = _means(one.parts[0][:, 0], other.parts[0][:, 0])
+    n = int((one.defined & other.defined).sum())
+    value, low, high, p = (float(each[0]) for each in (found.value, found.low, found.high, found.p))
+    value = 0.0 if abs(value) < _ROUNDING else value
+    reason = _why(kind, n, first, second)
+    return Contrast(kind, scored.kind.name, *pair, value, low, high, p, first, second, n, reason=reason)
 
 
 def _why(kind: str, n: int, first: float, second: float) -> str | None:

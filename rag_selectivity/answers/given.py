@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.answers.figures import Scored, contrasts, estimates
+from rag_selectivity.answers.figures import Scored, figures_of
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.grading.given import known_baseline
 from rag_selectivity.judged.reading import named_runs, ranked_lists
 from rag_selectivity.measures.answers import ScoreKind
-from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, Contrast, Shown
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, Shown
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import ends_of, iterated, whole_count
 from rag_selectivity.tables.cells import shown as shown_value
@@ -92,10 +92,8 @@ def answers_given(
             runs[name] = None
         if lists is not None:
             _check_set(row, names, where, query, name, lists)
-    if baseline is not None and not (isinstance(baseline, str) and baseline in runs):
-        raise InputError(
-            f"the baseline {baseline!r} is none of the runs {', '.join(runs)}{did_you_mean(baseline, runs)}"
-        )
+    if baseline is not None:
+        known_baseline(baseline, runs)
     read = answer_scores(scores, list(runs), list(queries), column=column, score_range=ends)
     values = {
         Shown(name, k): _column(by_query, queries) for name, by_k in read.by_run.items() for k, by_query in by_k.items()
@@ -104,24 +102,19 @@ def answers_given(
         values[Shown(CLOSED_BOOK, 0)] = _column(read.closed_book, queries)
     name = column or "score"
     kinds = _kinds(name, ends, correct_from, values)
-    figures: dict[tuple[Shown, str], Estimate] = {}
-    differences: list[Contrast] = []
-    for kind, turned in kinds:
-        of_kind = values if turned is None else {shown: _right(each, turned) for shown, each in values.items()}
-        scored = Scored(kind, tuple(queries), of_kind)
-        figures |= {(shown, kind.name): each for shown, each in estimates(scored, bootstrap).items()}
-        differences += contrasts(scored, bootstrap, baseline)
+    scored = [Scored(kind, tuple(queries), of_kind) for kind, of_kind in kinds.items()]
+    figures, differences = figures_of(scored, bootstrap, baseline)
     notes = list(read.remarks)
-    if not any(kind.is_correct for kind, _ in kinds):
+    if not any(kind.is_correct for kind in kinds):
         notes.append(
             "scores other than 0 and 1 have no bits over random: say from which score an answer is right, "
             "correct_from=… (--correct-from SCORE)"
         )
     return AnswerReport(
         figures,
-        tuple(differences),
+        differences,
         tuple(queries),
-        {kind.name: kind for kind, _ in kinds},
+        {kind.name: kind for kind in kinds},
         {"model": None, "judge": None, "source": str(scores) if not isinstance(scores, list) else None}
         | bootstrap.settings,
         notes=tuple(notes),
@@ -130,19 +123,19 @@ def answers_given(
 
 def _kinds(
     name: str, ends: tuple[float, float], correct_from: float | None, values: Mapping[Shown, Any]
-) -> list[tuple[ScoreKind, float | None]]:
-    """The given score, and whether it makes an answer right."""
+) -> dict[ScoreKind, Mapping[Shown, Any]]:
+    """The scores as given, and whether they make answers right."""
     every = np.concatenate([each[~np.isnan(each)] for each in values.values()])
     binary = ends == (0.0, 1.0) and bool(((every == 0) | (every == 1)).all())
-    given = [(ScoreKind(name, *ends, "as given", is_correct=binary), None)]
+    given = {ScoreKind(name, *ends, "as given", is_correct=binary): values}
     if correct_from is None:
-        return list(given)
+        return given
     right = ScoreKind(f"{name} ≥ {correct_from:g}", 0, 1, f"1 if {name} is at least {correct_from:g}", is_correct=True)
-    return [*given, (right, correct_from)]
-
-
-def _right(values: Any, correct_from: float) -> Any:
-    return np.where(np.isnan(values), np.nan, (values >= correct_from).astype(np.float64))
+    turned = {
+        shown: np.where(np.isnan(each), np.nan, (each >= correct_from).astype(np.float64))
+        for shown, each in values.items()
+    }
+    return {**given, right: turned}
 
 
 def _column(by_query: Mapping[str, float], queries: Iterable[str]) -> Any:

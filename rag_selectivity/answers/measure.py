@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.answers.asking import AnswerStore, refuse_mixed_models
-from rag_selectivity.answers.planning import (
-    all_shown,
-    controls_given,
-    counts_given,
-    instructions_given,
-    read_all,
-    refuse_names,
-)
-from rag_selectivity.answers.prompt import INSTRUCTIONS
+from rag_selectivity.answers.figures import figures_of, scored_of
+from rag_selectivity.answers.planning import Reading, all_shown, read_all
+from rag_selectivity.answers.prompt import INSTRUCTIONS, PROMPT_VERSION, Answer, Planned
 from rag_selectivity.answers.references import read_references
-from rag_selectivity.answers.reporting import planned_spending, report_of, scored_row, settings_of
-from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores
+from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores, ruled_scores
+from rag_selectivity.errors import InputError
 from rag_selectivity.grading.gate import Gate
+from rag_selectivity.grading.given import known_baseline, whole_numbers
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Budget, Limits
+from rag_selectivity.grading.questions import Asker, Question
 from rag_selectivity.grading.rubric import Rubric
-from rag_selectivity.grading.runner import Runner
-from rag_selectivity.grading.session import asking, blocking, raise_if_fatal
-from rag_selectivity.grading.store import Store
+from rag_selectivity.grading.runner import asking, blocking
+from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.judged.reading import named_runs
-from rag_selectivity.results.answers import AnswerReport, Spent
+from rag_selectivity.measures.answers import ScoreKind
+from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, AnswerRow, Spent
+from rag_selectivity.results.usage import Usage
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.tables.cells import names_in
+from rag_selectivity.wording import counted
 
 #: How many passages of each list are shown, unless the user says so.
 DEFAULT_DEPTHS = (10,)
+#: Tokens of an answer, for the estimate of a dry run.
+_ANSWER_TOKENS = 60
 
 
 async def ameasure_answers(
@@ -130,73 +129,133 @@ async def ameasure_answers(
         If the model cannot be used at all.
     """
     runs = named_runs(run)
-    refuse_names(runs, baseline)
+    taken = [name for name in runs if name in RESERVED]
+    if taken:
+        raise InputError(
+            f"a run cannot be called {taken[0]!r}, which is a control: name it otherwise (--run NAME=FILE); the names "
+            f"{', '.join(RESERVED)} are taken"
+        )
+    known_baseline(baseline, runs)
     right = read_references(references)
-    multiple_choice = any(reference.choices for reference in right.values())
+    labels = qrels is not None
     kinds = chosen_scores(
         scores,
-        multiple_choice=multiple_choice,
+        multiple_choice=any(reference.choices for reference in right.values()),
         cite=cite,
         abstain=abstain,
-        labels=qrels is not None,
+        labels=labels,
         judge=judge is not None,
     )
     asked, grader = judge_of(model), None if judge is None else judge_of(judge)
-    chosen = controls_given(controls, labels=qrels is not None, alone=getattr(asked, "answers_without_passages", True))
-    depths, junk = counts_given(depths, "depth", 1), counts_given(junk, "number of junk passages", 0)
-    shown = all_shown(runs, depths, chosen, names_in(orders, "orders"), junk, labels=qrels is not None)
-    wording = {"instructions": instructions_given(instructions), "cite": cite, "abstain": abstain}
+    depths, junk = whole_numbers(depths, "depth"), whole_numbers(junk, "number of junk passages", 0)
+    alone = getattr(asked, "answers_without_passages", True)
+    shown = all_shown(runs, depths, controls, orders, junk, labels=labels, alone=alone)
+    if not isinstance(instructions, str):
+        raise InputError(f"instructions must be a text, got {instructions!r:.80}")
+    wording = {"instructions": instructions, "cite": cite, "abstain": abstain}
     read = read_all(runs, corpus, queries, right, qrels, scale, shown, seed, wording)
     gate = gate or Gate(limits, budget)
+    settings = {
+        "model": asked.name,
+        "parameters": dict(asked.parameters),
+        "judge": None if grader is None else grader.name,
+        "depths": sorted(set(depths)),
+        **bootstrap.settings,
+    }
     with Store(store) as opened:
-        answers = AnswerStore(opened, asked, served)
-        missing = answers.missing(read.planned)
+        answering = Settings("answer", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
+        answers = Asker(opened, answering, served)
+        missing = answers.missing(each.prompt for each in read.planned)
         distinct = len({each.prompt.content for each in read.planned})
-        settings = settings_of(asked, grader, depths, bootstrap)
         if dry_run:
-            spent = planned_spending(distinct, missing, gate)
-            return report_of(read, kinds, [], {}, bootstrap, baseline, spent, settings)
-        judging = None
-        with asking(asked, gate, len(missing), "answering", progress) as session:
-            runner = session.runner
+            spent = Spent(distinct, distinct - len(missing), len(missing), *_estimated(missing, budget), dry_run=True)
+            return _report(read, kinds, (), bootstrap, baseline, spent, settings)
+        scoring = None if grader is None else AnswerJudge(opened, grader, rubric, list(kinds))
+        with asking(asked, gate, len(missing), "answering", progress) as runner:
             await answers.ask(runner, missing)
-            raise_if_fatal(gate)
-            found = [(each, answer) for each in read.planned if (answer := answers.answer(each.prompt)) is not None]
-            refuse_mixed_models(found)
-            scoring = None if grader is None else AnswerJudge(opened, grader, rubric, list(kinds))
+            runner.raise_if_fatal()
+            stored = [(each, answers.found(each.prompt)) for each in read.planned]
+            found = [(each, Answer.of(each.prompt, *answer)) for each, answer in stored if answer is not None]
+            _refuse_mixed_models(found)
             if scoring is not None and grader is not None and gate.stop is None:
-                judging = session.runner = Runner(grader, gate)
-                await scoring.ask(judging, found, read.references)
-                raise_if_fatal(gate)
-        done = [runner.progress, *([judging.progress] if judging is not None else [])]
-        rows = {(each.query, each.shown): scored_row(each, answer, read, kinds, scoring) for each, answer in found}
-        errors: dict[str, int] = {}
-        for progress_of in done:
-            for name, count in progress_of.errors.items():
-                errors[name] = errors.get(name, 0) + count
-        spent = Spent(
-            distinct,
-            distinct - len(missing),
-            gate.spending.requests,
-            gate.spending.usage,
-            gate.spending.cost,
-            sum(each.failed for each in done),
-            errors,
-            next((each.last_error for each in reversed(done) if each.last_error), None),
-            None if gate.stop is None else gate.stop.why,
-            None if gate.stop is None else gate.stop.cause,
-        )
-        served_models = sorted({row.served_model for row in rows.values() if row.served_model is not None})
-        return report_of(
-            read,
-            kinds,
-            list(rows.values()),
-            rows,
-            bootstrap,
-            baseline,
-            spent,
-            {**settings, "served": served_models},
-        )
+                runner.turn_to(grader)
+                await scoring.ask(runner, found, read.references)
+                runner.raise_if_fatal()
+        rows = [_scored(each, answer, read, kinds, scoring) for each, answer in found]
+        spent = Spent(distinct, distinct - len(missing), gate.spending.requests, **runner.told())
+        by_model = {row.served_model for row in rows if row.served_model is not None}
+        return _report(read, kinds, rows, bootstrap, baseline, spent, {**settings, "served": sorted(by_model)})
 
 
 measure_answers = blocking(ameasure_answers)
+
+
+def _estimated(missing: Sequence[Question], budget: Budget) -> tuple[Usage, float | None]:
+    """The tokens that prompts would take, at four characters a token, and their cost; None without prices."""
+    characters = sum(len(message["content"]) for prompt in missing for message in prompt.messages())
+    usage = Usage(characters // 4, _ANSWER_TOKENS * len(missing))
+    return usage, None if budget.prices is None else budget.prices.of(usage)
+
+
+def _refuse_mixed_models(answers: Sequence[tuple[Planned, Answer]]) -> None:
+    """Refuse answers of several models behind one name."""
+    named = Counter(answer.served_model for _, answer in answers if answer.served_model is not None)
+    if len(named) < 2:
+        return
+    first = {answer.served_model: each for each, answer in reversed(answers)}
+    each = "; ".join(
+        f"{name} gave {count:,}, such as that of query {first[name].query!r} with {first[name].shown}"
+        for name, count in named.most_common()
+    )
+    newest = named.most_common(1)[0][0]
+    raise InputError(
+        f"the model changed between the answers, and no figure mixes models: {each}. Choose one with served={newest!r} "
+        f"(--served {newest}): the answers of the others are asked for again"
+    )
+
+
+def _scored(
+    planned: Planned, answer: Answer, read: Reading, kinds: Mapping[str, ScoreKind], scoring: AnswerJudge | None
+) -> AnswerRow:
+    reference = read.references[planned.query]
+    scores = ruled_scores(kinds, planned, answer, reference, read.sets.judged.get(planned.query))
+    if scoring is not None:
+        scores |= scoring.scores(planned, answer, reference)
+    return AnswerRow(
+        planned.query,
+        planned.shown,
+        planned.passages,
+        answer.text,
+        answer.abstained,
+        tuple(planned.passages[number - 1] for number in answer.cited),
+        {name: scores[name] for name in kinds},
+        planned.prompt.content.hex(),
+        answer.served_model,
+    )
+
+
+def _report(
+    read: Reading,
+    kinds: Mapping[str, ScoreKind],
+    rows: Sequence[AnswerRow],
+    bootstrap: Bootstrap,
+    baseline: str | None,
+    spent: Spent,
+    settings: Mapping[str, Any],
+) -> AnswerReport:
+    queries = tuple(read.references)
+    scored = []
+    notes = list(read.notes)
+    if rows:
+        for name, kind in kinds.items():
+            shown = [each for each in read.shown if not (kind.needs_passages and each.run == CLOSED_BOOK)]
+            values = ((row.query, row.shown, row.scores[name]) for row in rows if row.shown in shown)
+            scored.append(scored_of(kind, queries, values, shown))
+        lost = len(read.planned) - len(rows)
+        if lost:
+            notes.append(
+                f"{lost:,} of {counted(len(read.planned), 'answer')} are missing, because calls failed or the run "
+                f"stopped; each figure says over how many queries it is (n)"
+            )
+    figures, differences = figures_of(scored, bootstrap, baseline)
+    return AnswerReport(figures, differences, queries, kinds, settings, tuple(rows), tuple(notes), spent)

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_selectivity.answers.prompt import PassagePrompt
-from rag_selectivity.grading.judge import JudgeFailure, Message
-from rag_selectivity.grading.model_judge import ModelJudge, Usage
+from rag_selectivity.grading.judge import JudgeFailure, Message, ModelJudge, Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.answers.asking import Planned
-from rag_selectivity.answers.prompt import AnswerPrompt
+from rag_selectivity.answers.prompt import AnswerPrompt, Planned
 from rag_selectivity.answers.references import Reference
-from rag_selectivity.answers.sets import HARD_NEGATIVE, Judged, Sets, controls_of, judged_passages, needs_labels
+from rag_selectivity.answers.sets import HARD_NEGATIVE, Judged, Sets, judged_passages
 from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.grading.given import notes_on_lists
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.results.answers import (
@@ -19,12 +19,12 @@ from rag_selectivity.results.answers import (
     CONTROLS,
     IDEAL,
     JUNK,
+    MIDDLE,
     ORDERS,
     RANDOM,
-    RESERVED,
     Shown,
 )
-from rag_selectivity.tables.cells import iterated, names_in
+from rag_selectivity.tables.cells import names_in
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.small import needed_texts, read_ids
 from rag_selectivity.wording import counted
@@ -41,48 +41,25 @@ class Reading:
     notes: tuple[str, ...]
 
 
-def refuse_names(runs: Mapping[str, Any], baseline: str | None) -> None:
-    taken = [name for name in runs if name in RESERVED]
-    if taken:
-        raise InputError(
-            f"a run cannot be called {taken[0]!r}, which is a control: name it otherwise (--run NAME=FILE); the names "
-            f"{', '.join(RESERVED)} are taken"
-        )
-    if baseline is not None and not (isinstance(baseline, str) and baseline in runs):
-        raise InputError(
-            f"the baseline {baseline!r} is none of the runs {', '.join(runs)}{did_you_mean(baseline, runs)}"
-        )
-
-
-def controls_given(given: Sequence[str] | None, *, labels: bool, alone: bool) -> Sequence[str]:
-    """The controls asked for, or all that are possible; `alone`: whether the model answers without passages."""
-    if given is None:
-        return [name for name in CONTROLS if (name != IDEAL or labels) and (name != CLOSED_BOOK or alone)]
-    given = names_in(given, "controls")
-    if CLOSED_BOOK in given and not alone:
-        raise InputError(f"this pipeline gives no answer without passages: leave the control {CLOSED_BOOK!r} out")
-    return given
-
-
-def counts_given(given: Any, what: str, lowest: int) -> list[int]:
-    """Depths, or numbers of junk passages."""
-    numbers = list(iterated(given, f"{what}: give a list of whole numbers"))
-    for number in numbers:
-        if isinstance(number, bool) or not isinstance(number, int) or number < lowest:
-            raise InputError(f"{what} {number!r} is not a whole number ≥ {lowest}")
-    return numbers
-
-
 def all_shown(
     runs: Mapping[str, Any],
     depths: Sequence[int],
-    controls: Sequence[str],
+    controls: Sequence[str] | None,
     orders: Sequence[str],
     junk: Sequence[int],
     *,
     labels: bool,
+    alone: bool,
 ) -> list[Shown]:
-    """All that the model is shown, checked."""
+    """All that the model is shown, checked; `alone` says whether it answers without passages.
+
+    Without controls, those that are possible are shown.
+    """
+    if controls is None:
+        controls = [name for name in CONTROLS if (name != IDEAL or labels) and (name != CLOSED_BOOK or alone)]
+    controls, orders = names_in(controls, "controls"), names_in(orders, "orders")
+    if CLOSED_BOOK in controls and not alone:
+        raise InputError(f"this pipeline gives no answer without passages: leave the control {CLOSED_BOOK!r} out")
     if not depths:
         raise InputError("no depth was given: say how many passages are shown, as in depths=[10] (-k 10)")
     for known, names, what in ((CONTROLS, controls, "control"), (ORDERS, orders, "order")):
@@ -95,20 +72,19 @@ def all_shown(
         )
     at = sorted(set(depths))
     shown = [Shown(name, k, order) for name in runs for k in at for order in dict.fromkeys((BEST_FIRST, *orders))]
-    shown += [*controls_of(list(dict.fromkeys(controls)), at), *(Shown(JUNK, count) for count in sorted(set(junk)))]
-    of_labels = [each for each in shown if needs_labels(each)]
+    of_controls = {
+        CLOSED_BOOK: [Shown(CLOSED_BOOK, 0)],
+        RANDOM: [Shown(RANDOM, k) for k in at],
+        IDEAL: [Shown(IDEAL, None)],
+    }
+    shown += [each for name in dict.fromkeys(controls) for each in of_controls[name]]
+    shown += [Shown(JUNK, count) for count in sorted(set(junk))]
+    of_labels = [each for each in shown if each.run in (IDEAL, JUNK) or each.order == MIDDLE]
     if of_labels and not labels:
         raise InputError(
             f"{of_labels[0]} needs to know which passages are relevant: give labels, qrels=… (--qrels FILE)"
         )
     return shown
-
-
-def instructions_given(instructions: Any) -> str:
-    """What the model is told to do, as a text."""
-    if not isinstance(instructions, str):
-        raise InputError(f"instructions must be a text, got {instructions!r:.80}")
-    return instructions
 
 
 def read_all(
@@ -126,7 +102,8 @@ def read_all(
     # Hard negatives are those that rank high in the whole lists.
     whole = any(each.run == JUNK for each in shown)
     lists = {name: dict(ranked_lists(each, None if whole else depth)) for name, each in runs.items()}
-    ids = _corpus_ids(corpus) if any(each.run == RANDOM for each in shown) else []
+    # Sorted: the draw does not depend on the order of a file.
+    ids = sorted(set(read_ids(corpus))) if any(each.run == RANDOM for each in shown) else []
     deepest = max((each.k or 0 for each in shown if each.run == RANDOM), default=0)
     if ids and deepest > len(ids):
         raise InputError(f"{deepest} random passages cannot be drawn from a corpus of {len(ids):,}: give a smaller K")
@@ -141,7 +118,7 @@ def read_all(
             query,
             each,
             ids_of_set,
-            AnswerPrompt(
+            AnswerPrompt.of(
                 questions[query],
                 tuple((passage, texts[passage]) for passage in ids_of_set),
                 references[query].choices,
@@ -150,8 +127,9 @@ def read_all(
         )
         for query, each, ids_of_set in planned
     )
-    notes = [*_notes_on_lists(lists, references), *_notes_on_sets(lacking, len(references))]
-    return Reading(references, sets, tuple(shown), prompts, tuple(notes))
+    of_lists = notes_on_lists(lists, references, "reference", "the model answers these without passages")
+    notes = (*of_lists, *_notes_on_repeats(lists, references), *_notes_on_sets(lacking, len(references)))
+    return Reading(references, sets, tuple(shown), prompts, notes)
 
 
 def _sets_of_all(
@@ -172,11 +150,6 @@ def _sets_of_all(
             else:
                 planned.append((query, each, passages))
     return planned, lacking
-
-
-def _corpus_ids(corpus: Any) -> list[str]:
-    """The ids of all passages, sorted: the draw does not depend on the order of a file."""
-    return sorted(set(read_ids(corpus)))
 
 
 def _judged(
@@ -201,34 +174,16 @@ def _judged(
     }
 
 
-def _notes_on_lists(lists: Mapping[str, Mapping[str, Sequence[str]]], references: Mapping[str, Reference]) -> list[str]:
-    notes = []
+def _notes_on_repeats(
+    lists: Mapping[str, Mapping[str, Sequence[str]]], references: Mapping[str, Reference]
+) -> Iterator[str]:
     for name, each in lists.items():
-        lacking = [query for query in references if query not in each]
-        if len(lacking) == len(references):
-            raise InputError(
-                f"run {name} has no list of any query with a reference: the run has {examples(each) or 'none'}, the "
-                f"references are of {examples(references)}; do both use the same ids?"
-            )
-        if lacking:
-            notes.append(
-                f"{name} lacks {counted(len(lacking), 'query', 'queries')} with a reference ({examples(lacking)}); the "
-                f"model answers these without passages"
-            )
-        left_out = [query for query in each if query not in references]
-        if left_out:
-            verb = "is" if len(left_out) == 1 else "are"
-            notes.append(
-                f"{counted(len(left_out), 'query', 'queries')} of {name} without a reference {verb} left out "
-                f"({examples(left_out)})"
-            )
         repeated = [query for query in references if len(set(each.get(query, ()))) < len(each.get(query, ()))]
         if repeated:
-            notes.append(
+            yield (
                 f"{name} has a passage twice in the lists of {counted(len(repeated), 'query', 'queries')} "
                 f"({examples(repeated)}); the model is shown it twice, as your application would"
             )
-    return notes
 
 
 def _notes_on_sets(lacking: Mapping[Shown, Sequence[str]], total: int) -> list[str]:

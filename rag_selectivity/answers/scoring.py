@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 
-from rag_selectivity.answers.asking import Planned
-from rag_selectivity.answers.prompt import Answer
+from rag_selectivity.answers.prompt import Answer, Planned
 from rag_selectivity.answers.references import Reference
 from rag_selectivity.answers.sets import Judged
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.grading.claim_questions import (
-    PROMPT_VERSION as CLAIMS_VERSION,
-)
-from rag_selectivity.grading.claim_questions import (
-    Asker,
-    Question,
-    of_reference,
-    passage_questions,
-    question_of,
-)
+from rag_selectivity.grading.claim_questions import PROMPT_VERSION as CLAIMS_VERSION
+from rag_selectivity.grading.claim_questions import of_reference, passage_questions
+from rag_selectivity.grading.claim_results import share_of_claims
 from rag_selectivity.grading.judge import Judge
-from rag_selectivity.grading.prompts import answer_shape
+from rag_selectivity.grading.prompts import grade_shape
+from rag_selectivity.grading.questions import Asker, Question, question_of
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.runner import Runner
 from rag_selectivity.grading.store import Settings, Store
@@ -58,14 +50,14 @@ def chosen_scores(
     InputError
         If a score is not known, or needs something that was not given.
     """
+    with_options = "a free answer; the references have options" if multiple_choice else None
+    without_judge = None if judge else "a judge: judge=… (--judge-model NAME)"
     lacking = {
         "choice": None if multiple_choice else "references with options (a column `choices`)",
-        "exact_match": "a free answer; the references have options" if multiple_choice else None,
-        "f1": "a free answer; the references have options" if multiple_choice else None,
-        **dict.fromkeys(JUDGED, None if judge else "a judge: judge=… (--judge-model NAME)"),
-        "claims": (None if judge else "a judge: judge=… (--judge-model NAME)")
-        if not multiple_choice
-        else "a free answer; the references have options",
+        "exact_match": with_options,
+        "f1": with_options,
+        **dict.fromkeys(JUDGED, without_judge),
+        "claims": with_options or without_judge,
         "cited": None if cite and labels else "labels (qrels=…, --qrels) and citations (cite=True)",
         "abstained": None if abstain else "that the model may abstain (abstain=True)",
     }
@@ -106,107 +98,76 @@ def ruled_scores(
     return found
 
 
-@dataclass(slots=True)
 class AnswerJudge:
     """A judge that grades answers against references, and checks which claims of the reference they hold.
 
-    Attributes
-    ----------
-    store : Store
-    judge : Judge
-    rubric : Rubric
-    names : collection of str
-        Which of the scores JUDGED are asked for.
+    `names` are the scores JUDGED that are asked for.
     """
 
-    store: Store
-    judge: Judge
-    rubric: Rubric
-    names: Collection[str]
-    _graded: Asker = field(init=False)
-    _claims: Asker = field(init=False)
-
-    def __post_init__(self) -> None:
-        name, parameters = self.judge.name, self.judge.parameters
-        version = self.rubric.version
-        grading = Settings("answer grade", name, parameters, self.rubric.name, version, prompt_version="1")
+    def __init__(self, store: Store, judge: Judge, rubric: Rubric, names: Collection[str]) -> None:
+        self._rubric = rubric
+        self._names = names
+        self._grades = "judge" in names or "judged_right" in names
+        asked, version = (judge.name, judge.parameters), rubric.version
+        self._graded = Asker(store, Settings("answer grade", *asked, rubric.name, version, prompt_version="1"))
         # The settings of `claims`, so that a reference that was taken apart for it is not asked about again.
-        claims = Settings("claims", name, parameters, prompt_version=CLAIMS_VERSION)
-        self._graded = Asker(self.store, self.store.settings_id(grading))
-        self._claims = Asker(self.store, self.store.settings_id(claims))
+        self._claims = Asker(store, Settings("claims", *asked, prompt_version=CLAIMS_VERSION))
 
     async def ask(
         self, runner: Runner, answers: Sequence[tuple[Planned, Answer]], references: Mapping[str, Reference]
     ) -> None:
         """Ask all questions about the answers that have no reply in the store."""
-        asked = [(each, answer) for each, answer in answers if _says_something(answer)]
+        about = [(each, answer, references[each.query]) for each, answer in answers]
+        asked = [each for each in about if each[1].says_something]
         if self._grades:
-            questions = [self._grade(each, answer, references[each.query]) for each, answer in asked]
-            await self._graded.ask(runner, questions)
-        if "claims" in self.names:
-            every = [_sample(each, answer, references[each.query]) for each, answer in answers]
-            await self._claims.ask(runner, [of_reference(sample) for sample in every])
-            samples = [_sample(each, answer, references[each.query]) for each, answer in asked]
-            await self._claims.ask(runner, [q for sample in samples for q in self._support(sample)])
+            await self._graded.ask(runner, [self._grade(*each) for each in asked])
+        if "claims" in self._names:
+            await self._claims.ask(runner, [of_reference(_sample(*each)) for each in about])
+            await self._claims.ask(runner, [q for each in asked if (q := self._support(_sample(*each))) is not None])
 
     def scores(self, planned: Planned, answer: Answer, reference: Reference) -> dict[str, float]:
         """The judge's scores of an answer; NaN where a call failed."""
         found: dict[str, float] = {}
         if self._grades:
-            grade = self._grade_of(planned, answer, reference)
+            grade = _LOWEST
+            if answer.says_something:
+                said = self._graded.answer(self._grade(planned, answer, reference))
+                grade = math.nan if said is None else float(said["grade"])
             found["judge"] = grade
             found["judged_right"] = math.nan if math.isnan(grade) else float(grade >= RIGHT_FROM)
-        if "claims" in self.names:
-            found["claims"] = self._share_of_claims(_sample(planned, answer, reference), _says_something(answer))
-        return {name: value for name, value in found.items() if name in self.names}
-
-    @property
-    def _grades(self) -> bool:
-        return "judge" in self.names or "judged_right" in self.names
-
-    def _grade_of(self, planned: Planned, answer: Answer, reference: Reference) -> float:
-        if not _says_something(answer):
-            return _LOWEST
-        found = self._graded.answer(self._grade(planned, answer, reference))
-        return math.nan if found is None else float(found["grade"])
+        if "claims" in self._names:
+            found["claims"] = self._share_of_claims(_sample(planned, answer, reference), answer)
+        return {name: value for name, value in found.items() if name in self._names}
 
     def _grade(self, planned: Planned, answer: Answer, reference: Reference) -> Question:
-        right = "\n".join(reference.texts) if len(reference.texts) == 1 else _listed(reference.texts)
+        several = len(reference.texts) > 1
+        right = "\n".join(f"- {text}" for text in reference.texts) if several else reference.texts[0]
         return question_of(
             "answer grade",
-            self.rubric.text,
+            self._rubric.text,
             [("question", planned.prompt.question), ("reference answer", right), ("answer", answer.text)],
             "Grade the answer: the reason in one short sentence, then the grade as a whole number from 1 to 5."
-            + (" Any one of the reference answers is enough." if len(reference.texts) > 1 else ""),
-            answer_shape(()),
+            + (" Any one of the reference answers is enough." if several else ""),
+            grade_shape(()),
         )
 
-    def _support(self, sample: Sample) -> Iterator[Question]:
+    def _support(self, sample: Sample) -> Question | None:
+        """Which claims of the reference the answer holds; None if there are none."""
         parts = self._claims.answer(of_reference(sample))
-        if parts is not None and parts["claims"]:
-            yield from passage_questions(sample, parts, ("recall",), batch=False)
+        if parts is None or not parts.get("claims"):
+            return None
+        return passage_questions(sample, parts, ("recall",), batch=False)[0]
 
-    def _share_of_claims(self, sample: Sample, says_something: bool) -> float:
-        parts = self._claims.answer(of_reference(sample))
-        if parts is None or not parts["claims"]:
+    def _share_of_claims(self, sample: Sample, answer: Answer) -> float:
+        question = self._support(sample)
+        if question is None:
             return math.nan
-        if not says_something:
+        if not answer.says_something:
             return 0.0
-        found = self._claims.answer(passage_questions(sample, parts, ("recall",), batch=False)[0])
-        if found is None:
-            return math.nan
-        count = len(parts["claims"])
-        return len({number for number in found["supported"] if 1 <= number <= count}) / count
-
-
-def _says_something(answer: Answer) -> bool:
-    return not answer.abstained and bool(answer.text.strip())
+        found = self._claims.answer(question)
+        return math.nan if found is None else share_of_claims(found, self._claims.answer(of_reference(sample)))
 
 
 def _sample(planned: Planned, answer: Answer, reference: Reference) -> Sample:
     """The answer in the place of a passage: which claims of the reference it holds."""
     return Sample(planned.prompt.question, (answer.text,), reference.texts[0], planned.query)
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return "\n".join(f"- {text}" for text in texts)

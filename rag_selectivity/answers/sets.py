@@ -8,11 +8,6 @@ from dataclasses import dataclass, field
 
 from rag_selectivity.results.answers import (
     BEST_FIRST,
-    CLOSED_BOOK,
-    IDEAL,
-    JUNK,
-    MIDDLE,
-    RANDOM,
     SHUFFLED,
     WORST_FIRST,
     Shown,
@@ -141,18 +136,3 @@ class Sets:
     def _key(self, query: str, passage: str) -> float:
         """A random place of a passage, the same whatever else is shown."""
         return random.Random(f"{self.seed} place {query} {passage}").random()
-
-
-def needs_labels(shown: Shown) -> bool:
-    """Whether a set is made of labels."""
-    return shown.run in (IDEAL, JUNK) or shown.order == MIDDLE
-
-
-def controls_of(names: Sequence[str], depths: Sequence[int]) -> list[Shown]:
-    """What the controls are at these depths."""
-    by_name = {
-        CLOSED_BOOK: [Shown(CLOSED_BOOK, 0)],
-        RANDOM: [Shown(RANDOM, k) for k in depths],
-        IDEAL: [Shown(IDEAL, None)],
-    }
-    return [shown for name in names for shown in by_name[name]]

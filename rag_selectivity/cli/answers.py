@@ -9,8 +9,8 @@ from typing import Annotated
 import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import clusters_of, named_files, whole_numbers
-from rag_selectivity.cli.output import SETTINGS, TABLE_FORMATS, chosen_format, note, put_rows, show
+from rag_selectivity.cli.inputs import clusters_of, named_files, score_range_of, whole_numbers
+from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, note, put_rows, show
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
@@ -41,18 +41,13 @@ def answers(
             "random and ideal are controls."
         ),
     ] = None,
-    score_column: Annotated[
-        str | None, o.option(o.INPUT, "NAME", "Column of --given that holds the score (default: score).")
-    ] = None,
-    score_range: Annotated[str, o.option(o.INPUT, "LOW:HIGH", "Scale of the scores of --given, as in 1:5.")] = "0:1",
+    score_column: o.ScoreColumnOption = None,
+    score_range: o.ScoreRangeOption = None,
     correct_from: Annotated[
         float | None,
         o.option(o.INPUT, "SCORE", "Score of --given from which an answer counts as right, for bits over random."),
     ] = None,
-    baseline: Annotated[
-        str | None,
-        o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
-    ] = None,
+    baseline: o.BaselineOption = None,
     model: Annotated[str | None, o.option(o.JUDGE, "NAME", "Name of the model that answers.")] = None,
     server: j.Server = j.Server(),
     served: Annotated[
@@ -122,13 +117,9 @@ def answers(
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
     clusters: o.ClustersOption = None,
-    spending: j.Spending = j.Spending(),
     dry_run: Annotated[bool, o.flag(o.BUDGET, "--dry-run", "Count prompts and estimate tokens; send nothing.")] = False,
-    sending: j.Sending = j.Sending(),
-    store: Annotated[
-        Path | None,
-        o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist."),
-    ] = None,
+    asking: j.Asking = j.Asking(),
+    store: j.OptionalStoreOption = None,
     scores: Annotated[
         Path | None,
         o.option(
@@ -167,7 +158,7 @@ def answers(
         result = answers_given(
             given,
             column=score_column,
-            ends=_ends(score_range),
+            ends=score_range_of(score_range) or (0.0, 1.0),
             correct_from=correct_from,
             run=dict(named_files(run)) if run else None,
             baseline=baseline,
@@ -212,12 +203,10 @@ def answers(
             abstain=not no_abstention,
             served=served,
             baseline=baseline,
-            limits=sending.limits(server),
-            budget=spending.budget(),
+            **asking.options(),
             bootstrap=bootstrap,
             seed=seed,
             dry_run=dry_run,
-            progress=not SETTINGS.quiet,
         )
     spent = result.spent
     if spent.stopped is not None or spent.failed:
@@ -240,17 +229,6 @@ def _refuse_beside_given(**others: object) -> None:
     named = [f"--{name}" for name, value in others.items() if value]
     if named:
         raise InputError(f"--given holds scores that exist, and no model is asked: leave {', '.join(named)} out")
-
-
-def _ends(text: str) -> tuple[float, float]:
-    low, colon, high = text.partition(":")
-    try:
-        ends = float(low), float(high)
-    except ValueError:
-        colon, ends = "", (0.0, 0.0)
-    if not colon or not ends[0] < ends[1]:
-        raise InputError(f"--score-range {text!r} is not LOW:HIGH, as in 1:5")
-    return ends
 
 
 def _text_of(path: Path) -> str:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files, one_or_named, whole_numbers
-from rag_selectivity.cli.output import SETTINGS, TABLE_FORMATS, chosen_format, note, put, show
-from rag_selectivity.cli.writable import OF_TABLE, Writable
-from rag_selectivity.errors import InputError
+from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, note, put, show
+from rag_selectivity.cli.writable import OF_TABLE
 
 EXAMPLES = (
     "rag-selectivity claims --run bm25.trec --run dense.trec --corpus corpus.jsonl --queries queries.jsonl "
@@ -41,10 +39,7 @@ def claims(
         Path | None,
         o.input_file("Samples, in place of a run: JSONL or Parquet of user_input, retrieved_contexts, reference."),
     ] = None,
-    baseline: Annotated[
-        str | None,
-        o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
-    ] = None,
+    baseline: o.BaselineOption = None,
     human: Annotated[
         Path | None,
         o.input_file("Verdicts by people, as --sheet draws them, to see how far the judge agrees with people."),
@@ -80,40 +75,8 @@ def claims(
     resamples: o.ResamplesOption = 5000,
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
-    spending: j.Spending = j.Spending(),
-    sending: j.Sending = j.Sending(),
-    fail_if: Annotated[
-        list[str] | None,
-        o.option(
-            o.GATES,
-            "TEXT",
-            "Exit with 1 if this holds: 'ContextRecall@5 < .8', 'low(ContextRecall@5) < .8'. Repeat for more.",
-        ),
-    ] = None,
-    max_drop: Annotated[
-        list[str] | None,
-        o.option(
-            o.GATES,
-            "TEXT",
-            "Exit with 1 if a measure is worse than in --against by more than this: 'ContextRecall@5:0.02'. "
-            "'low(ContextRecall@5):0.02' also fails if the interval allows a larger loss. Repeat for more.",
-        ),
-    ] = None,
-    against: Annotated[
-        Path | None,
-        o.input_file(
-            "Claim checks saved as JSON, for --max-drop. Judge and reference answers must be the same.", o.GATES
-        ),
-    ] = None,
-    on: Annotated[
-        str | None,
-        o.option(
-            o.GATES,
-            "NAME",
-            "Queries to compare with --against: all (default), or shared (in both with the same reference answers).",
-        ),
-    ] = None,
-    require_trust: o.RequireTrustOption = None,
+    asking: j.Asking = j.Asking(),
+    gating: o.Gating = o.Gating(),
     sheet: Annotated[
         Path | None,
         o.option(
@@ -122,17 +85,7 @@ def claims(
     ] = None,
     sheet_pairs: Annotated[int, o.option(o.OUTPUT, "COUNT", "Claims with a passage on the sheet.")] = 200,
     format: o.TableFormatOption = None,
-    output: Annotated[
-        Path | None,
-        o.option(
-            o.OUTPUT,
-            Writable.by_suffix(*_PAGES, ".txt", ".json", ".csv", ".md"),
-            "File to write: .html (a page with all claims and passages), .txt, .json, .csv or .md. Default: standard "
-            "output.",
-            "--output",
-            "-o",
-        ),
-    ] = None,
+    output: Annotated[Path | None, o.output_file(*_PAGES, ".txt", ".json", ".csv", ".md")] = None,
 ) -> None:
     """Check which claims of reference answers the passages support.
 
@@ -151,14 +104,19 @@ def claims(
     is_page = format is None and output is not None and output.suffix.lower() in _PAGES
     if not is_page:
         chosen_format(format, output, TABLE_FORMATS)
-    retrieved = _retrieved(samples, run, corpus, queries, references, responses)
-    gates = ClaimGates.parse(fail_if, max_drop, against, on, require_trust)
+    runs = named_files(run) if run else None
+    gates = ClaimGates.parse(**vars(gating))
     bootstrap = rs.Bootstrap(resamples, seed, level)
     judge = server.judge(model, key=True)
-    gates.refuse_other(judge.name, list(retrieved.get("run", {SAMPLES: samples})))
+    gates.refuse_other(judge.name, list(runs or [SAMPLES]))
     with j.resumable():
         result = check_claims(
-            **retrieved,
+            samples=samples,
+            run=runs,
+            corpus=corpus,
+            queries=queries,
+            references=references,
+            responses=one_or_named(responses, run or (), "--responses"),
             k=k,
             baseline=baseline,
             store=store,
@@ -169,10 +127,8 @@ def claims(
             whole_context=whole_numbers(whole_context, "--whole-context") or (),
             batch=batch,
             human=human,
-            limits=sending.limits(server),
-            budget=spending.budget(),
+            **asking.options(),
             bootstrap=bootstrap,
-            progress=not SETTINGS.quiet,
         )
     result = result if result.stopped is None else replace(result, resume=j.resume_command())
     if sheet is not None and result.stopped is None:
@@ -186,31 +142,3 @@ def claims(
         show(result, format, output)
     j.exit_unless_complete(result.stopped_by, result.failed)
     gates.check(result, bootstrap)
-
-
-def _retrieved(
-    samples: Path | None,
-    run: Sequence[str] | None,
-    corpus: Path | None,
-    queries: Path | None,
-    references: Path | None,
-    responses: Sequence[str] | None,
-) -> Mapping[str, Any]:
-    """What was retrieved: samples, or runs with the texts of their queries and passages."""
-    if samples is not None:
-        texts = {"run": run, "corpus": corpus, "queries": queries, "references": references, "responses": responses}
-        given = [f"--{name}" for name, value in texts.items() if value]
-        if given:
-            raise InputError(f"--samples holds its own texts and lists: leave {', '.join(given)} out")
-        return {"samples": samples}
-    if not run or corpus is None or queries is None or (references is None and not responses):
-        raise InputError(
-            "say what to check: give --run, --corpus, --queries and --references (or --responses), or --samples"
-        )
-    return {
-        "run": named_files(run),
-        "corpus": corpus,
-        "queries": queries,
-        "references": references,
-        "responses": one_or_named(responses, run, "--responses"),
-    }

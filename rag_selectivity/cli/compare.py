@@ -31,10 +31,7 @@ EXAMPLES = (
 def compare(
     qrels: o.QrelsOption,
     run: o.RunOption,
-    baseline: Annotated[
-        str | None,
-        o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
-    ] = None,
+    baseline: o.BaselineOption = None,
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,
     corpus: o.CorpusGiven = o.CorpusGiven(),

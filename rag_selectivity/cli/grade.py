@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import SETTINGS, Format, chosen_format, put
+from rag_selectivity.cli.output import Format, chosen_format, put
 from rag_selectivity.cli.retrieved import IdentityOption, QueryIdKeyOption, refuse_without_trace
 from rag_selectivity.errors import InputError
 
@@ -74,8 +74,7 @@ def grade(
             "Repeat for more.",
         ),
     ] = None,
-    spending: j.Spending = j.Spending(),
-    sending: j.Sending = j.Sending(),
+    asking: j.Asking = j.Asking(),
     format: Annotated[
         Format | None, o.option(o.OUTPUT, "FORMAT", "Format: table (default) or json.", "--format")
     ] = None,
@@ -107,14 +106,12 @@ def grade(
             samples=samples,
             batch=batch,
             order=order,
-            limits=sending.limits(server),
-            budget=spending.budget(),
+            **asking.options(),
             retry_failed="all" in retry_failed or retry_failed if retry_failed else False,
             dry_run=dry_run,
             show_bits=show_bits,
             show_k=show_k,
             seed=seed,
-            progress=not SETTINGS.quiet,
         )
     if not dry_run and (result.stopped is not None or result.left):
         result = replace(result, resume=j.resume_command())

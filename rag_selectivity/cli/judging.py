@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,12 +17,9 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import INTERRUPTED, MISTAKE, NOT_PASSED, SETTINGS
 from rag_selectivity.errors import InputError
 
-if TYPE_CHECKING:
-    from rag_selectivity.grading.limits import Budget, Limits
-
-StoreOption = Annotated[
-    Path, o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist.")
-]
+_STORE = o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist.")
+StoreOption = Annotated[Path, _STORE]
+OptionalStoreOption = Annotated[Path | None, _STORE]
 ModelOption = Annotated[str, o.option(o.JUDGE, "NAME", "Name of the model at the endpoint.")]
 
 
@@ -44,14 +41,6 @@ class Server:
     temperature: Annotated[
         float | None, o.option(o.JUDGE, "NUMBER", "Sampling temperature (default: the model's own).")
     ] = None
-    max_answer_tokens: Annotated[
-        int,
-        o.option(
-            o.JUDGE,
-            "COUNT",
-            "Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high.",
-        ),
-    ] = 1000
 
     def judge(self, model: str, *, key: bool) -> Any:
         """The judge behind the endpoint; without `key` it needs no key, for a dry run."""
@@ -68,8 +57,8 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Spending:
-    """What may be spent."""
+class Asking:
+    """What may be spent, and how fast requests are sent."""
 
     max_calls: Annotated[int | None, o.option(o.BUDGET, "COUNT", "Send at most this many requests.")] = None
     max_tokens: Annotated[int | None, o.option(o.BUDGET, "COUNT", "Spend at most this many tokens.")] = None
@@ -81,19 +70,14 @@ class Spending:
     ] = None
     price_in: Annotated[float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million prompt tokens.")] = None
     price_out: Annotated[float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million answer tokens.")] = None
-
-    def budget(self) -> Budget:
-        """As a budget."""
-        from rag_selectivity.grading.limits import Budget
-
-        prices = {"price_in": self.price_in, "price_out": self.price_out}
-        return Budget(calls=self.max_calls, tokens=self.max_tokens, cost=self.max_cost, **prices)
-
-
-@dataclass(frozen=True)
-class Sending:
-    """How fast requests are sent."""
-
+    max_answer_tokens: Annotated[
+        int,
+        o.option(
+            o.JUDGE,
+            "COUNT",
+            "Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high.",
+        ),
+    ] = 1000
     concurrency: Annotated[
         int, o.option(o.LIMITS, "COUNT", "Most requests at the same time. A run begins with 1, then 4.")
     ] = 16
@@ -115,11 +99,19 @@ class Sending:
         ),
     ] = 120.0
 
-    def limits(self, server: Server) -> Limits:
-        """As limits."""
-        from rag_selectivity.grading.limits import Limits
+    def options(self) -> dict[str, Any]:
+        """As options of the functions that ask."""
+        from rag_selectivity.grading.limits import Budget, Limits
 
-        return Limits(**vars(self), answer_tokens=server.max_answer_tokens)
+        limits = {
+            name: getattr(self, name) for name in ("concurrency", "rpm", "tpm", "timeout", "attempts", "max_wait")
+        }
+        prices = {"price_in": self.price_in, "price_out": self.price_out}
+        return {
+            "limits": Limits(**limits, answer_tokens=self.max_answer_tokens),
+            "budget": Budget(calls=self.max_calls, tokens=self.max_tokens, cost=self.max_cost, **prices),
+            "progress": not SETTINGS.quiet,
+        }
 
 
 def _headers(given: list[str] | None) -> dict[str, str]:

@@ -49,6 +49,9 @@ QrelsFormatOption = Annotated[
 ]
 RunOption = Annotated[list[str], input_file("Run: FILE or NAME=FILE. Repeat for more.")]
 OptionalRunOption = Annotated[list[str] | None, input_file("Run: FILE or NAME=FILE. Repeat for more.")]
+BaselineOption = Annotated[
+    str | None, option(INPUT, "NAME", "Run that the others are compared with (default: the first).")
+]
 HumanOption = Annotated[
     Path | None,
     input_file("Labels by people of some pairs of --qrels (a file or a label store), to calibrate the figures."),
@@ -294,7 +297,8 @@ class Gating:
         option(
             GATES,
             "TEXT",
-            "Exit with 1 if this holds: 'BoR@10 < 4.5', 'low(BoR@10) < 4.5', 'shown(BoR@10) < 2'. Repeat for more.",
+            "Exit with 1 if this holds: 'MEASURE@10 < .8', 'low(MEASURE@10) < .8', 'shown(BoR@10) < 2'. Repeat for "
+            "more.",
         ),
     ] = None
     max_drop: Annotated[
@@ -302,20 +306,20 @@ class Gating:
         option(
             GATES,
             "TEXT",
-            "Exit with 1 if a measure is worse than in --against by more than this: 'RA-nWG@10:0.02'. "
-            "'low(RA-nWG@10):0.02' also fails if the interval allows a larger loss. Repeat for more.",
+            "Exit with 1 if a measure is worse than in --against by more than this: 'MEASURE@10:0.02'. "
+            "'low(MEASURE@10):0.02' also fails if the interval allows a larger loss. Repeat for more.",
         ),
     ] = None
     against: Annotated[
         Path | None,
-        input_file("Report saved as JSON, for --max-drop. Corpus size, scale and rules must be the same.", GATES),
+        input_file("Report saved as JSON, for --max-drop, made with the same labels, rules and judge.", GATES),
     ] = None
     on: Annotated[
         str | None,
         option(
             GATES,
             "NAME",
-            "Queries to compare with --against: all (default), or shared (in both reports with the same labels).",
+            "Queries to compare with --against: all (default), or shared (in both with the same labels or references).",
         ),
     ] = None
     require_trust: RequireTrustOption = None

@@ -81,10 +81,7 @@ def report(
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
     ids: o.IdsOption = None,
-    baseline: Annotated[
-        str | None,
-        o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
-    ] = None,
+    baseline: o.BaselineOption = None,
     measure: o.MeasureOption = None,
     depths: Annotated[
         str | None,

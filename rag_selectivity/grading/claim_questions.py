@@ -1,68 +1,18 @@
-"""The questions of a claim check: the claims and entities of a reference, and what passages say about them.
-
-The store finds the answer to a question by the hash of everything that decides the answer.
-"""
+"""The questions of a claim check: the claims and entities of a reference, and what passages say about them."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from rag_selectivity.grading.answers import Unreadable, read_answer, read_part
-from rag_selectivity.grading.judge import Message, Reply
-from rag_selectivity.grading.prompts import as_data, block, new_marker
-from rag_selectivity.grading.runner import Call, Outcome, Runner
-from rag_selectivity.grading.store import Store, StoredAnswer, digest
+from rag_selectivity.grading.questions import Question, question_of
 from rag_selectivity.results.samples import Sample
 
 #: Part of every answer's key: raise it when a wording below changes, so that everything is asked again.
 PROMPT_VERSION = "1"
-
-
-class Askable(Protocol):
-    """What an Asker can ask: `content` is the hash of everything that decides the answer."""
-
-    @property
-    def content(self) -> bytes: ...
-
-    def call(self) -> Call[BaseModel]:
-        """The call that asks it."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question to the judge; `content` is the hash of everything that decides its answer."""
-
-    content: bytes
-    system: str
-    texts: tuple[tuple[str, str], ...]
-    request: str
-    schema: type[BaseModel]
-
-    def call(self) -> Call[BaseModel]:
-        """The call that asks it, with a new marker around every text."""
-        marker = new_marker(*(text for _, text in self.texts))
-        blocks = "\n\n".join(block(title, text, marker) for title, text in self.texts)
-        messages = [
-            Message(role="system", content=f"{self.system}\n\n{as_data(marker)}"),
-            Message(role="user", content=f"{blocks}\n\n{self.request}"),
-        ]
-        return Call(messages, self.schema, self, self._read)
-
-    def _read(self, reply: Reply) -> BaseModel:
-        try:
-            return read_answer(reply, self.schema)
-        except Unreadable as error:
-            error.part = read_part(reply, self.schema)
-            raise
-
 
 #: Nothing rests on it, so that whatever is there will do.
 _Reason = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
@@ -126,14 +76,6 @@ def answered_ranks(check: str, answers: Sequence[Any]) -> int:
     return next((i for i, answer in enumerate(answers) if field not in (answer or ())), len(answers))
 
 
-def question_of(
-    kind: str, system: str, texts: Sequence[tuple[str, str]], request: str, schema: type[BaseModel]
-) -> Question:
-    """A question about texts; `kind` tells apart questions that would otherwise be the same."""
-    content = json.dumps([kind, system, [list(pair) for pair in texts], request, sorted(schema.model_fields)])
-    return Question(digest(content), system, tuple(texts), request, schema)
-
-
 def of_reference(sample: Sample) -> Question:
     """What the claims and entities of a sample's reference are."""
     return question_of(
@@ -167,17 +109,6 @@ def _passage_shape(checks: tuple[str, ...], several: bool) -> type[BaseModel]:
     one = create_model("PassageCheck", __base__=_Lenient, **fields)
     every: Any = (list[one], ...)  # type: ignore[valid-type]
     return create_model("PassageChecks", __base__=_Lenient, passages=every) if several else one
-
-
-def of_passages(
-    sample: Sample, parts: Any, checks: tuple[str, ...], whole: Sequence[int], batch: bool
-) -> list[Question]:
-    """A question for each passage (or one for all), and one for each K at which passages are read together."""
-    if parts is None and sample.reference is not None and checks != ("relevance",):
-        return []  # the call for the claims of the reference failed
-    questions = passage_questions(sample, parts, checks, batch)
-    questions += [question for depth in whole if (question := whole_question(sample, parts, depth)) is not None]
-    return list({question.content: question for question in questions}.values())
 
 
 def passage_questions(sample: Sample, parts: Any, checks: tuple[str, ...], batch: bool) -> list[Question]:
@@ -222,27 +153,3 @@ def _known_texts(sample: Sample, parts: Any, checks: tuple[str, ...]) -> list[tu
 
 def _numbered(items: Sequence[str]) -> str:
     return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
-
-
-class Asker:
-    """Asks the questions that have no answer in the store, and reads answers from it."""
-
-    def __init__(self, store: Store, settings: int) -> None:
-        self.store = store
-        self.settings = settings
-
-    async def ask(self, runner: Runner, questions: Sequence[Askable]) -> None:
-        """Ask the questions that have no answer yet."""
-        new = {question.content: question for question in questions if self.answer(question) is None}
-        await runner.run((question.call() for question in new.values()), self._store_outcome)
-
-    async def _store_outcome(self, outcome: Outcome[BaseModel]) -> int:
-        question: Askable = outcome.call.subject
-        value = outcome.answer.model_dump() if outcome.answer is not None else None
-        record = StoredAnswer(self.settings, question.content, value, **outcome.taken(), **outcome.failed)
-        await asyncio.wrap_future(self.store.put([record]))
-        return 1
-
-    def answer(self, question: Askable) -> Any:
-        """The stored answer, or None."""
-        return self.store.answer(self.settings, question.content)

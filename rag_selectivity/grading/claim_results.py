@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.grading.claim_questions import (
-    Asker,
-    Question,
     answered_ranks,
-    of_passages,
     of_reference,
     of_response,
     passage_questions,
     possible_checks,
     whole_question,
 )
+from rag_selectivity.grading.questions import Asker, Question
 from rag_selectivity.grading.runner import Runner
 from rag_selectivity.measures.claims import CHECKS, GROUNDEDNESS
 from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck
@@ -28,142 +26,155 @@ from rag_selectivity.results.samples import Sample
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """The claims of reference answers and of responses, by the identity of the sample; None where a call failed."""
+class Checking:
+    """The questions about one sample, and what the answers in the store say of it.
 
-    reference: Mapping[int, Any]
-    response: Mapping[int, Any]
+    Attributes
+    ----------
+    asker : Asker
+    checks : tuple of str
+    whole : sequence of int
+        Depths at which the passages are read together too.
+    batch : bool
+        Whether one question is about all passages.
+    """
+
+    sample: Sample
+    asker: Asker
+    checks: tuple[str, ...]
+    whole: Sequence[int]
+    batch: bool
+
+    @property
+    def of_answers(self) -> list[Question]:
+        """What the claims of the reference and of the response are; everything else is asked about these."""
+        return [*self._of_reference, *self._of_response]
+
+    def of_passages(self) -> list[Question]:
+        """A question for each passage (or one for all), and one for each K at which passages are read together."""
+        parts = self._parts(self._of_reference)
+        together = (whole_question(self.sample, parts, depth) for depth in self.whole)
+        return [
+            *self._about_reference(parts),
+            *(question for question in together if question is not None),
+            *self._about_response(self._parts(self._of_response)),
+        ]
+
+    def result(self) -> ClaimCheck:
+        """The check that the answers in the store make."""
+        sample, passages = self.sample, len(self.sample.retrieved_contexts)
+        parts, response = self._parts(self._of_reference), self._parts(self._of_response)
+        possible = self._possible(parts)
+        answers = self._answers(self._about_reference(parts)) if possible else [None] * passages
+        claims, entities = (tuple((parts or {}).get(name, ())) for name in ("claims", "entities"))
+        response_claims = () if response is None else tuple(response["claims"])
+        grounds = self._answers(self._about_response(response)) if response_claims else []
+        grounded = NOT_KNOWN if response is None else passages
+        if response_claims and passages:
+            grounded = answered_ranks("recall", grounds)
+        mentions = _table(entities, answers, "mentioned", passages)
+        names = [folded(entity) for entity in entities]
+        for i, text in enumerate(sample.retrieved_contexts):
+            known = f" {folded(text)} " if answers[i] is not None else ""
+            mentions[:, i] |= np.array([bool(name) and f" {name} " in known for name in names], bool)
+        statements = [(answer or {}).get("statements", ()) for answer in answers]
+        return ClaimCheck(
+            sample,
+            claims,
+            entities,
+            _table(claims, answers, "supported", passages),
+            mentions,
+            np.array([bool((answer or {}).get("useful", False)) for answer in answers], bool),
+            np.array([len(each) for each in statements], np.int64),
+            np.array([sum(bool(one["relevant"]) for one in each) for each in statements], np.int64),
+            whole={depth: self._whole_share(parts, depth) for depth in self.whole},
+            known={
+                **{check: answered_ranks(check, answers) if check in possible else NOT_KNOWN for check in CHECKS},
+                GROUNDEDNESS: grounded,
+            },
+            response_claims=response_claims,
+            grounds=_table(response_claims, grounds, "supported", passages),
+        )
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        """The checks that one question for each passage makes together: all but that of the response."""
+        return tuple(check for check in self.checks if check != GROUNDEDNESS)
+
+    @property
+    def _of_reference(self) -> list[Question]:
+        is_asked = self.sample.reference is not None and self._asked not in ((), ("relevance",))
+        return [of_reference(self.sample)] if is_asked else []
+
+    @property
+    def _of_response(self) -> list[Question]:
+        return [of_response(self.sample)] if GROUNDEDNESS in self.checks else []
+
+    def _parts(self, questions: Sequence[Question]) -> Any:
+        return self.asker.answer(questions[0]) if questions else None
+
+    def _possible(self, parts: Any) -> tuple[str, ...]:
+        is_known = parts is not None or self._asked == ("relevance",)
+        return possible_checks(parts, self._asked) if is_known else ()
+
+    def _about_reference(self, parts: Any) -> list[Question]:
+        possible = self._possible(parts)
+        return passage_questions(self.sample, parts, possible, self.batch) if possible else []
+
+    def _about_response(self, parts: Any) -> list[Question]:
+        """Which claims of the response each passage supports: the question of the check `recall`."""
+        has_claims = parts is not None and parts["claims"]
+        return passage_questions(self.sample, parts, ("recall",), self.batch) if has_claims else []
+
+    def _answers(self, questions: Sequence[Question]) -> list[Any]:
+        """The answer for each passage, or None; of a batch that names a passage twice with different answers, None."""
+        if not self.batch:
+            return [self.asker.answer(question) for question in questions]
+        passages = len(self.sample.retrieved_contexts)
+        by_passage: list[list[Any]] = [[] for _ in range(passages)]
+        for question in questions:
+            for item in (self.asker.answer(question) or {"passages": ()})["passages"]:
+                if 1 <= item["passage"] <= passages:
+                    by_passage[item["passage"] - 1].append({**item, "reason": ""})
+        return [items[0] if items and all(item == items[0] for item in items) else None for items in by_passage]
+
+    def _whole_share(self, parts: Any, depth: int) -> float:
+        if parts is not None and parts.get("claims") and not self.sample.retrieved_contexts:
+            return 0.0
+        question = whole_question(self.sample, parts, depth)
+        answer = None if question is None else self.asker.answer(question)
+        return float("nan") if answer is None else share_of_claims(answer, parts)
 
 
-def about_reference(checks: Sequence[str]) -> tuple[str, ...]:
-    """The checks that one call for each passage makes together: all but that of the response."""
-    return tuple(check for check in checks if check != GROUNDEDNESS)
-
-
-async def ask(
+async def check(
+    samples: Iterable[Sample],
     asker: Asker,
     runner: Runner,
-    runs: Mapping[str, Sequence[Sample]],
     checks: tuple[str, ...],
     whole: Sequence[int],
     batch: bool,
-) -> Parts:
+) -> list[Checking]:
     """Ask for the claims of all answers, and then about all passages; what the store holds is not asked again."""
-    every = [sample for of_run in runs.values() for sample in of_run]
-    asked = about_reference(checks)
-    referenced = [sample for sample in every if sample.reference is not None and asked not in ((), ("relevance",))]
-    responded = every if GROUNDEDNESS in checks else []
-    await asker.ask(runner, [*map(of_reference, referenced), *map(of_response, responded)])
-    parts = Parts(
-        {id(sample): asker.answer(of_reference(sample)) for sample in referenced},
-        {id(sample): asker.answer(of_response(sample)) for sample in responded},
-    )
-    questions = []
-    for sample in every:
-        if asked:
-            questions += of_passages(sample, parts.reference.get(id(sample)), asked, whole, batch)
-        questions += _about_response(sample, parts.response.get(id(sample)), batch)
-    await asker.ask(runner, questions)
-    return parts
+    every = [Checking(sample, asker, checks, whole, batch) for sample in samples]
+    await asker.ask(runner, [question for each in every for question in each.of_answers])
+    await asker.ask(runner, [question for each in every for question in each.of_passages()])
+    return every
 
 
-def _about_response(sample: Sample, parts: Any, batch: bool) -> list[Question]:
-    """Which claims of the response each passage supports: the question of the check `recall`, about other claims."""
-    if parts is None or not parts["claims"]:
-        return []
-    return passage_questions(sample, parts, ("recall",), batch)
-
-
-def result_of(
-    sample: Sample, known: Parts, asker: Asker, checks: tuple[str, ...], whole: Sequence[int], batch: bool
-) -> ClaimCheck:
-    """What the answers in the store say of a sample."""
-    passages = sample.retrieved_contexts
-    parts = known.reference.get(id(sample))
-    response_claims, grounds, grounded = _grounds_of(sample, known.response.get(id(sample)), asker, batch)
-    of_reference_checks = about_reference(checks)
-    claims, entities = (tuple((parts or {}).get(name, ())) for name in ("claims", "entities"))
-    support = np.zeros((len(claims), len(passages)), bool)
-    mentions = np.zeros((len(entities), len(passages)), bool)
-    useful = np.zeros(len(passages), bool)
-    statements, relevant = np.zeros(len(passages), np.int64), np.zeros(len(passages), np.int64)
-    possible: tuple[str, ...] = ()
-    if parts is not None or of_reference_checks == ("relevance",):
-        possible = possible_checks(parts, of_reference_checks)
-    answers: list[Any] = [None] * len(passages)
-    if possible:
-        answers = _answers(asker, passage_questions(sample, parts, possible, batch), len(passages), batch)
-    names, folded_passages = [folded(entity) for entity in entities], [f" {folded(text)} " for text in passages]
-    for i, answer in enumerate(answers):
-        if answer is None:
-            continue
-        _mark(support, answer.get("supported", ()), i)
-        _mark(mentions, answer.get("mentioned", ()), i)
-        mentions[:, i] |= np.array([bool(name) and f" {name} " in folded_passages[i] for name in names], bool)
-        useful[i] = bool(answer.get("useful", False))
-        statements[i] = len(answer.get("statements", ()))
-        relevant[i] = sum(bool(statement["relevant"]) for statement in answer.get("statements", ()))
-    return ClaimCheck(
-        sample,
-        claims,
-        entities,
-        support,
-        mentions,
-        useful,
-        statements,
-        relevant,
-        whole={depth: _whole_share(sample, parts, depth, asker) for depth in whole},
-        known={
-            **{check: answered_ranks(check, answers) if check in possible else NOT_KNOWN for check in CHECKS},
-            GROUNDEDNESS: grounded,
-        },
-        response_claims=response_claims,
-        grounds=grounds,
-    )
-
-
-def _grounds_of(
-    sample: Sample, parts: Any, asker: Asker, batch: bool
-) -> tuple[tuple[str, ...], NDArray[np.bool_], int]:
-    """The claims of the response, which passages support them, and to which rank that is known."""
-    if parts is None:
-        return (), np.zeros((0, len(sample.retrieved_contexts)), bool), NOT_KNOWN
-    claims = tuple(parts["claims"])
-    table = np.zeros((len(claims), len(sample.retrieved_contexts)), bool)
-    questions = _about_response(sample, parts, batch)
-    answers = _answers(asker, questions, table.shape[1], batch) if questions else []
-    for i, answer in enumerate(answers):
-        _mark(table, (answer or {}).get("supported", ()), i)
-    return claims, table, answered_ranks("recall", answers) if questions else table.shape[1]
-
-
-def _answers(asker: Asker, questions: Sequence[Question], passages: int, batch: bool) -> list[Any]:
-    """The answer for each passage, or None; of a batch that names a passage twice with different answers, None."""
-    if not batch:
-        return [asker.answer(question) for question in questions]
-    by_passage: list[list[Any]] = [[] for _ in range(passages)]
-    for question in questions:
-        for item in (asker.answer(question) or {"passages": ()})["passages"]:
-            if 1 <= item["passage"] <= passages:
-                by_passage[item["passage"] - 1].append({**item, "reason": ""})
-    return [items[0] if items and all(item == items[0] for item in items) else None for items in by_passage]
-
-
-def _mark(table: NDArray[np.bool_], numbers: Iterable[int], column: int) -> None:
-    for number in numbers:
-        if 1 <= number <= len(table):
-            table[number - 1, column] = True
-
-
-def _whole_share(sample: Sample, parts: Any, depth: int, asker: Asker) -> float:
-    if parts is not None and parts.get("claims") and not sample.retrieved_contexts:
-        return 0.0
-    question = whole_question(sample, parts, depth)
-    answer = asker.answer(question) if question is not None else None
-    if answer is None:
-        return float("nan")
+def share_of_claims(answer: Any, parts: Any) -> float:
+    """The share of the claims that an answer calls supported."""
     count = len(parts["claims"])
     return len({number for number in answer["supported"] if 1 <= number <= count}) / count
+
+
+def _table(rows: Sequence[str], answers: Sequence[Any], name: str, passages: int) -> NDArray[np.bool_]:
+    """bool[rows, passages]: whose numbers (from 1) the answer about each passage names."""
+    table = np.zeros((len(rows), passages), bool)
+    for i, answer in enumerate(answers):
+        for number in (answer or {}).get(name, ()):
+            if 1 <= number <= len(rows):
+                table[number - 1, i] = True
+    return table
 
 
 def folded(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.grading.given import notes_on_lists
 from rag_selectivity.judged.reading import named_runs, ranked_lists
 from rag_selectivity.measures.claims import GROUNDEDNESS
 from rag_selectivity.results.samples import Sample
@@ -116,7 +117,8 @@ def samples_of_runs(run: Any, corpus: Any, queries: Any, references: Any, respon
     passages = dict.fromkeys(
         passage for each in lists.values() for query in asked for passage in dict.fromkeys(each.get(query, ()))
     )
-    notes = _check_lists(lists, asked, "reference answer" if references is not None else "response")
+    needed = "reference answer" if references is not None else "response"
+    notes = notes_on_lists(lists, dict.fromkeys(asked), needed, "they count as lists without a passage")
     held = needed_texts(corpus, "corpus", passages)
     by_run: dict[str, list[Sample]] = {}
     for name, each in lists.items():
@@ -151,28 +153,3 @@ def _responses_of(responses: Any, runs: Mapping[str, Any]) -> dict[str, dict[str
             f"({', '.join(runs)})"
         )
     return {name: dict(read_texts(table, "responses", RESPONSE_NAMES)) for name, table in tables.items()}
-
-
-def _check_lists(lists: Mapping[str, Mapping[str, Any]], asked: Sequence[str], needed: str) -> list[str]:
-    """What is to be said of queries that a run lacks, or that have no answer to compare with."""
-    notes, known = [], set(asked)
-    for name, each in lists.items():
-        lacking = [query for query in asked if query not in each]
-        if len(lacking) == len(asked):
-            raise InputError(
-                f"run {name} has no list of any query with a {needed}: the run has {examples(list(each)) or 'none'}, "
-                f"the others are {examples(asked)}; do both use the same ids?"
-            )
-        if lacking:
-            notes.append(
-                f"{name} lacks {len(lacking)} of the {counted(len(asked), 'query', 'queries')} ({examples(lacking)}); "
-                f"they count as lists without a passage"
-            )
-        left_out = [query for query in each if query not in known]
-        if left_out:
-            verb = "is" if len(left_out) == 1 else "are"
-            notes.append(
-                f"{counted(len(left_out), 'query', 'queries')} of {name} without a {needed} {verb} left out "
-                f"({examples(left_out)})"
-            )
-    return notes

@@ -8,25 +8,41 @@ that is Groundedness.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.grading.claim_figures import differences_of, estimates_of_checks, measures_of, settings_of
-from rag_selectivity.grading.claim_questions import PROMPT_VERSION, Asker
-from rag_selectivity.grading.claim_results import ask, result_of
+import numpy as np
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.estimating.estimates import estimates_with
+from rag_selectivity.estimating.rows import corrected, difference_row
+from rag_selectivity.grading.claim_questions import PROMPT_VERSION
+from rag_selectivity.grading.claim_results import check
 from rag_selectivity.grading.claim_samples import DEFAULT_K, WITHOUT_REFERENCE, Samples, read_samples, samples_of_runs
 from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts, compared_with_people
 from rag_selectivity.grading.gate import Gate
+from rag_selectivity.grading.given import known_baseline, whole_numbers
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Budget, Limits
-from rag_selectivity.grading.session import asking, blocking, raise_if_fatal, told
+from rag_selectivity.grading.questions import Asker
+from rag_selectivity.grading.runner import asking, blocking
 from rag_selectivity.grading.store import Settings, Store
+from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.claims import ALL_CHECKS, GROUNDEDNESS, WHOLE, ClaimMeasure
 from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun
+from rag_selectivity.results.comparison import RunDifference
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.statistics import detectable
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.tables.cells import iterated, names_in
+from rag_selectivity.statistics.paired import paired_difference
+from rag_selectivity.tables.cells import names_in
+
+#: As `rag_selectivity.compare` has them.
+DRAWS, POWER = 10_000, 0.8
 
 
 async def acheck_claims(
@@ -123,11 +139,10 @@ async def acheck_claims(
     A passage mentions an entity if it contains the entity's name, whatever the case and accents, or if the judge finds
     the entity under another name.
     """
-    for what, numbers in (("depths", depths), ("whole_context", whole_context)):
-        if numbers is not None:
-            _whole_numbers("depth", list(iterated(numbers, f"{what} must be a list of whole numbers")))
+    depths = None if depths is None else whole_numbers(depths, "depth")
+    whole_context = whole_numbers(whole_context, "depth")
     names_in(measures, "measures")
-    _whole_numbers("k", () if k is None else (k,))
+    whole_numbers(() if k is None else (k,), "k")
     of_runs = {"run": run, "corpus": corpus, "queries": queries, "references": references, "responses": responses}
     chosen_checks = _checks(checks, references=samples is not None or references is not None, responses=responses)
     needed = _needed(measures, chosen_checks, whole_context)
@@ -137,7 +152,7 @@ async def acheck_claims(
             f"depth {too_deep[0]} is below the top {k} that is read: give k={too_deep[0]} (-k), or a depth ≤ {k}"
         )
     if samples is not None:
-        given = [name for name, value in of_runs.items() if value is not None]
+        given = [f"{name} (--{name})" for name, value in of_runs.items() if value is not None]
         if given:
             raise InputError(f"samples hold their own texts and lists: leave {', '.join(given)} out")
         read = Samples({SAMPLES: read_samples(samples, chosen_checks, k)})
@@ -147,39 +162,33 @@ async def acheck_claims(
         _check_needs(chosen_checks, references, responses)
         k = max((*(depths or ()), *whole_context, *needed), default=DEFAULT_K) if k is None else k
         read = samples_of_runs(run, corpus, queries, references, responses, k)
-    base = next(iter(read.by_run)) if baseline is None else baseline
-    if base not in read.by_run:
-        raise InputError(
-            f"the baseline {base!r} is none of the runs {', '.join(read.by_run)}{did_you_mean(base, read.by_run)}"
-        )
+    base = known_baseline(baseline, read.by_run)
     people = None if human is None else PeoplesVerdicts.read(human)
     asked = judge_of(judge)
     gate = gate or Gate(limits, budget)
     settings = Settings("claims", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
     with Store(store) as answers:
-        asker = Asker(answers, answers.settings_id(settings))
-        with asking(asked, gate, 0, "checking", progress) as session:
-            parts = await ask(asker, session.runner, read.by_run, chosen_checks, whole_context, batch)
-        raise_if_fatal(gate)
-        results = {
-            name: tuple(result_of(sample, parts, asker, chosen_checks, whole_context, batch) for sample in of_run)
-            for name, of_run in read.by_run.items()
-        }
+        every = [sample for of_run in read.by_run.values() for sample in of_run]
+        with asking(asked, gate, 0, "checking", progress) as runner:
+            checked = await check(every, Asker(answers, settings), runner, chosen_checks, whole_context, batch)
+        runner.raise_if_fatal()
+        made = iter([each.result() for each in checked])
+        results = {name: tuple(islice(made, len(of_run))) for name, of_run in read.by_run.items()}
     at = tuple(sorted({*_depths(depths, [each for of_run in results.values() for each in of_run], k), *needed}))
-    asked_for = measures_of(chosen_checks, at, whole_context)
-    figures = {name: estimates_of_checks(of_run, asked_for, bootstrap) for name, of_run in results.items()}
-    differences = differences_of(results, base, asked_for, bootstrap)
+    asked_for = _measures_of(chosen_checks, at, whole_context)
+    figures = {name: _means(of_run, asked_for, bootstrap) for name, of_run in results.items()}
+    differences = _differences(results, base, asked_for, bootstrap)
     provenance, notes = compared_with_people(results, asked.name, people, bootstrap)
     return ClaimReport(
         runs={name: ClaimRun(of_run, figures[name], provenance.caveats) for name, of_run in results.items()},
         checks=chosen_checks,
         depths=at,
-        **told(session.runner),
+        **runner.told(),
         calls=gate.spending.requests,
         judge=asked.name,
         baseline=base,
         differences=differences,
-        settings={**bootstrap.settings, **settings_of(differences)},
+        settings={**bootstrap.settings, **_settings_of(differences)},
         agreement=provenance.agreement,
         notes=(*read.notes, *notes),
     )
@@ -225,15 +234,73 @@ def _check_needs(checks: Sequence[str], references: Any, responses: Any) -> None
         raise InputError(f"the check {GROUNDEDNESS} needs responses: responses=… (--responses FILE)")
 
 
-def _whole_numbers(what: str, numbers: Sequence[Any]) -> None:
-    for number in numbers:
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise InputError(f"{what} {number!r} is not a whole number ≥ 1")
-
-
 def _depths(depths: Sequence[int] | None, results: Sequence[ClaimCheck], k: int | None) -> tuple[int, ...]:
     if depths is not None:
         return tuple(sorted(set(depths)))
     longest = max(len(result.sample.retrieved_contexts) for result in results) if k is None else k
     usual = {depth for depth in (1, 2, 3, 5, 10, 20) if depth <= max(1, longest)}
     return tuple(sorted(usual if k is None else {*usual, k}))
+
+
+# -- figures -----------------------------------------------------------------------------------------------
+
+
+def _measures_of(checks: Sequence[str], depths: Sequence[int], whole: Sequence[int]) -> list[ClaimMeasure]:
+    """What some checks give at some depths, and at those at which all passages were read together."""
+    named = [measure for check in checks for depth in depths for measure in ClaimMeasure.all_of(check, depth)]
+    return [*named, *(ClaimMeasure(WHOLE, depth) for depth in whole)]
+
+
+def _outcome_of(results: Sequence[ClaimCheck], measures: Sequence[ClaimMeasure]) -> Outcome:
+    """The figures of every query: a column for each measure, NaN where it is undefined."""
+    values = np.array([[result.value(measure) for measure in measures] for result in results], np.float64)
+    low, high = (np.array([measure.bounds[end] for measure in measures]) for end in (0, 1))
+    return Outcome((values,), "no sample has what the check needs", bounds=(low, high))
+
+
+def _means(
+    results: Sequence[ClaimCheck], measures: Sequence[ClaimMeasure], bootstrap: Bootstrap
+) -> dict[ClaimMeasure, Estimate]:
+    """The mean of each measure over the samples, with its interval."""
+    outcome = _outcome_of(results, measures)
+    ((low, high),) = bootstrap.intervals([outcome], [result.sample.id for result in results])
+    return dict(zip(measures, estimates_with(outcome, low, high), strict=True))
+
+
+def _differences(
+    runs: Mapping[str, Sequence[ClaimCheck]],
+    baseline: str,
+    measures: Sequence[ClaimMeasure],
+    bootstrap: Bootstrap,
+) -> tuple[RunDifference, ...]:
+    """The paired differences of each run from the baseline, as one family of tests.
+
+    Measures of which neither more nor less is better are left out.
+    """
+    measures = [each for each in measures if each.higher_is_better is not None]
+    if len(runs) < 2 or not measures:
+        return ()
+    queries = [result.sample.id for result in runs[baseline]]
+    units = bootstrap.units(queries)
+    outcomes = {name: _outcome_of(results, measures) for name, results in runs.items()}
+    rows, shows = [], []
+    for name in runs:
+        if name == baseline:
+            continue
+        pair = outcomes[name], outcomes[baseline]
+        change = paired_difference(*pair, level=bootstrap.level, draws=DRAWS, seed=bootstrap.seed, units=units)
+        for column, measure in enumerate(measures):
+            row = difference_row((name, baseline), measure, pair, column, change, queries, bootstrap.level)
+            if math.isnan(row.difference):
+                row = replace(row, p=math.nan, low=math.nan, high=math.nan, test="")
+            rows.append(row)
+            shows.append(detectable.sensitivity(*pair, column, units=units, draws=DRAWS) if row.test else None)
+    return corrected(rows, shows, bootstrap.level, POWER)
+
+
+def _settings_of(rows: Sequence[RunDifference]) -> dict[str, Any]:
+    """How differences were tested; empty without any."""
+    if not rows:
+        return {}
+    family = len({(row.run, row.tested_as) for row in rows if row.test})
+    return {"paired": True, "draws": DRAWS, "power": POWER, "correction": "holm", "family": family}

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
-from rag_selectivity.errors import SelectivityError
+from rag_selectivity.errors import GradingError
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import whole_characters
 from rag_selectivity.tables.files import json_value
@@ -40,10 +40,6 @@ _UNKNOWN_MODEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _FILTER = re.compile(r"content_?filter|content management policy|moderation|flagged|content policy", re.IGNORECASE)
-
-
-class GradingError(SelectivityError):
-    """Grading cannot continue."""
 
 
 class JudgeFailure(GradingError):

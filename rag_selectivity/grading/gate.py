@@ -11,13 +11,17 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 from rag_selectivity.errors import warn
-from rag_selectivity.grading.judge import JudgeFailure, Reply
-from rag_selectivity.grading.limits import Budget, Limits, Prices
+from rag_selectivity.grading.judge import Ask, JudgeFailure, Message, Reply, Request
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.log import LOG
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import shown
@@ -27,6 +31,8 @@ _FIRST_CONCURRENCY = 4
 _WINDOW = 60.0
 #: Requests may arrive at the endpoint closer together than they were sent.
 _PACE_MARGIN = 1.01
+#: Seconds after which a request that waits looks again whether it may go, if nothing has woken it.
+_LOOK_AGAIN = 0.05
 _LONGEST_BACKOFF = 60.0
 #: Tokens in a byte, until the endpoint has counted a prompt; four characters are about one token.
 _TOKENS_IN_A_BYTE = 0.25
@@ -95,22 +101,15 @@ class _Ticket:
     worst: Usage
     prompt_bytes: int
     answer_tokens: int
-    prices: Prices | None
-    cost: float = 0.0
+    cost: float
     sent: float = 0.0
 
 
-_Waiter = asyncio.Future[None]
+class _Place(NamedTuple):
+    """A place in the line of requests that wait."""
 
-
-def _finish(waiter: _Waiter) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
-def _wake(waiter: _Waiter) -> None:
-    """End the waiting, from whatever thread."""
-    waiter.get_loop().call_soon_threadsafe(_finish, waiter)
+    loop: asyncio.AbstractEventLoop
+    event: asyncio.Event
 
 
 class Gate:
@@ -133,45 +132,37 @@ class Gate:
     def __init__(self, limits: Limits = Limits(), budget: Budget = Budget()) -> None:
         self.limits = limits
         self.budget = budget
-        self._has_ignored = False
         self.spending = Spending()
         self.stop: Stop | None = None
         self.concurrency = 1
         self._probing = True
+        self._has_ignored = False
         self._lock = threading.RLock()
-        self._waiters: deque[_Waiter] = deque()
+        #: Requests are sent in the order in which they came.
+        self._line: deque[_Place] = deque()
         self._under_way: set[_Ticket] = set()
         self._taken: deque[tuple[float, int]] = deque()
-        self._not_before = 0.0
-        self._next_turn = 0.0
-        self._halved = 0.0
+        self._not_before = self._next_turn = self._halved = 0.0
         self._holds_in_a_row = 0
         self._tokens_in_a_byte = _TOKENS_IN_A_BYTE
         self._longest_answer = 0
         self._dearest_token = 0.0
-        self._random = random.Random()
 
     # -- for those who ask -------------------------------------------------------------------------
 
     async def request(
         self,
-        prompt_bytes: int,
+        ask: Ask,
+        messages: Sequence[Message],
+        schema: type[BaseModel],
         answer_tokens: Callable[[], int],
-        send: Callable[[int], Awaitable[Reply]],
-        prices: Prices | None = None,
+        *,
+        again: bool = False,
     ) -> Reply:
         """Send one request when it is its turn.
 
-        Parameters
-        ----------
-        prompt_bytes : int
-            Length of the messages in UTF-8.
-        answer_tokens : function
-            Returns the most tokens of the answer. It is called when it is the request's turn, since they may change.
-        send : async function
-            Sends the request; its argument is the most tokens of the answer.
-        prices : Prices, optional
-            Of the model; None if they are unknown.
+        `answer_tokens` returns the most tokens of the answer. It is called when it is the request's turn, since they
+        may change. A task that is asked `again` goes before those that wait for their first time.
 
         Raises
         ------
@@ -180,24 +171,17 @@ class Gate:
         JudgeFailure
             If the request failed.
         """
-        ticket = await self._enter(prompt_bytes, answer_tokens, prices)
+        ticket = await self._enter(_length_of(messages), answer_tokens, again)
         usage, ended = ticket.worst, "answered"
         cost: float | None = None
         try:
-            async with asyncio.timeout(self.limits.timeout):
-                reply = await send(ticket.answer_tokens)
-            reply = self._with_possible_usage(reply)
+            reply = self._with_possible_usage(await self._answer(ask, Request(messages, schema, ticket.answer_tokens)))
             usage, cost = reply.usage or self._estimate(ticket, reply), reply.cost
             self._succeeded(ticket, reply)
             return reply
         except asyncio.CancelledError:
             usage, ended = self._cancelled(ticket), "given up"
             raise
-        except TimeoutError:
-            late = JudgeFailure(f"no answer within {self.limits.timeout:g} s", "timeout")
-            ended = "no answer in time"
-            self._failed(ticket, late)
-            raise late from None
         except JudgeFailure as failure:
             ended = f"{failure.kind}: {failure}"
             if failure.usage is not None and not failure.usage.is_possible:
@@ -211,30 +195,20 @@ class Gate:
         finally:
             self._leave(ticket, usage, cost)
             if LOG.isEnabledFor(logging.DEBUG):
-                seconds = time.monotonic() - ticket.sent
-                LOG.debug("request: %s, %.3f s, %s", ended, seconds, usage)
+                LOG.debug("request: %s, %.3f s, %s", ended, time.monotonic() - ticket.sent, usage)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for so many seconds.
-
-        Raises
-        ------
-        Stopped
-            As soon as the gate is shut.
-        """
+        """Wait for so many seconds; `Stopped` as soon as the gate is shut."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            with self._lock:
-                if self.stop is not None:
-                    raise Stopped
-                waiter = self._waiter()
-            await self._wait(waiter, left)
+            if self.stop is not None:
+                raise Stopped
+            await asyncio.sleep(min(left, _LOOK_AGAIN))
 
     def shut(self, why: str, cause: str) -> None:
         """Send no further request; of several reasons, the first one is kept."""
         with self._lock:
             self.stop = self.stop or Stop(why, cause)
-        self._wake_all()
 
     def reopen(self) -> None:
         """Send requests again, unless a budget was the reason to stop."""
@@ -248,72 +222,91 @@ class Gate:
             if self._probing:
                 self._probing = False
                 self.concurrency = min(_FIRST_CONCURRENCY, self.limits.concurrency)
-        self._wake_all()
+        self._wake()
 
     # -- one request -------------------------------------------------------------------------------
 
-    async def _enter(self, prompt_bytes: int, answer_tokens: Callable[[], int], prices: Prices | None) -> _Ticket:
-        while True:
+    async def _answer(self, ask: Ask, request: Request) -> Reply:
+        try:
+            async with asyncio.timeout(self.limits.timeout):
+                return await ask(request)
+        except TimeoutError:
+            raise JudgeFailure(f"no answer within {self.limits.timeout:g} s", "timeout") from None
+
+    async def _enter(self, prompt_bytes: int, answer_tokens: Callable[[], int], again: bool) -> _Ticket:
+        place = _Place(asyncio.get_running_loop(), asyncio.Event())
+        with self._lock:
+            self._line.insert(0 if again else len(self._line), place)
+        try:
+            while True:
+                seconds = _LOOK_AGAIN
+                with self._lock:
+                    if self.stop is not None:
+                        raise Stopped
+                    if self._line[0] is place:
+                        ticket = self._ticket(prompt_bytes, answer_tokens())
+                        seconds = min(seconds, self._obstacle(ticket))
+                    if seconds == 0:
+                        self._send(ticket)
+                        return ticket
+                    place.event.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(place.event.wait(), seconds)
+        finally:
             with self._lock:
-                if self.stop is not None:
-                    raise Stopped
-                ticket = self._ticket(prompt_bytes, answer_tokens(), prices)
-                seconds, why = self._obstacle(ticket)
-                if seconds == 0:
-                    ticket.sent = now = time.monotonic()
-                    self._under_way.add(ticket)
-                    self.spending.requests += 1
-                    if self.limits.rpm is not None:
-                        self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
-                    return ticket
-                if why is not None:
-                    self.stop = Stop(why, "budget")
-                else:
-                    waiter = self._waiter()
-            if why is not None:
-                self._wake_all()
-                raise Stopped
-            await self._wait(waiter, seconds)
+                self._line.remove(place)
+            self._wake()
 
-    def _ticket(self, prompt_bytes: int, answer_tokens: int, prices: Prices | None) -> _Ticket:
+    def _wake(self) -> None:
+        """Let as many requests in line, of whatever thread, look whether they may go as there is room for."""
+        with self._lock:
+            room = max(1, self.concurrency - len(self._under_way))
+            for place in islice(self._line, room):
+                place.loop.call_soon_threadsafe(place.event.set)
+
+    def _send(self, ticket: _Ticket) -> None:
+        ticket.sent = now = time.monotonic()
+        self._under_way.add(ticket)
+        self.spending.requests += 1
+        if self.limits.rpm is not None:
+            self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
+
+    def _ticket(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
         prompt = int(prompt_bytes * self._tokens_in_a_byte * _MARGIN) + 16
-        worst = Usage(prompt, max(answer_tokens, self._longest_answer))
+        worst, prices = Usage(prompt, max(answer_tokens, self._longest_answer)), self.budget.prices
         cost = worst.total * self._dearest_token if prices is None else prices.of(worst)
-        return _Ticket(worst, prompt_bytes, answer_tokens, prices, cost)
+        return _Ticket(worst, prompt_bytes, answer_tokens, cost)
 
-    def _obstacle(self, ticket: _Ticket) -> tuple[float, str | None]:
-        """Seconds to wait (0: none; infinite: until a request ends), and why the budget allows no request, if so."""
+    def _obstacle(self, ticket: _Ticket) -> float:
+        """Seconds to wait, 0 for none; the gate shuts where the budget allows no request."""
         now = time.monotonic()
         if self._under_way and len(self._under_way) >= self.concurrency:
-            return float("inf"), None
+            return _LOOK_AGAIN
         why = self._used_up(ticket)
         if why is not None:
-            return float("inf"), None if self._under_way else why
+            if not self._under_way:
+                self.shut(why, "budget")
+            return _LOOK_AGAIN
         # The requests of --rpm are spaced evenly, so that no minute has too many.
         turn = 0.0 if self.limits.rpm is None else self._next_turn - now
-        return max(0.0, self._not_before - now, turn, self._tokens_in(ticket, now)), None
+        return max(0.0, self._not_before - now, turn, self._tokens_in(ticket, now))
 
     def _used_up(self, ticket: _Ticket) -> str | None:
         """Which budget this request could exceed, together with the requests under way; None if none."""
-        budget = self.budget
-        requests, spent_tokens = self.spending.requests, self.spending.usage.total
-        spent = self.spending.cost or 0.0
-        if budget.calls is not None and requests >= budget.calls:
+        budget, spent = self.budget, self.spending
+        if budget.calls is not None and spent.requests >= budget.calls:
             return f"the budget of {counted(budget.calls, 'request')} is used up"
-        if budget.tokens is not None:
-            tokens = ticket.worst.total + sum(each.worst.total for each in self._under_way)
-            if spent_tokens + tokens > budget.tokens:
-                return (
-                    f"the budget of {budget.tokens:,} tokens (--max-tokens) is too small for another request: "
-                    f"{spent_tokens:,.0f} are spent, and the next request may take {ticket.worst.total:,}"
-                )
-        if budget.cost is not None:
-            cost = ticket.cost + sum(each.cost for each in self._under_way)
-            if spent + cost > budget.cost:
-                return (
-                    f"the budget of {budget.cost:g} (--max-cost) is too small for another request: "
-                    f"{spent:.6g} is spent, and the next request may cost {ticket.cost:.2g}"
-                )
+        reserved = [ticket, *self._under_way]
+        if budget.tokens is not None and spent.usage.total + sum(each.worst.total for each in reserved) > budget.tokens:
+            return (
+                f"the budget of {budget.tokens:,} tokens (--max-tokens) is too small for another request: "
+                f"{spent.usage.total:,.0f} are spent, and the next request may take {ticket.worst.total:,}"
+            )
+        if budget.cost is not None and (spent.cost or 0.0) + sum(each.cost for each in reserved) > budget.cost:
+            return (
+                f"the budget of {budget.cost:g} (--max-cost) is too small for another request: "
+                f"{spent.cost or 0.0:.6g} is spent, and the next request may cost {ticket.cost:.2g}"
+            )
         return None
 
     def _tokens_in(self, ticket: _Ticket, now: float) -> float:
@@ -322,35 +315,24 @@ class Gate:
             return 0.0
         while self._taken and self._taken[0][0] <= now - _WINDOW:
             self._taken.popleft()
-        room = self.limits.tpm - ticket.worst.total - sum(each.worst.total for each in self._under_way)
-        over = sum(tokens for _, tokens in self._taken) - room
-        if over <= 0:
-            return 0.0
-        for landed, tokens in self._taken:
-            over -= tokens
-            if over <= 0:
-                return max(0.001, landed + _WINDOW - now)
-        return float("inf") if self._under_way else max(0.0, self._taken[-1][0] + _WINDOW - now if self._taken else 0.0)
+        taken = sum(tokens for _, tokens in self._taken) + sum(each.worst.total for each in self._under_way)
+        is_alone = not self._taken and not self._under_way
+        return 0.0 if is_alone or taken + ticket.worst.total <= self.limits.tpm else _LOOK_AGAIN
 
     def _leave(self, ticket: _Ticket, usage: Usage, cost: float | None) -> None:
         with self._lock:
             self._under_way.discard(ticket)
-            spending = self.spending
+            spending, prices = self.spending, self.budget.prices
             spending.usage += usage
-            if ticket.prices is not None:
-                spending.cost, spending.cost_from = (spending.cost or 0.0) + ticket.prices.of(usage), "prices"
+            if prices is not None:
+                spending.cost, spending.cost_from = (spending.cost or 0.0) + prices.of(usage), "prices"
             elif cost is not None:
                 spending.cost, spending.cost_from = (spending.cost or 0.0) + cost, "server"
                 if usage.total:
                     self._dearest_token = max(self._dearest_token, cost / usage.total)
             if self.limits.tpm is not None:
                 self._taken.append((time.monotonic(), usage.total))
-            everybody = self.budget.tokens is not None or self.budget.cost is not None or self.limits.tpm is not None
-            awakened = [] if everybody else [self._waiters.popleft() for _ in range(min(2, len(self._waiters)))]
-        if everybody:
-            self._wake_all()
-        for waiter in awakened:
-            _wake(waiter)
+        self._wake()
 
     # -- what replies teach ------------------------------------------------------------------------
 
@@ -377,9 +359,9 @@ class Gate:
     def _succeeded(self, ticket: _Ticket, reply: Reply) -> None:
         with self._lock:
             self._holds_in_a_row = 0
-            if self.budget.cost is not None and reply.cost is None and ticket.prices is None:
+            if self.budget.cost is not None and reply.cost is None and self.budget.prices is None:
                 why = "this endpoint does not say what a request costs, so a budget in money needs prices: give "
-                self.stop = self.stop or Stop(f"{why}--price-in and --price-out", "fatal")
+                self.shut(f"{why}--price-in and --price-out", "fatal")
             if not self._probing and ticket.sent >= self._halved:
                 self.concurrency = min(self.limits.concurrency, self.concurrency + 1)
             if reply.usage is None:
@@ -416,16 +398,12 @@ class Gate:
 
     def _hold(self, failure: JudgeFailure) -> None:
         """Send nothing for as long as the endpoint asks, or for a growing time if it does not say."""
-        seconds = failure.retry_after
-        if seconds is None:
-            growing = self.limits.backoff * 2**self._holds_in_a_row * self._random.uniform(0.5, 1.0)
-            seconds = min(_LONGEST_BACKOFF, self.limits.max_wait, growing)
-        if seconds > self.limits.max_wait:
-            why = (
-                f"the endpoint asks for a wait of {seconds:,.0f} s, longer than --max-wait ({self.limits.max_wait:g} s)"
-            )
-            self.stop = self.stop or Stop(f"{why}: go on later, or give a longer --max-wait", "endpoint")
-            self._wake_all()
+        longest = self.limits.max_wait
+        growing = self.limits.backoff * 2**self._holds_in_a_row * random.uniform(0.5, 1.0)
+        seconds = min(_LONGEST_BACKOFF, longest, growing) if failure.retry_after is None else failure.retry_after
+        if seconds > longest:
+            why = f"the endpoint asks for a wait of {seconds:,.0f} s, longer than --max-wait ({longest:g} s)"
+            self.shut(f"{why}: go on later, or give a longer --max-wait", "endpoint")
             return
         now = time.monotonic()
         if now >= self._not_before:
@@ -437,31 +415,7 @@ class Gate:
         written = len(content.encode(errors="replace")) + len((reply.reasoning or "").encode())
         return Usage(int(ticket.prompt_bytes * self._tokens_in_a_byte) + 8, int(written * _TOKENS_IN_A_BYTE) + 1)
 
-    # -- waiting -----------------------------------------------------------------------------------
 
-    def _waiter(self) -> _Waiter:
-        waiter: _Waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        return waiter
-
-    async def _wait(self, waiter: _Waiter, seconds: float) -> None:
-        timer = None if seconds == float("inf") else waiter.get_loop().call_later(seconds, _finish, waiter)
-        try:
-            await waiter
-        finally:
-            if timer is not None:
-                timer.cancel()
-            with self._lock:
-                if waiter in self._waiters:
-                    self._waiters.remove(waiter)
-
-    def _wake_all(self) -> None:
-        with self._lock:
-            waiters, self._waiters = self._waiters, deque()
-        for waiter in waiters:
-            _wake(waiter)
-
-
-def prompt_bytes(messages: Any) -> int:
+def _length_of(messages: Sequence[Message]) -> int:
     """The length of messages in UTF-8."""
     return sum(len(message["content"].encode("utf-8", "surrogatepass")) for message in messages)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import random
+from collections import deque
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.gate import Gate
-from rag_selectivity.grading.judge import PASSING, Judge, judge_of
+from rag_selectivity.grading.judge import PASSING, Judge, Reply, judge_of
 from rag_selectivity.grading.limits import Budget, Limits
-from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt
+from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt, batch_item, batch_shape, grade_shape
+from rag_selectivity.grading.reading import Unreadable, read_answer, read_batch
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.runner import Runner
-from rag_selectivity.grading.session import asking, blocking, raise_if_fatal, told
+from rag_selectivity.grading.runner import Outcome, Runner, Task, asking, blocking
 from rag_selectivity.grading.sources import Loaded, load_pool
-from rag_selectivity.grading.store import Settings, Store
+from rag_selectivity.grading.store import Label, Settings, Store
+from rag_selectivity.grading.store.gaps import Gap, Gaps
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP
-from rag_selectivity.grading.work import GradingWork
 from rag_selectivity.results.grading import Grading, PartCost
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.statistics.control_power import ControlPower
@@ -27,6 +30,14 @@ ORDERS = ("rank", "query")
 PARTS = {TOP: "pool", TAIL: "tail", CONTROL: "controls"}
 #: The kinds of failures that the store may hold.
 FAILURES = (*PASSING, "rejected", "too_long", "refusal", "content_filter", "cut", "off_schema")
+_GAPS_AT_ONCE = 256
+#: Times that number of pairs, where another process asks for the same ones.
+_SHARED_FACTOR = 16
+#: Tokens of a grade, for the estimate of a dry run.
+_ANSWER_TOKENS = 60
+#: Tokens that each passage of a batch adds to the limit of an answer.
+_TOKENS_OF_A_PASSAGE = 150
+_LONGEST_REASON = 2000
 
 
 async def agrade(
@@ -121,53 +132,194 @@ async def agrade(
     gate = gate or Gate(limits, budget)
     asked = judge_of(judge)
     instructions = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
-    prompt = GradingPrompt(instructions, tuple(extras))
     pools = pool if isinstance(pool, list) and not (pool and isinstance(pool[0], (tuple, list))) else [pool]
     settings = settings_of(asked, instructions, extras, batch, seed)
     with Store(store) as labels:
         drawn = load_pool(labels, queries, corpus, pools, pool_depth, tail, controls, seed)
-        loaded = drawn.pool
-        work = GradingWork(labels, loaded, settings, prompt, samples=samples, batch=batch, order=order, seed=seed)
-        before = work.find_gaps(retried)
+        number = labels.settings_id(settings)
+        gaps = drawn.pool.gaps(number, samples=samples, batch=batch, by_rank=order == "rank")
+        before = gaps.counts()
+        missing = gaps.find(retried=None if retried is None else (*PASSING, *retried))
+        prompt = GradingPrompt(instructions, tuple(extras))
         common: dict[str, Any] = {
             "judge": asked.name,
             "store": labels.path,
-            "pairs": loaded.count(),
+            "pairs": drawn.pool.count(),
             "cached": before.cached,
-            "earlier_failures": before.failed,
+            "earlier_failures": before.failed + before.missing - missing,
             "tail": drawn.tail,
             "controls": drawn.controls,
         }
         if dry_run:
             power = _power(drawn, show_bits, show_k)
-            plan = _plan(work, before.missing, gate, by_part=drawn.tail is not None or drawn.controls is not None)
-            return Grading(**common, **plan, control_power=power)
-        loaded.record_texts()
-        with asking(asked, gate, before.missing, "grading", progress) as session:
-            runner = session.runner
-            await work.finish(runner, gate.limits)
-            left = work.missing()
-        answered = runner.progress.answered
-        raise_if_fatal(gate, f"; new grades in {labels.path}: {answered:,}" if answered else "")
-        return Grading(**common, **_done(runner), left=left)
+            by_part = drawn.tail is not None or drawn.controls is not None
+            plan = _plan(gaps.sizes(), prompt, batch, gate, by_part)
+            return Grading(**common, **plan, left=missing, control_power=power)
+        drawn.pool.record_texts()
+        with asking(asked, gate, missing, "grading", progress) as runner:
+            await _Grading(labels, gaps, prompt, batch, seed).finish(runner)
+        done, spending = runner.progress, gate.spending
+        runner.raise_if_fatal(f"; new grades in {labels.path}: {done.answered:,}" if done.answered else "")
+        return Grading(
+            **common,
+            **runner.told(),
+            graded=done.answered,
+            left=gaps.counts().missing,
+            requests=spending.requests,
+            usage_from=spending.usage_from,
+            cost_from=spending.cost_from,
+            served_models=tuple(sorted(done.served)),
+            way=done.way,
+            last_answer=done.last_answer,
+        )
 
 
 grade = blocking(agrade)
 
 
-def _plan(work: GradingWork, missing: int, gate: Gate, *, by_part: bool) -> dict[str, Any]:
+#: The answer for each pair of a task, in the order of its pairs; None for one that a batch left without.
+Judgments = list[Any]
+
+
+class _Grading:
+    """Asks for the labels that a pool lacks, and stores them."""
+
+    def __init__(self, store: Store, gaps: Gaps, prompt: GradingPrompt, batch: int, seed: int) -> None:
+        self._store = store
+        self._gaps = gaps
+        self._prompt = prompt
+        self._batch = batch
+        self._seed = seed
+        self._shape = grade_shape(prompt.extras)
+        self._to_split: deque[tuple[Gap, ...]] = deque()
+        #: Whether another process grades the same pairs.
+        self._is_shared = self._from_end = False
+
+    async def finish(self, runner: Runner) -> None:
+        """Ask until no label is missing, or the runner stops."""
+        at_once = max(_GAPS_AT_ONCE, 4 * runner.limits.concurrency * self._batch)
+        while runner.stop is None and self._gaps.any_left():
+            await runner.run(self._tasks(at_once), self._put)
+            while self._to_split and runner.stop is None:
+                await runner.run(self._halves(), self._put)
+            if runner.stop is None:
+                self._gaps.find(retried=())
+
+    def _tasks(self, at_once: int) -> Iterator[Task[Judgments]]:
+        place = 0
+        while gaps := self._gaps.after(place, at_once * (_SHARED_FACTOR if self._is_shared else 1)):
+            place = gaps[-1].place
+            waiting = deque(self._batches(gaps))
+            while waiting:
+                if batch := self._not_graded(waiting.pop() if self._from_end else waiting.popleft()):
+                    yield self._task(batch)
+                yield from self._halves()
+
+    def _batches(self, gaps: Sequence[Gap]) -> Iterator[list[Gap]]:
+        """The pairs of each task; an empty passage has one of its own."""
+        batch: list[Gap] = []
+        for gap in gaps:
+            is_empty = not gap.passage.strip()
+            if batch and not is_empty and (gap.group != batch[-1].group or len(batch) == self._batch):
+                yield batch
+                batch = []
+            if is_empty:
+                yield [gap]
+            else:
+                batch.append(gap)
+        if batch:
+            yield batch
+
+    def _not_graded(self, gaps: Sequence[Gap]) -> list[Gap]:
+        """Those that have no grade by now; another process may have graded some since they were listed."""
+        left = [gap for gap in gaps if not self._gaps.is_graded(gap.key)]
+        self._is_shared |= len(left) < len(gaps)
+        return left
+
+    def _halves(self) -> Iterator[Task[Judgments]]:
+        """Tasks for the passages that their batch left without a grade."""
+        while self._to_split:
+            yield self._task(self._to_split.popleft())
+
+    def _task(self, gaps: Sequence[Gap]) -> Task[Judgments]:
+        query, passages = gaps[0].query, [gap.passage for gap in gaps]
+        if len(gaps) > 1:
+            return self._of_batch(tuple(gaps), query, passages)
+        known: Judgments | None = None
+        if not passages[0].strip():
+            # An empty passage helps nobody: nobody is asked.
+            known = [self._shape.model_construct(reason="the passage is empty", grade=1)]
+        messages = self._prompt.one(query, passages[0])
+        return Task(tuple(gaps), messages, self._shape, lambda reply: [read_answer(reply, self._shape)], answer=known)
+
+    def _of_batch(self, gaps: tuple[Gap, ...], query: str, passages: Sequence[str]) -> Task[Judgments]:
+        _, query_hash, passage_hash, sample = gaps[0].key
+        draw = random.Random(f"{self._seed} {query_hash.hex()} {passage_hash.hex()} {sample}").randrange(1 << 30)
+        messages, ids = self._prompt.several(query, passages, draw)
+        extras = self._prompt.extras
+
+        def read(reply: Reply) -> Judgments:
+            by_id = read_batch(reply, batch_item(extras), ids)
+            if not by_id:
+                raise Unreadable("the answer holds no grade for any passage of the batch")
+            return [by_id.get(id_) for id_ in ids]
+
+        more = _TOKENS_OF_A_PASSAGE * (len(gaps) - 1)
+        return Task(gaps, messages, batch_shape(extras), read, more, repeat=False)
+
+    async def _put(self, outcome: Outcome[Judgments]) -> int:
+        labels = self._labels(outcome)
+        gaps = outcome.task.key
+        if len(self._not_graded(gaps)) < len(gaps):
+            # Another process had the same task on its way: one of the two should go on from the other end.
+            self._from_end = bool(random.getrandbits(1))
+        await asyncio.wrap_future(self._store.put(labels))
+        return len(labels)
+
+    def _labels(self, outcome: Outcome[Judgments]) -> list[Label]:
+        """The labels of a task; a batch with passages that have no grade is split."""
+        gaps: Sequence[Gap] = outcome.task.key
+        pairs = len(gaps)
+        judgments: Judgments = [None] * pairs if outcome.answer is None else outcome.answer
+        graded = [(gap, each) for gap, each in zip(gaps, judgments, strict=True) if each is not None]
+        without = [gap for gap, each in zip(gaps, judgments, strict=True) if each is None]
+        common = outcome.taken(len(graded) or pairs)
+        labels = [_label(gap, each, common) for gap, each in graded]
+        if outcome.failure is not None and (pairs == 1 or outcome.failure in PASSING):
+            labels += [Label(gap.key, None, **outcome.failed, **common) for gap in without]
+        elif pairs > 1:
+            middle = (len(without) + 1) // 2
+            self._to_split.extend(tuple(half) for half in (without[:middle], without[middle:]) if half)
+        return labels
+
+
+def _label(gap: Gap, judgment: Any, common: dict[str, Any]) -> Label:
+    return Label(
+        gap.key,
+        int(judgment.grade),
+        reason=judgment.reason[:_LONGEST_REASON],
+        relevant_span=getattr(judgment, "relevant_span", None),
+        misleading=getattr(judgment, "misleading", None),
+        **common,
+    )
+
+
+def _plan(
+    sizes: dict[int, tuple[int, int, int]], prompt: GradingPrompt, batch: int, gate: Gate, by_part: bool
+) -> dict[str, Any]:
+    """What the missing labels of each part need, at four characters a token."""
     prices = gate.budget.prices
+    fixed = sum(len(message["content"]) for message in prompt.one("", ""))
     parts = {}
-    estimate = work.estimate()
-    for part, (left, asked, usage) in sorted(estimate.items()):
+    for part, (left, asked, characters) in sorted(sizes.items()):
+        usage = Usage(int((characters + asked * fixed / batch) / 4), asked * _ANSWER_TOKENS)
         cost = None if prices is None else prices.of(usage)
-        parts[PARTS[part]] = PartCost(left=left, requests=work.calls(asked), usage=usage, cost=cost)
+        parts[PARTS[part]] = PartCost(left=left, requests=-(-asked // batch), usage=usage, cost=cost)
     usage = sum((part.usage for part in parts.values()), Usage())
     return {
-        "left": missing,
         "usage": usage,
         "usage_from": "estimate",
-        "requests": work.calls(sum(asked for _, asked, _ in estimate.values())),
+        "requests": -(-sum(asked for _, asked, _ in sizes.values()) // batch),
         "cost": None if prices is None else prices.of(usage),
         "cost_from": None if prices is None else "prices",
         "dry_run": True,
@@ -182,13 +334,6 @@ def _power(drawn: Loaded, show_bits: float | None, show_k: int) -> ControlPower 
             raise InputError("show_bits (--show-bits) is about controls: give controls (--controls) too, such as 3")
         return None
     return ControlPower.of(drawn.controls.queries, drawn.controls.each, show_k, show_bits)
-
-
-def _done(runner: Runner) -> dict[str, Any]:
-    done, spending = runner.progress, runner.gate.spending
-    counted = {"requests": spending.requests, "usage_from": spending.usage_from, "cost_from": spending.cost_from}
-    said = {"served_models": tuple(sorted(done.served)), "way": done.way, "last_answer": done.last_answer}
-    return {**told(runner), "graded": done.answered, **counted, **said}
 
 
 def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch: int = 1, seed: int = 7) -> Settings:

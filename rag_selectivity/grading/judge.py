@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,28 +18,14 @@ from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 from pydantic import BaseModel
 
-from rag_selectivity.grading.failures import ADAPTED, PASSING, GradingError, JudgeFailure, failure_of
+from rag_selectivity.errors import GradingError
+from rag_selectivity.grading.failures import ADAPTED, PASSING, JudgeFailure, failure_of
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import whole_characters
 
-__all__ = [
-    "ADAPTED",
-    "PASSING",
-    "CallableJudge",
-    "GradingError",
-    "Judge",
-    "JudgeFailure",
-    "Message",
-    "Reply",
-    "Request",
-    "Usage",
-    "failure_of",
-    "json_schema",
-    "judge_of",
-    "opened",
-    "with_schema",
-]
-
+__all__ = ["Ask", "CallableJudge", "Judge", "Message", "ModelJudge", "Reply", "Request", "Usage", "judge_of", "opened"]
+__all__ += ["ADAPTED", "PASSING", "GradingError", "JudgeFailure", "failure_of"]
+__all__ += ["first_text", "json_schema", "known_settings", "with_schema"]
 
 #: What a function raises again however often it is called.
 _MISTAKES = (TypeError, NameError, AttributeError, ImportError, NotImplementedError)
@@ -109,13 +96,18 @@ class Reply:
             object.__setattr__(self, name, whole_characters(value))
 
 
+#: Sends one request; a JudgeFailure if it fails.
+Ask = Callable[[Request], Awaitable[Reply]]
+
+
 @runtime_checkable
 class Judge(Protocol):
     """Anything that replies to a request.
 
     `name` is the name of the model. `parameters` holds everything besides the messages that can change an answer, such
-    as the temperature. A judge may have two methods more: `open()` and `close()`, both async, around its use in an
-    event loop; and `unreadable()`, which is called when its reply held no answer and no other reply has held one yet.
+    as the temperature. A judge may have two methods more: `session()`, an async context manager around many requests,
+    which gives what to ask with in place of `ask`; and `unreadable()`, which is called when its reply held no answer
+    and no other reply has held one yet.
     """
 
     @property
@@ -130,16 +122,13 @@ class Judge(Protocol):
 
 
 @asynccontextmanager
-async def opened(judge: Judge) -> AsyncIterator[None]:
-    """Open the connections of a judge that has any, and close them."""
-    start, end = (getattr(judge, name, None) for name in ("open", "close"))
-    if start is not None:
-        await start()
-    try:
-        yield
-    finally:
-        if end is not None:
-            await end()
+async def opened(judge: Judge) -> AsyncIterator[Ask]:
+    """What asks a judge, with its connections open if it has any."""
+    if not hasattr(judge, "session"):
+        yield judge.ask
+        return
+    async with judge.session() as ask:
+        yield ask
 
 
 @cache
@@ -160,6 +149,54 @@ def with_schema(messages: Sequence[Message], schema: type[BaseModel]) -> list[Me
     shape = json.dumps(json_schema(schema))
     content = f"{first['content']}\n\nAnswer with one JSON object of this schema and nothing else:\n{shape}"
     return [Message(role=first["role"], content=content), *rest]
+
+
+class ModelJudge(ABC):
+    """A judge that asks a framework's model. A subclass gives it a name and says how the model is called.
+
+    Parameters
+    ----------
+    name : str
+        The model's name; labels are kept under it.
+    parameters : {name: value}
+        All that can change an answer besides the messages, such as the temperature: other parameters grade anew.
+
+    Examples
+    --------
+    >>> class Constant(ModelJudge):
+    ...     async def complete(self, conversation, schema):
+    ...         return {"reason": "always", "grade": 3}, Usage(prompt_tokens=12, completion_tokens=4)
+    >>> Constant("constant", {"temperature": 0}).name
+    'constant'
+    """
+
+    def __init__(self, name: str, parameters: Mapping[str, Any]) -> None:
+        self.name = name
+        self.parameters: Mapping[str, Any] = dict(parameters)
+
+    @abstractmethod
+    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
+        """Call the model once.
+
+        Returns
+        -------
+        (answer, usage)
+            The answer is an instance of the schema, a dict, or JSON text. One that does not fit the schema is sent
+            back to the model with the error. The usage is None if the framework does not say it.
+
+        Any exception may be raised: a JudgeFailure stays as it is, any other becomes one by the HTTP status that
+        it carries.
+        """
+
+    async def ask(self, request: Request) -> Reply:
+        """Send one request."""
+        try:
+            content, usage = await self.complete(request.messages, request.schema)
+        except JudgeFailure:
+            raise
+        except Exception as error:
+            raise failure_of(error) from None
+        return Reply(content, usage if usage is not None and usage.total else None)
 
 
 @dataclass(frozen=True)
@@ -187,18 +224,14 @@ class CallableJudge:
         except JudgeFailure:
             raise
         except _MISTAKES as error:
-            raise JudgeFailure(
-                f"the judge function {self.name!r} has a mistake ({type(error).__name__}: {error}): correct it, and "
-                f"run the same again",
-                "fatal",
-            ) from error
+            why = f"the judge function {self.name!r} has a mistake ({type(error).__name__}: {error})"
+            raise JudgeFailure(f"{why}: correct it, and run the same again", "fatal") from error
         except Exception as error:
             raise failure_of(error).with_words(f"{type(error).__name__}: {error}") from None
         if isinstance(result, Reply):
             return result
-        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Usage):
-            return Reply(*result)
-        return Reply(result)
+        is_with_usage = isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Usage)
+        return Reply(*result) if is_with_usage else Reply(result)
 
 
 def judge_of(value: Any) -> Judge:
@@ -208,3 +241,25 @@ def judge_of(value: Any) -> Judge:
     if callable(value):
         return CallableJudge(value, getattr(value, "__name__", type(value).__name__))
     raise GradingError(f"a judge is an object with name, parameters and ask, or an async function; got {value!r}")
+
+
+def first_text(value: Any, *names: str) -> str | None:
+    """The first of the attributes that is a non-empty string, or None.
+
+    >>> class Model:
+    ...     model_name = "gpt-5-mini"
+    >>> first_text(Model(), "model", "model_name")
+    'gpt-5-mini'
+    """
+    texts = (getattr(value, name, None) for name in names)
+    return next((text for text in texts if isinstance(text, str) and text), None)
+
+
+def known_settings(source: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Those settings of a model that have a value, from its attributes or from a dict.
+
+    >>> known_settings({"temperature": 0.2, "max_tokens": None}, ["temperature", "max_tokens"])
+    {'temperature': 0.2}
+    """
+    values = source if isinstance(source, Mapping) else {name: getattr(source, name, None) for name in names}
+    return {name: values[name] for name in names if values.get(name) is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -18,8 +19,16 @@ _OPTIONS = {
 }
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real)
+def _is_number(value: Any, least: float) -> bool:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(value >= least)
+
+
+def _check(given: Any, names: Sequence[str], holds: Callable[[Any], bool], rule: str) -> None:
+    for name in names:
+        value = getattr(given, name)
+        if not holds(value):
+            raise InputError(f"{_OPTIONS.get(name, name)} must be {rule}, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +69,11 @@ class Limits:
     give_up_after: int = 20
 
     def __post_init__(self) -> None:
-        for name in ("concurrency", "attempts", "answer_tokens", "give_up_after"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{_OPTIONS.get(name, name)} must be a whole number ≥ 1, got {value!r}")
-        for name in ("rpm", "tpm", "timeout", "max_wait"):
-            value = getattr(self, name)
-            if value is not None and not (_is_number(value) and value > 0):
-                raise InputError(f"{name} must be more than 0, got {value!r}")
-        if not (_is_number(self.backoff) and self.backoff >= 0):
-            raise InputError(f"backoff must be a number ≥ 0, got {self.backoff!r}")
+        whole = ("concurrency", "attempts", "answer_tokens", "give_up_after")
+        _check(self, whole, lambda value: isinstance(value, int) and _is_number(value, 1), "a whole number ≥ 1")
+        positive = ("rpm", "tpm", "timeout", "max_wait")
+        _check(self, positive, lambda value: value is None or (_is_number(value, 0) and value > 0), "more than 0")
+        _check(self, ("backoff",), lambda value: _is_number(value, 0), "a number ≥ 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +102,8 @@ class Budget:
     price_out: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("calls", "tokens", "cost", "price_in", "price_out"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not (_is_number(value) and value >= 0)):
-                raise InputError(f"{_OPTIONS.get(name, name)} must be a number ≥ 0, got {value!r}")
+        amounts = ("calls", "tokens", "cost", "price_in", "price_out")
+        _check(self, amounts, lambda value: value is None or _is_number(value, 0), "a number ≥ 0")
         if (self.price_in is None) != (self.price_out is None):
             given, other = ("in", "out") if self.price_out is None else ("out", "in")
             raise InputError(f"price_{given} is given without price_{other}: give both (--price-in, --price-out)")

@@ -22,27 +22,18 @@ _BRACKET_NAMES = r"""/?(?: INST | SYSTEM_PROMPT | AVAILABLE_TOOLS | TOOL_\w+ | T
     | IMG | IMG_\w+ | AUDIO | BEGIN_AUDIO | PREFIX | MIDDLE | SUFFIX | control_\d+
     | gMASK | sMASK | MASK | CLS | SEP | UNK | PAD | BOS | EOS
     ) | \|(?:system|user|assistant|tool|endofturn)\|"""
-_AN_ANGLE_NAME = rf"[^\s{_LT}{_GT}{_LB}{_RB}{_BAR}]{{1,48}}"
-_A_BRACKET_NAME = rf"[^\s{_LT}{_GT}{_LB}{_RB}]{{1,48}}"
-
-
-def _special(angle_names: str, bracket_names: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"""
-        [{_LT}] (?=[{_BAR}][^\s{_GT}{_BAR}=])
-        | [{_BAR}] (?<=[^\s{_LT}{_BAR}][{_BAR}]) [{_GT}]
-        | [{_LT}] (?P<angle>{angle_names}) [{_GT}]
-        | [{_LB}] (?P<bracket>{bracket_names}) [{_RB}] (?!~!?b[\[\]])
-        | (?P<marker>\[) (?=[0-9a-f]{{8,64}}[ ](?:begin|end)[ ])
-        | \]~!?b[\[\]] | \[e~\[
-        """,
-        re.VERBOSE,
-    )
-
-
-_SPECIAL_ASCII = _special(_ANGLE_NAMES, _BRACKET_NAMES)
 #: Every name is a candidate, since it must be normalised before it is compared.
-_SPECIAL_ANY = _special(_AN_ANGLE_NAME, _A_BRACKET_NAME)
+_SPECIAL = re.compile(
+    rf"""
+    [{_LT}] (?=[{_BAR}][^\s{_GT}{_BAR}=])
+    | [{_BAR}] (?<=[^\s{_LT}{_BAR}][{_BAR}]) [{_GT}]
+    | [{_LT}] (?P<angle>[^\s{_LT}{_GT}{_LB}{_RB}{_BAR}]{{1,48}}) [{_GT}]
+    | [{_LB}] (?P<bracket>[^\s{_LT}{_GT}{_LB}{_RB}]{{1,48}}) [{_RB}] (?!~!?b[\[\]])
+    | (?P<marker>\[) (?=[0-9a-f]{{8,64}}[ ](?:begin|end)[ ])
+    | \]~!?b[\[\]] | \[e~\[
+    """,
+    re.VERBOSE,
+)
 _NAMES = {
     "angle": re.compile(_ANGLE_NAMES, re.VERBOSE | re.ASCII),
     "bracket": re.compile(_BRACKET_NAMES, re.VERBOSE | re.ASCII),
@@ -118,10 +109,7 @@ def neutralised(text: str) -> str:
     """
     if (_HIDDEN_ASCII if text.isascii() else _HIDDEN_ANY).search(text):
         text = _named(text)
-    if not text.isascii():
-        return _SPECIAL_ANY.sub(_broken, text) if _FIRST_OF_A_TOKEN.search(text) else text
-    may_hold_a_token = "<" in text or "[" in text or "|>" in text or "]~" in text
-    return _SPECIAL_ASCII.sub(_broken, text) if may_hold_a_token else text
+    return _SPECIAL.sub(_broken, text) if _FIRST_OF_A_TOKEN.search(text) else text
 
 
 def _hidden_spans(text: str) -> list[tuple[int, int]]:

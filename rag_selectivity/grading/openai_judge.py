@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
-from weakref import WeakKeyDictionary
 
-from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.grading.address import SHORTEST_SECRET, pattern_of, secret_patterns, without_secrets
-from rag_selectivity.grading.failures import ADAPTED, GradingError, JudgeFailure, failure_of_status, may_not_spend
-from rag_selectivity.grading.judge import Reply, Request
-from rag_selectivity.grading.replies import body_of, reply_of, without_keys
-from rag_selectivity.grading.way import NAMED, Way
+from rag_selectivity.errors import GradingError, InputError, MissingExtraError
+from rag_selectivity.grading.address import Secrets, without_secrets
+from rag_selectivity.grading.failures import ADAPTED, JudgeFailure, failure_of_status, may_not_spend
+from rag_selectivity.grading.judge import Ask, Reply, Request
+from rag_selectivity.grading.replies import body_of, reply_of
+from rag_selectivity.grading.way import Way
 
 _OPENAI = "https://api.openai.com/v1"
 _KEY_ENV = "OPENAI_API_KEY"
@@ -92,10 +92,9 @@ class OpenAIJudge:
         self._headers = {"content-type": "application/json", **_checked(headers or {})}
         if key and "authorization" not in map(str.lower, self._headers):
             self._headers["authorization"] = f"Bearer {_sendable(key, f'the key in {api_key_env}')}"
-        self._secrets = _pattern([key, *(headers or {}).values()], secret_patterns(address))
+        self._secrets = Secrets(key, headers or {}, address)
         # Looked up once, since it takes a thread's time.
         self._proxy = None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, int]] = WeakKeyDictionary()
         self._answered = self._has_guessed = False
         self._before_guesses: Way | None = None
         self._unreadable = 0
@@ -103,61 +102,45 @@ class OpenAIJudge:
     def __repr__(self) -> str:
         return f"<OpenAIJudge {self.name}>"
 
-    # -- connections -------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
-    async def open(self) -> None:
-        """Open connections for the running event loop; each call needs a `close`."""
-        loop = asyncio.get_running_loop()
-        session, users = self._sessions.get(loop, (None, 0))
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Ask]:
+        """Keep connections open; what it gives asks with them."""
         if "@" in urlsplit(self._url).netloc and "authorization" in map(str.lower, self._headers):
             raise InputError(
                 f"base_url (--base-url) holds a user and a password, and {self._key_env} or a header (--header) holds "
                 f"a key; a request has room for one of them: take the user and the password out of the address, or "
                 f"unset {self._key_env}"
             )
-        if session is None:
-            # The gate limits the number of requests at the same time, and their seconds.
-            session = self._aiohttp.ClientSession(
-                connector=self._aiohttp.TCPConnector(limit=0),
-                timeout=self._aiohttp.ClientTimeout(total=None, sock_connect=30),
-                headers=self._headers,
-                cookie_jar=self._aiohttp.DummyCookieJar(),
-            )
-        self._sessions[loop] = (session, users + 1)
-
-    async def close(self) -> None:
-        """Close the connections after the last user."""
-        loop = asyncio.get_running_loop()
-        session, users = self._sessions.pop(loop, (None, 0))
-        if users > 1:
-            self._sessions[loop] = (session, users - 1)
-        elif session is not None:
-            await session.close()
-
-    # -- requests ----------------------------------------------------------------------------------
+        # The gate limits the number of requests at the same time, and their seconds.
+        async with self._aiohttp.ClientSession(
+            connector=self._aiohttp.TCPConnector(limit=0),
+            timeout=self._aiohttp.ClientTimeout(total=None, sock_connect=30),
+            headers=self._headers,
+            cookie_jar=self._aiohttp.DummyCookieJar(),
+        ) as session:
+            yield partial(self._ask, session)
 
     async def ask(self, request: Request) -> Reply:
-        """Send one request."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._sessions:
-            await self.open()
-            try:
-                return await self.ask(request)
-            finally:
-                await self.close()
+        """Send one request, with a connection of its own."""
+        async with self.session() as ask:
+            return await ask(request)
+
+    async def _ask(self, session: Any, request: Request) -> Reply:
         way = self.way
         fields = way.fields(request.messages, request.schema, request.answer_tokens, self.parameters)
         body = json.dumps({"model": self.name, **fields}).encode()
-        status, headers, raw = await self._post(self._sessions[loop][0], body)
-        text = without_keys(raw.decode("utf-8", "replace"), self._headers, self._url)
+        status, headers, raw = await self._post(session, body)
+        text = self._secrets.taken_out_of_body(raw.decode("utf-8", "replace"))
         try:
             if status >= 300:
                 raise failure_of_status(status, headers, text)
             reply = reply_of(text, headers, str(way))
         except JudgeFailure as failure:
             told = self._refusal(failure, status, text, way)
-            answer = None if told.answer is None else self._clean(told.answer)
-            raise told.with_words(self._clean(str(told)), answer) from None
+            answer = None if told.answer is None else self._secrets.taken_out(told.answer)
+            raise told.with_words(self._secrets.taken_out(str(told)), answer) from None
         self._answered, self._before_guesses = True, None
         answered = reply.usage.completion_tokens if reply.usage is not None and reply.usage.is_possible else 0
         if answered > 1.1 * request.answer_tokens + 16 and self.way.limit == way.limit == "max_completion_tokens":
@@ -197,39 +180,26 @@ class OpenAIJudge:
 
     def _refusal(self, failure: JudgeFailure, status: int, text: str, way: Way) -> JudgeFailure:
         """The failure; `adapted` if it means a field of the request, which is left out from then on."""
+        lower = None
         if failure.kind == "rejected" and status in (400, 422, 501):
             if way != self.way:
                 # Another request has changed the way since this one was sent.
                 return JudgeFailure("the request has a field that is no longer sent", ADAPTED)
-            lower = way.stepped_down(text, self.parameters) or self._guess(way)
-            if lower is not None:
-                self.way = lower
-                return JudgeFailure(str(failure), ADAPTED)
-            if self._before_guesses is not None:
+            lower = way.without_refused(text, self.parameters) or self._guess(way)
+            if lower is None and self._before_guesses is not None:
                 # Without all of them it is refused too: the request itself is at fault, and others are not.
                 self.way, self._before_guesses = self._before_guesses, None
-        elif self._names_a_field(failure, status, text, way):
+        elif failure.kind not in ("content_filter", "refusal", "too_long") and not may_not_spend(status, text):
+            # Only in an error of status 4xx may the name of a field stand anywhere; others may quote the request.
+            named = text if 400 <= status < 500 else str(failure)
+            lower = way.without_field(named, self.parameters, limit=failure.kind != "rate_limit")
+        if lower is not None:
+            self.way = lower if way == self.way else self.way
             return JudgeFailure(str(failure), ADAPTED)
         if status == 401:
-            return JudgeFailure(
-                f"{failure}: set {self._key_env} to a key of {self._where}, or give --api-key-env", "fatal"
-            )
-        if status in (404, 405):
-            return JudgeFailure(f"{failure}; the address is {self._where}", "fatal")
-        return failure
-
-    def _names_a_field(self, failure: JudgeFailure, status: int, text: str, way: Way) -> bool:
-        """Whether a failure of another kind names a field that was sent, which is then left out.
-
-        Only in an error of status 4xx may the name stand anywhere; others may quote the request or an answer.
-        """
-        if failure.kind in ("content_filter", "refusal", "too_long") or may_not_spend(status, text):
-            return False
-        named = text if 400 <= status < 500 else str(failure)
-        lower = way.without_named(named, self.parameters, limit=failure.kind != "rate_limit")
-        if lower is not None and way == self.way:
-            self.way = lower
-        return lower is not None
+            mend = f"set {self._key_env} to a key of {self._where}, or give --api-key-env"
+            return JudgeFailure(f"{failure}: {mend}", "fatal")
+        return JudgeFailure(f"{failure}; the address is {self._where}", "fatal") if status in (404, 405) else failure
 
     def _guess(self, way: Way) -> Way | None:
         """The way without the field that most endpoints lack, if this one has refused a request without saying why.
@@ -238,37 +208,17 @@ class OpenAIJudge:
         """
         if self._answered or (self._has_guessed and self._before_guesses is None):
             return None
-        lower = way.first_without(NAMED, self.parameters)
+        lower = way.without_any(self.parameters)
         if lower is not None and not self._has_guessed:
             self._has_guessed, self._before_guesses = True, way
         return lower
-
-    # -- secrets -----------------------------------------------------------------------------------
 
     @property
     def _where(self) -> str:
         """The address, without a user, a password and a query."""
         parts = urlsplit(self._url)
-        host = parts.netloc.rpartition("@")[2]
-        return self._clean(urlunsplit((parts.scheme, host, parts.path.removesuffix("/chat/completions"), "", "")))
-
-    def _clean(self, text: str) -> str:
-        """The text without keys, which some endpoints quote in their errors, whole or in part."""
-        if self._secrets is not None:
-            text = self._secrets.sub("…", text)
-        if "sk-" in text or "Bearer" in text:
-            text = re.sub(r"\b(sk|Bearer)[-_ ][\w*.\-]{4,}", r"\1-…", text)
-        return text
-
-
-def _pattern(secrets: Iterable[str], more: Sequence[str]) -> re.Pattern[str] | None:
-    """What matches any of the secrets, the longest first; None if there are none."""
-    whole = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
-    # `Bearer KEY`: an endpoint may quote the key without its scheme.
-    keys = [secret.partition(" ")[2].strip() for secret in whole]
-    found = [pattern_of(secret) for secret in (*whole, *keys) if len(secret) >= SHORTEST_SECRET]
-    patterns = sorted({*found, *more}, key=len, reverse=True)
-    return re.compile("|".join(patterns)) if patterns else None
+        host, path = parts.netloc.rpartition("@")[2], parts.path.removesuffix("/chat/completions")
+        return self._secrets.taken_out(urlunsplit((parts.scheme, host, path, "", "")))
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from rag_selectivity.grading.failures import JudgeFailure, failure_of_status
 from rag_selectivity.grading.judge import Reply
@@ -19,11 +17,6 @@ from rag_selectivity.tables.files import json_value
 _LONGEST_BODY = 16_000_000
 #: Bytes of an error; what follows is not read.
 _LONGEST_ERROR = 100_000
-#: A shorter secret that is a word or a number may belong to an answer.
-_SURE_SECRET = 16
-_MIXED = re.compile(r"(?=\S*\d)(?=\S*[^\W\d])\S{6,}")
-#: Headers and parameters of an address that everybody may read.
-_NO_SECRETS = ("content-type", "accept", "user-agent", "api-version")
 _LONGEST_MESSAGE = 300
 _LONGEST_NAME = 200
 _RATE_LIMIT = re.compile(r"rate[ _-]?limit|too[ _]many[ _]requests|resource[ _]exhausted", re.IGNORECASE)
@@ -45,34 +38,6 @@ async def body_of(response: Any) -> bytes:
         if len(body) > longest:
             break
     return bytes(body[:longest])
-
-
-def without_keys(text: str, headers: Mapping[str, str], url: str) -> str:
-    """A body without the keys of a request's headers and address that it quotes, also where its JSON escapes them.
-
-    What merely looks like a key stays, since it may belong to the answer. So does a short word or number, such as the
-    dummy key "ollama".
-
-    >>> without_keys("a1b2c3 and", {"authorization": "Bearer a1b2c3"}, "http://localhost")
-    '… and'
-    """
-    address = urlsplit(url)
-    values = [(name.lower(), value) for name, value in headers.items()]
-    values += [*parse_qsl(address.query), ("", unquote(address.password or ""))]
-    given = [value for name, value in values if name not in _NO_SECRETS]
-    for secret in (*given, *(value.partition(" ")[2] for value in given)):
-        if len(secret) < _SURE_SECRET and not _MIXED.fullmatch(secret):
-            continue
-        text = text.replace(secret, "…")
-        if "\\" in text and "\\" not in secret:
-            text = _escaped(secret).sub("…", text)
-    return text
-
-
-@cache
-def _escaped(text: str) -> re.Pattern[str]:
-    """Finds a text in JSON, whichever of its characters are escaped."""
-    return re.compile("".join(rf"(?:\\{{0,4}}{re.escape(c)}|\\{{1,4}}u{ord(c):04x})" for c in text), re.IGNORECASE)
 
 
 def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:

@@ -1,28 +1,36 @@
-"""The runner: makes many calls to a judge at the same time, each until it has an answer or has failed."""
+"""The runner: asks a judge many tasks at the same time, each until it has an answer or has failed."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import signal
+import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from pydantic import BaseModel
 
-from rag_selectivity.grading.answers import Unreadable, answer_text
-from rag_selectivity.grading.gate import Gate, Stop, Stopped, prompt_bytes
-from rag_selectivity.grading.judge import ADAPTED, PASSING, Judge, JudgeFailure, Message, Reply, Request, opened
+from rag_selectivity.errors import GradingError
+from rag_selectivity.grading.gate import Gate, Stop, Stopped
+from rag_selectivity.grading.judge import ADAPTED, PASSING, Ask, Judge, JudgeFailure, Message, Reply, opened
+from rag_selectivity.grading.reading import Unreadable, answer_text
 from rag_selectivity.results.usage import Usage
+from rag_selectivity.wording import visible
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
-#: How often a call may be asked for an answer that can be read.
+#: How often a task may be asked for an answer that can be read.
 _READINGS = 3
-#: How often a call is asked after a failure that seems to last.
+#: How often a task is asked after a failure that seems to last.
 _LASTING = 2
-#: A rate limit concerns all calls, so that one call gets so many times as many attempts as for another failure.
+#: A rate limit concerns all tasks, so that one task gets so many times as many attempts as for another failure.
 _RATE_LIMITED = 4
 #: A limit that cut an answer is raised once, by this factor.
 _MORE_TOKENS = 4
@@ -46,18 +54,18 @@ _ADVICE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
-    """Messages and a schema for the judge, and how to read the answer.
+class Task(Generic[T]):
+    """What a judge is asked, and how its reply is read. Grades, claims and answers are all asked as tasks.
 
     Attributes
     ----------
+    key : object
+        Where the store keeps the answer, for whoever stores it.
     messages, schema
-    subject : object
-        What the answer is about, for the caller.
     read : function
         Makes the answer of a reply, or raises Unreadable, whose `part` is taken if no reply is better.
     answer_tokens : int
-        Tokens added to the limit of answers that all calls share.
+        Tokens added to the limit of answers that all tasks share.
     repeat : bool
         Whether to ask again after an answer that is cut or cannot be read. If not, the caller asks in another way, and
         such an answer does not count as a sign that the endpoint is useless.
@@ -65,34 +73,40 @@ class Call(Generic[T]):
         The answer, where it is known without the judge: nothing is sent.
     """
 
+    key: Any
     messages: Sequence[Message]
     schema: type[BaseModel]
-    subject: Any
     read: Callable[[Reply], T]
     answer_tokens: int = 0
     repeat: bool = True
     answer: T | None = None
 
 
+@dataclass(slots=True)
 class Outcome(Generic[T]):
-    """A call under way or done: an answer or a failure, and the tokens, cost, seconds and attempts so far."""
+    """A task under way or done: what was read or why it failed, and the tokens, cost, seconds and attempts so far."""
 
-    def __init__(self, call: Call[T]) -> None:
-        self.call = call
-        self.messages: Sequence[Message] = call.messages
-        self.read: T | None = call.answer
-        self.attempts = self.unread = 0
-        self.more_tokens = self.sent_tokens = 1
-        self.problem: JudgeFailure | None = None
-        self.reply: Reply | None = None
-        self.usage = Usage()
-        self.cost: float | None = None
-        self.seconds = 0.0
-        self._started = time.monotonic()
+    task: Task[T]
+    messages: Sequence[Message]
+    read: T | None
+    attempts: int = 0
+    unread: int = 0
+    more_tokens: int = 1
+    sent_tokens: int = 0
+    problem: JudgeFailure | None = None
+    reply: Reply | None = None
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, task: Task[T]) -> Outcome[T]:
+        """A task that was not asked yet."""
+        return cls(task, task.messages, task.answer)
 
     @property
     def answer(self) -> T | None:
-        """What was read of the replies, unless the call failed."""
+        """What was read of the replies, unless the task failed."""
         return None if self.problem is not None else self.read
 
     @property
@@ -107,21 +121,16 @@ class Outcome(Generic[T]):
         if cost is not None:
             self.cost = (self.cost or 0.0) + cost
 
-    def done(self) -> Outcome[T]:
-        """The outcome, with the seconds that it took."""
-        self.seconds = time.monotonic() - self._started
-        return self
-
     def correct(self, problem: JudgeFailure) -> None:
         """Show the judge its answer and what is wrong with it."""
         self.messages = [
-            *self.call.messages,
+            *self.task.messages,
             Message(role="assistant", content=(problem.answer or "")[:4000]),
             Message(role="user", content=f"That answer is not valid: {problem}. Answer again, with valid JSON only."),
         ]
 
     def taken(self, sharing: int = 1) -> dict[str, Any]:
-        """What the call took as fields of a stored label or answer; of a call for several, the share of each."""
+        """What the task took as fields of a stored label or answer; of a task for several, the share of each."""
         return {
             "prompt_tokens": self.usage.prompt_tokens // sharing,
             "completion_tokens": self.usage.completion_tokens // sharing,
@@ -146,35 +155,34 @@ class Progress:
 
     answered: int = 0
     failed: int = 0
-    errors: dict[str, int] = field(default_factory=dict)
+    errors: Counter[str] = field(default_factory=Counter)
     last_error: str | None = None
     last_answer: str | None = None
     served: set[str] = field(default_factory=set)
     way: str | None = None
 
 
+#: Called after every task, with the runner and the number of pairs that the task finished.
 Watch = Callable[["Runner", int], None]
+#: Stores an outcome, and returns the number of pairs that it finishes, by an answer or a failure.
+Storing = Callable[[Outcome[Any]], Awaitable[int]]
 
 
 class Runner:
-    """Asks a judge.
-
-    Parameters
-    ----------
-    judge : Judge
-    gate : Gate
-    watch : callable, optional
-        Called after every call, with the runner and the number of pairs that the call finished.
-    """
+    """Asks a judge, with the limits and the budget of a gate."""
 
     def __init__(self, judge: Judge, gate: Gate, watch: Watch | None = None) -> None:
-        self.judge = judge
         self.gate = gate
-        self.prices = gate.budget.prices
         self.limits = gate.limits
         self.progress = Progress()
-        self._watch = watch
         self._sending: set[asyncio.Task[Any]] = set()
+        self.turn_to(judge, watch)
+
+    def turn_to(self, judge: Judge, watch: Watch | None = None) -> None:
+        """Ask this judge from now on, of which nothing is known yet."""
+        self.judge = judge
+        self._judge_asks: Ask = judge.ask
+        self._watch = watch
         self._more_tokens = 1
         self._same: tuple[str | None, int] = (None, 0)
         self._held: list[Outcome[Any]] = []
@@ -186,28 +194,26 @@ class Runner:
         """Why the run has stopped; None while it goes on."""
         return self.gate.stop
 
-    async def run(self, calls: Iterator[Call[Any]], store: Callable[[Outcome[Any]], Awaitable[int]]) -> None:
-        """Make the calls; a worker begins its next call when the outcome of the last one is stored.
+    async def run(self, tasks: Iterator[Task[Any]], store: Storing) -> None:
+        """Ask the tasks; a worker begins its next task when the outcome of the last one is stored.
 
-        `store` stores an outcome and returns the number of pairs that it finishes, by an answer or a failure. A failure
-        is stored after the next answer, or at the end: if all calls fail for the same reason, the pairs are not the
-        cause, and these failures are not stored.
+        A failure is stored after the next answer, or at the end: if all tasks fail for the same reason, the pairs are
+        not the cause, and these failures are not stored.
         """
         failure: list[BaseException] = []
 
         async def work() -> None:
             try:
-                while self.stop is None:
-                    call = next(calls, None)
-                    if call is None:
-                        return
-                    if call.answer is not None:
-                        self._count(known := Outcome(call).done(), await store(known))
+                while self.stop is None and (task := next(tasks, None)) is not None:
+                    if task.answer is not None:
+                        self._count(known := Outcome.of(task), await store(known))
                         continue
-                    outcome = await self._ask(call)
+                    start = time.monotonic()
+                    outcome = await self._ask(task)
                     if outcome is None:
                         continue
-                    if outcome.failure is not None and (call.repeat or outcome.failure in PASSING):
+                    outcome.seconds = time.monotonic() - start
+                    if outcome.failure is not None and (task.repeat or outcome.failure in PASSING):
                         self._held.append(outcome)
                     else:
                         await self._settle(store, outcome)
@@ -215,7 +221,7 @@ class Runner:
                 self.gate.shut(f"{type(error).__name__}: {error}", "error")
                 failure.append(error)
 
-        async with opened(self.judge):
+        async with opened(self.judge) as self._judge_asks:
             await asyncio.gather(*(work() for _ in range(self.limits.concurrency)))
             for error in failure:
                 if not isinstance(error, asyncio.CancelledError):
@@ -230,11 +236,11 @@ class Runner:
         self.gate.shut("interrupted", "interrupted")
         asyncio.get_running_loop().call_later(_GRACE, lambda: [task.cancel() for task in self._sending])
 
-    # -- one call ----------------------------------------------------------------------------------
+    # -- one task ----------------------------------------------------------------------------------
 
-    async def _ask(self, call: Call[T]) -> Outcome[T] | None:
-        """Make a call, with all its attempts; None if the whole run has to stop."""
-        asked = Outcome(call)
+    async def _ask(self, task: Task[T]) -> Outcome[T] | None:
+        """Ask a task, with all its attempts; None if the whole run has to stop."""
+        asked = Outcome.of(task)
         while True:
             try:
                 reply = await self._send(asked)
@@ -251,9 +257,9 @@ class Runner:
                 asked.problem = failure
                 asked.count(failure.usage, self._price(failure.usage))
                 self._note_failure(asked, failure)
-                if not await self._may_pass(asked, failure):
-                    return None if self.stop is not None else asked.done()
-                continue
+                if await self._may_pass(asked, failure):
+                    continue
+                return None if self.stop is not None else asked
             priced = self._price(reply.usage)
             asked.reply = reply
             asked.count(reply.usage, reply.cost if priced is None else priced)
@@ -266,10 +272,11 @@ class Runner:
                     asked.problem = None
             if asked.problem is None:
                 self._note_answer(asked, reply)
-            return asked.done()
+            return asked
 
     def _price(self, usage: Usage | None) -> float | None:
-        return None if usage is None or self.prices is None else self.prices.of(usage)
+        prices = self.gate.budget.prices
+        return None if usage is None or prices is None else prices.of(usage)
 
     async def _may_pass(self, asked: Outcome[Any], failure: JudgeFailure) -> bool:
         """Wait, and say whether to send the request again. After a rate limit the gate waits, not this."""
@@ -278,31 +285,31 @@ class Runner:
         attempts = min(_LASTING, self.limits.attempts) if failure.lasting else self.limits.attempts
         if failure.kind not in PASSING or asked.attempts >= attempts:
             return False
-        try:
+        with suppress(Stopped):
             await self.gate.sleep(min(_LONGEST_BACKOFF, self.limits.backoff * 2 ** (asked.attempts - 1)))
-        except Stopped:
-            return False
-        return True
+            return True
+        return False
 
     async def _send(self, asked: Outcome[Any]) -> Reply:
+        again = asked.sent_tokens > 0
+
         def answer_tokens() -> int:
             asked.sent_tokens = max(self._more_tokens, asked.more_tokens)
-            return (self.limits.answer_tokens + asked.call.answer_tokens) * asked.sent_tokens
+            return (self.limits.answer_tokens + asked.task.answer_tokens) * asked.sent_tokens
 
-        def send(tokens: int) -> Awaitable[Reply]:
-            return self.judge.ask(Request(asked.messages, asked.call.schema, tokens))
-
-        task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self._sending.add(task)
+        sending = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._sending.add(sending)
         try:
-            return await self.gate.request(prompt_bytes(asked.messages), answer_tokens, send, self.prices)
+            return await self.gate.request(
+                self._judge_asks, asked.messages, asked.task.schema, answer_tokens, again=again
+            )
         finally:
-            self._sending.discard(task)
+            self._sending.discard(sending)
 
     def _read(self, asked: Outcome[T], reply: Reply) -> JudgeFailure | None:
         """Read the answer of a reply, or what can be read of it, into `asked`; the failure if it is not whole."""
         try:
-            asked.read = asked.call.read(reply)
+            asked.read = asked.task.read(reply)
         except Unreadable as error:
             asked.read = asked.read if error.part is None else cast("T", error.part)
             text = answer_text(reply)
@@ -318,7 +325,7 @@ class Runner:
         nothing_read = not self._has_answered and asked.read is None
         if nothing_read and problem.kind == "off_schema" and hasattr(self.judge, "unreadable"):
             self.judge.unreadable()
-        if not asked.call.repeat:
+        if not asked.task.repeat:
             return False
         if problem.kind == "cut" and asked.sent_tokens == 1:
             asked.more_tokens = _MORE_TOKENS
@@ -329,13 +336,13 @@ class Runner:
         asked.correct(problem)
         return True
 
-    # -- all calls ---------------------------------------------------------------------------------
+    # -- all tasks ---------------------------------------------------------------------------------
 
     def _note_answer(self, asked: Outcome[Any], reply: Reply) -> None:
         self._has_answered = True
         self._same = (None, 0)
         self._silence = (time.monotonic(), 0)
-        # A limit that cut this answer would cut others too, so all calls get the larger one.
+        # A limit that cut this answer would cut others too, so all tasks get the larger one.
         self._more_tokens = max(self._more_tokens, asked.more_tokens)
         self.progress.way = reply.way
         if reply.model:
@@ -347,11 +354,11 @@ class Runner:
         if failure.kind not in ("off_schema", "rate_limit", "server_error", "unreachable"):
             # The endpoint understands the request, or is too slow for one request at a time.
             self.gate.probed()
-        if failure.kind not in PASSING and not asked.call.repeat:
+        if failure.kind not in PASSING and not asked.task.repeat:
             return
         kind, count = self._same
-        self._same = (failure.kind, count + 1 if kind == failure.kind else 1)
-        count = self._same[1]
+        count = count + 1 if kind == failure.kind else 1
+        self._same = (failure.kind, count)
         if failure.kind in ("rate_limit", "server_error", "unreachable") and not failure.lasting:
             since, failures = self._silence
             self._silence = (since, failures + 1)
@@ -360,17 +367,15 @@ class Runner:
             down = failure.kind != "rate_limit" and failures + 1 >= _DOWN_FAILURES and seconds >= patience
             if down or (failures + 1 >= _FEWEST_FAILURES and seconds >= self.limits.max_wait):
                 last = str(failure).rstrip(".")
-                self.gate.shut(
-                    f"no answer for {seconds:.0f} s, the last failure: {last}; is the endpoint up? Go on later",
-                    "endpoint",
-                )
+                why = f"no answer for {seconds:.0f} s, the last failure: {last}; is the endpoint up? Go on later"
+                self.gate.shut(why, "endpoint")
         elif count >= self.limits.give_up_after:
             shown = f" The last answer: {failure.answer[:200]!r}." if failure.answer else ""
             advice = _ADVICE.get(failure.kind, "Look at the endpoint")
             why = f"{count} requests in a row failed for the same reason ({failure.kind}: {failure})"
             self.gate.shut(f"{why}.{shown} {advice}", "endpoint")
 
-    async def _settle(self, store: Callable[[Outcome[Any]], Awaitable[int]], *outcomes: Outcome[Any]) -> None:
+    async def _settle(self, store: Storing, *outcomes: Outcome[Any]) -> None:
         """Store the failures that are held, and these outcomes behind them."""
         held, self._held = self._held, []
         for outcome in (*held, *outcomes):
@@ -382,8 +387,98 @@ class Runner:
             progress.answered += pairs
         elif pairs:
             progress.failed += pairs
-            progress.errors = dict(Counter(progress.errors) + Counter({outcome.failure: pairs}))
+            progress.errors[outcome.failure] += pairs
             progress.last_error = f"{outcome.failure}: {outcome.problem}"
             progress.last_answer = outcome.failed["last_answer"]
         if self._watch is not None:
             self._watch(self, pairs)
+
+    # -- results -----------------------------------------------------------------------------------
+
+    def told(self) -> dict[str, Any]:
+        """What the results of all runs say: what was spent, what failed, and why the run stopped."""
+        done, spending, stop = self.progress, self.gate.spending, self.stop
+        return {
+            "usage": spending.usage,
+            "cost": spending.cost,
+            "failed": done.failed,
+            "errors": dict(done.errors),
+            "last_error": done.last_error,
+            "stopped": None if stop is None else stop.why,
+            "stopped_by": None if stop is None else stop.cause,
+        }
+
+    def raise_if_fatal(self, more: str = "") -> None:
+        """A GradingError if no request can succeed."""
+        if self.stop is not None and self.stop.cause == "fatal":
+            raise GradingError(f"{self.stop.why}; nothing more was sent{more} (how-to: stopped-grading)")
+
+
+@contextmanager
+def asking(judge: Judge, gate: Gate, total: int, what: str, progress: bool) -> Iterator[Runner]:
+    """A runner for a judge, with a progress line.
+
+    The first Ctrl-C lets requests under way land for a second; the second one ends everything at once.
+    """
+    watch, close = _progress_line(total, what, progress)
+    runner, loop = Runner(judge, gate, watch), asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        runner.interrupt()
+
+    # Not in the main thread, or on a platform without signal handlers: Ctrl-C raises KeyboardInterrupt as usual.
+    with suppress(NotImplementedError, RuntimeError, ValueError):
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        yield runner
+    finally:
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.remove_signal_handler(signal.SIGINT)
+        close()
+
+
+def _progress_line(total: int, what: str, shown: bool) -> tuple[Watch | None, Callable[[], None]]:
+    """A line on a terminal: done, failed by reason, spent, rate and time left; nothing elsewhere, or without tqdm."""
+    if not shown or not sys.stderr.isatty():
+        return None, lambda: None
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None, lambda: None
+    bar = tqdm(total=total, desc=visible(what), unit="pair", dynamic_ncols=True)
+
+    def watch(runner: Runner, pairs: int) -> None:
+        spending = runner.gate.spending
+        failed = ", ".join(f"{count} {kind}" for kind, count in runner.progress.errors.items())
+        spent = f"{spending.usage.total:,} tokens" if spending.cost is None else f"cost {spending.cost:.4g}"
+        bar.set_postfix_str(", ".join(filter(None, [failed and f"failed: {failed}", spent])), refresh=False)
+        bar.update(pairs)
+
+    return watch, bar.close
+
+
+def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The coroutine function `aNAME` as the function `NAME` for ordinary code, with its signature and documentation."""
+
+    @functools.wraps(work)
+    def run(*args: P.args, **options: P.kwargs) -> T:
+        async def awaited(on_interrupt: Any = None) -> T:
+            if on_interrupt is signal.default_int_handler and threading.current_thread() is threading.main_thread():
+                # asyncio delays Ctrl-C until the next await, and there is none while files are read before the first.
+                signal.signal(signal.SIGINT, on_interrupt)
+            return await work(*args, **options)
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(awaited(signal.getsignal(signal.SIGINT)))
+        # An event loop runs, as in a notebook.
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(lambda: asyncio.run(awaited())).result()
+
+    run.__name__ = run.__qualname__ = work.__name__.removeprefix("a")
+    return run

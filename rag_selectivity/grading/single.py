@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ from rag_selectivity.grading.drawing import check_controls
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
-from rag_selectivity.grading.limits import Budget, Limits
+from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.origins import labels_in
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.session import blocking
+from rag_selectivity.grading.runner import blocking
 from rag_selectivity.grading.store import Store
 from rag_selectivity.indexes.texts import corpus_texts
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
@@ -33,19 +34,8 @@ from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
 
-__all__ = [
-    "CHECKS",
-    "DEFAULT_RUBRIC",
-    "ClaimCheck",
-    "ClaimFigure",
-    "GradedPassage",
-    "Rubric",
-    "SingleQuery",
-    "blocking",
-    "claim_measure_name",
-    "label_lists",
-    "missing_reference",
-]
+__all__ = ["DEFAULT_RUBRIC", "ClaimCheck", "ClaimFigure", "GradedPassage", "Rubric", "SingleQuery", "label_lists"]
+__all__ += ["blocking", "claim_measure_name", "missing_reference"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +110,6 @@ class SingleQuery:
     store : str or Path
     rubric : Rubric or path
     limits : Limits
-    budget : Budget
-        Of all grades and claim checks together.
-    gate : Gate, optional
-        Counts and limits all requests, in place of a new gate of `limits` and `budget`.
-
-    Attributes
-    ----------
-    stopped : str or None
-        Which budget is used up.
     """
 
     def __init__(
@@ -138,66 +119,39 @@ class SingleQuery:
         *,
         rubric: Rubric | str | Path = DEFAULT_RUBRIC,
         limits: Limits = Limits(),
-        budget: Budget = Budget(),
-        gate: Gate | None = None,
     ) -> None:
         self.judge = judge_of(judge)
         if not is_path(store):
             raise InputError(f"store must be the path of a label store, got {shown(store)}")
         self.store = Path(store)
         self.rubric = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
-        self.stopped: str | None = None
-        self._gate = gate or Gate(limits, budget)
+        self._gate = Gate(limits)
 
-    async def grades(
-        self, query: str, texts: Sequence[str], *, query_id: str | None = None, ids: Sequence[str] | None = None
-    ) -> list[GradedPassage]:
-        """A grade for each text, in order.
-
-        In the store, the id of the query is `query_id` or else its text; the id of a passage is that of `ids` or
-        else a hash of its text.
+    async def grades(self, query: str, texts: Sequence[str]) -> list[GradedPassage]:
+        """A grade for each text, in order; in the store, the id of a passage is a hash of its text.
 
         Raises
         ------
         GradingError
             If the judge cannot be used at all.
         """
-        name = query_id or query
-        passage_ids = list(ids) if ids is not None else [text_id(text) for text in texts]
-        by_id = dict(zip(passage_ids, texts, strict=True))
-        async with self._turn("grade", name):
+        ids = [text_id(text) for text in texts]
+        by_id = dict(zip(ids, texts, strict=True))
+        async with self._turn("grade", query):
             if by_id:
-                self._gate.reopen()
-                grading = await agrade(
-                    {name: query},
+                await agrade(
+                    {query: query},
                     by_id,
-                    {name: list(by_id)},
+                    {query: list(by_id)},
                     store=self.store,
                     judge=self.judge,
                     rubric=self.rubric,
                     gate=self._gate,
                 )
-                self.stopped = grading.stopped or self.stopped
             with Store(self.store) as store:
                 settings = store.settings_id(settings_of(self.judge, self.rubric))
-                by_passage = {row[0]: GradedPassage(*row) for row in store.labels_of_query(name, settings)}
-        return [by_passage.get(id_, GradedPassage(id_, None, error="not graded")) for id_ in passage_ids]
-
-    async def claims(self, sample: Mapping[str, Any], depth: int) -> ClaimCheck:
-        """The claim check of a sample, which has `user_input`, `retrieved_contexts` and mostly `reference`.
-
-        Raises
-        ------
-        InputError, GradingError
-            If the sample lacks what is needed, or the judge cannot be used.
-        """
-        checks = CHECKS if sample.get("reference") else ("relevance",)
-        async with self._turn("claims", str(sample)):
-            self._gate.reopen()
-            report = await acheck_claims(
-                [dict(sample)], store=self.store, judge=self.judge, checks=checks, depths=[depth], gate=self._gate
-            )
-        return report.samples[0]
+                by_passage = {row[0]: GradedPassage(*row) for row in store.labels_of_query(query, settings)}
+        return [by_passage.get(id_, GradedPassage(id_, None, error="not graded")) for id_ in ids]
 
     async def claim_figure(
         self, check: str, query: str, passages: Sequence[str], reference: str | None, *, k: int | None = None
@@ -226,15 +180,22 @@ class SingleQuery:
         if reason is not None:
             return ClaimFigure(name, math.nan, reason, None)
         sample = {"user_input": query, "retrieved_contexts": passages, "reference": reference}
-        claim_check = await self.claims(sample, depth)
-        value = claim_check.figure(check, depth)
+        checks = CHECKS if reference else ("relevance",)
+        async with self._turn("claims", str(sample)):
+            report = await acheck_claims(
+                [sample], store=self.store, judge=self.judge, checks=checks, depths=[depth], gate=self._gate
+            )
+        value = report.samples[0].value(name)
         if math.isnan(value):
             reason = "some of the judge's calls failed, or there was nothing to check"
-        return ClaimFigure(name, value, reason, claim_check)
+        return ClaimFigure(name, value, reason, report.samples[0])
 
-    def _turn(self, kind: str, subject: str) -> asyncio.Lock:
+    @asynccontextmanager
+    async def _turn(self, kind: str, subject: str) -> AsyncIterator[None]:
         of_loop = _locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
-        return of_loop.setdefault((str(self.store), self.judge.name, kind, subject), asyncio.Lock())
+        async with of_loop.setdefault((str(self.store), self.judge.name, kind, subject), asyncio.Lock()):
+            self._gate.reopen()
+            yield
 
 
 #: Of each event loop; a lock lives as long as somebody holds it or waits for it.

@@ -16,12 +16,10 @@ from rag_selectivity.grading.judge import Message, json_schema, with_schema
 ANSWERS = ("json_schema", "json_object", "tools", "text")
 _LIMITS = ("max_completion_tokens", "max_tokens", None)
 #: Words by which an endpoint names what it refuses, the field first that endpoints lack most often.
-NAMED = {
-    "answer": re.compile(
-        r"response_?format|json_?schema|json_?object|structured|guided|grammar|tool|function", re.IGNORECASE
-    ),
-    "limit": re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE),
-    "temperature": re.compile(r"temperature", re.IGNORECASE),
+_WORDS = {
+    "answer": r"response_?format|json_?schema|json_?object|structured|guided|grammar|tool|function",
+    "limit": r"max_(?:completion_)?tokens",
+    "temperature": r"temperature",
 }
 
 
@@ -35,23 +33,21 @@ class Way:
         What constrains the answer.
     limit : {"max_completion_tokens", "max_tokens"} or None
         The field that limits its length.
-    temperature : bool
-        Whether a temperature that the user gave is sent.
     refused : tuple of str
-        Further fields that the user gave and the endpoint refused.
+        Fields that the user gave and the endpoint refused.
     """
 
     answer: str = ANSWERS[0]
     limit: str | None = _LIMITS[0]
-    temperature: bool = True
     refused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """As JSON, as labels keep it."""
         shown: dict[str, Any] = {"answer": self.answer, "limit": self.limit}
-        if not self.temperature:
+        if "temperature" in self.refused:
             shown["temperature"] = False
-        return json.dumps({**shown, **({"refused": list(self.refused)} if self.refused else {})})
+        others = [name for name in self.refused if name != "temperature"]
+        return json.dumps({**shown, **({"refused": others} if others else {})})
 
     def fields(
         self,
@@ -62,11 +58,7 @@ class Way:
     ) -> dict[str, Any]:
         """The body of a request, without its model."""
         body: dict[str, Any] = {"messages": list(messages)}
-        body |= {
-            name: value
-            for name, value in parameters.items()
-            if name not in self.refused and (name != "temperature" or self.temperature)
-        }
+        body |= {name: value for name, value in parameters.items() if name not in self.refused}
         if self.limit is not None:
             body[self.limit] = answer_tokens
         if self.answer == "json_schema":
@@ -84,21 +76,18 @@ class Way:
 
     def without(self, what: str) -> Way | None:
         """The way without a thing that was refused: `answer` and `limit` step down by one; None if it is not sent."""
-        if what == "answer" and self.answer != ANSWERS[-1]:
-            return replace(self, answer=ANSWERS[ANSWERS.index(self.answer) + 1])
-        if what == "limit" and self.limit is not None:
-            return replace(self, limit=_LIMITS[_LIMITS.index(self.limit) + 1])
-        if what == "temperature" and self.temperature:
-            return replace(self, temperature=False)
-        return None
+        if what == "answer":
+            lower = ANSWERS[ANSWERS.index(self.answer) + 1 :]
+            return replace(self, answer=lower[0]) if lower else None
+        if what == "limit":
+            return None if self.limit is None else replace(self, limit=_LIMITS[_LIMITS.index(self.limit) + 1])
+        return None if what in self.refused else replace(self, refused=(*self.refused, what))
 
-    def stepped_down(self, refusal: str, parameters: Mapping[str, Any]) -> Way | None:
-        """The way without what an endpoint names as refused; None if it names nothing that is sent."""
-        return self._without_parameter(refusal, parameters) or self.first_without(
-            [what for what, words in NAMED.items() if words.search(refusal)], parameters
-        )
+    def without_refused(self, refusal: str, parameters: Mapping[str, Any]) -> Way | None:
+        """The way without what an endpoint names as refused, in whatever words; None if it names nothing sent."""
+        return self._without_named(refusal, parameters, _WORDS)
 
-    def without_named(self, error: str, parameters: Mapping[str, Any], *, limit: bool) -> Way | None:
+    def without_field(self, error: str, parameters: Mapping[str, Any], *, limit: bool) -> Way | None:
         """The way without a field whose exact name stands in an error; None if there is none.
 
         Without `limit` the limit of tokens stays, since an error about a rate may name it.
@@ -110,25 +99,16 @@ class Way:
             "limit": (self.limit,) if limit and self.limit is not None else (),
             "temperature": ("temperature",),
         }
-        named = [what for what, fields in names.items() if any(_has_word(error, field) for field in fields)]
-        return self._without_parameter(error, parameters) or self.first_without(named, parameters)
+        patterns = {what: rf"\b(?:{'|'.join(fields)})\b" for what, fields in names.items() if fields}
+        return self._without_named(error, parameters, patterns)
 
-    def _without_parameter(self, refusal: str, parameters: Mapping[str, Any]) -> Way | None:
-        for name in parameters:
-            if name not in ("temperature", *self.refused) and _has_word(refusal, name):
-                return replace(self, refused=(*self.refused, name))
-        return None
-
-    def first_without(self, fields: Iterable[str], parameters: Mapping[str, Any]) -> Way | None:
+    def without_any(self, parameters: Mapping[str, Any], fields: Iterable[str] = _WORDS) -> Way | None:
         """The way without the first of the fields that is sent; None if none is."""
-        for what in fields:
-            if what == "temperature" and "temperature" not in parameters:
-                continue
-            lower = self.without(what)
-            if lower is not None:
-                return lower
-        return None
+        sent = (what for what in fields if what != "temperature" or what in parameters)
+        return next((lower for what in sent if (lower := self.without(what)) is not None), None)
 
-
-def _has_word(text: str, word: str) -> bool:
-    return re.search(rf"\b{re.escape(word)}\b", text) is not None
+    def _without_named(self, text: str, parameters: Mapping[str, Any], words: Mapping[str, str]) -> Way | None:
+        for name in parameters:
+            if name not in ("temperature", *self.refused) and re.search(rf"\b{re.escape(name)}\b", text):
+                return self.without(name)
+        return self.without_any(parameters, [what for what in words if re.search(words[what], text, re.IGNORECASE)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS
+from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS, REPEATED, SUPPORTING
 from rag_selectivity.render.blocks import Heading, Table
 from rag_selectivity.render.claim_blocks import agreement_blocks, figure_tables, in_one_line, notes_of_claims
 from rag_selectivity.render.difference_blocks import difference_blocks
@@ -131,8 +131,8 @@ def _query(check: ClaimCheck, anchor: str, depth: int) -> Query:
             kind = "Smallest set" if check.smallest_is_exact(depth) else "Small set (a greedy cover)"
             facts.append(f"{kind} that supports every supported claim: {size} ({named}).")
             facts.append(
-                f"A supported claim is in {check.supporting_passages(depth):.1f} passages on average; "
-                f"{percent(check.repeated_claims(depth))} of the supported claims are in more than one."
+                f"A supported claim is in {check.value(f'{SUPPORTING}@{depth}'):.1f} passages on average; "
+                f"{percent(check.value(f'{REPEATED}@{depth}'))} of the supported claims are in more than one."
             )
     if not matrices:
         facts.append("No verdicts: a call of the judge failed, or claims were not checked.")

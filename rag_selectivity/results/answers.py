@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -330,32 +330,21 @@ class AnswerReport(Result):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat row for each figure and each contrast."""
-        return [*self._figure_rows(), *self._contrast_rows()]
-
-    def _figure_rows(self) -> Iterator[dict[str, Any]]:
-        for (shown, score), each in self.figures.items():
-            yield {
-                "figure": "mean",
+        every: list[tuple[str, str, Shown, str, Estimate | Contrast, float]] = [
+            *(("mean", score, shown, "", each, math.nan) for (shown, score), each in self.figures.items()),
+            *((each.kind, each.score, each.shown, str(each.against), each, each.p) for each in self.contrasts),
+        ]
+        return [
+            {
+                "figure": figure,
                 "score": score,
                 **shown.to_dict(),
-                "against": "",
+                "against": against,
                 "value": each.value,
                 "low": each.low,
                 "high": each.high,
-                "p": math.nan,
+                "p": p,
                 "n": each.n,
             }
-
-    def _contrast_rows(self) -> Iterator[dict[str, Any]]:
-        for each in self.contrasts:
-            yield {
-                "figure": each.kind,
-                "score": each.score,
-                **each.shown.to_dict(),
-                "against": str(each.against),
-                "value": each.value,
-                "low": each.low,
-                "high": each.high,
-                "p": each.p,
-                "n": each.n,
-            }
+            for figure, score, shown, against, each, p in every
+        ]

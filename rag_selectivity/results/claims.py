@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -15,9 +16,9 @@ from rag_selectivity.measures.claims import (
     CHECKS,
     GROUNDEDNESS,
     MEASURES,
+    OF_SUPPORT,
     REPEATED,
     SMALLEST,
-    SUPPORTING,
     WHOLE,
     ClaimMeasure,
 )
@@ -37,6 +38,7 @@ SCHEMA = "rag-selectivity/claims/2"
 NOT_KNOWN = -1
 #: The run of samples that come without a run.
 SAMPLES = "samples"
+_CHECK_OF = {**{name: check for check, name in MEASURES.items()}, **dict.fromkeys(OF_SUPPORT, "recall")}
 
 
 def fingerprint_of(sample: Sample) -> str:
@@ -99,60 +101,29 @@ class ClaimCheck:
         passages = len(self.sample.retrieved_contexts)
         return self.known.get(check, passages) >= min(depth, passages)
 
-    def context_precision(self, depth: int) -> float:
-        """Mean precision at the ranks of the useful passages in the top K; 0 without any, NaN without passages."""
-        if not self.is_known("precision", depth) or not len(self.useful):
-            return float("nan")
-        useful = self.useful[:depth]
-        if not useful.any():
-            return 0.0
-        ranks = np.flatnonzero(useful) + 1
-        return float((np.arange(1, len(ranks) + 1) / ranks).mean())
+    def value(self, measure: str | ClaimMeasure) -> float:
+        """The figure of a measure such as "ContextRecall@5"; NaN if it is undefined, or if a call failed.
 
-    def context_recall(self, depth: int) -> float:
-        """Claims that at least one passage of the top K supports alone / all claims; NaN without claims."""
-        return self._share(self.support, depth) if self.is_known("recall", depth) else float("nan")
-
-    def context_entity_recall(self, depth: int) -> float:
-        """Entities of the reference answer that the top K mention / all entities; NaN without entities."""
-        return self._share(self.mentions, depth) if self.is_known("entities", depth) else float("nan")
-
-    def context_relevance(self, depth: int) -> float:
-        """Statements of the top K that are relevant to the question / all statements; NaN without statements."""
-        total = int(self.statements[:depth].sum())
-        if not self.is_known("relevance", depth) or not total:
-            return float("nan")
-        return float(self.relevant[:depth].sum() / total)
-
-    def groundedness(self, depth: int) -> float:
-        """Claims of the response that at least one passage of the top K supports alone / all of them; NaN without any.
-
-        It says whether the response keeps to the passages, not whether the passages hold the right answer.
+        ContextPrecision and ContextRelevance are undefined without passages and without statements, the others without
+        claims or entities; RepeatedClaims, SupportingPassages and SmallestSet where the top K support no claim. There,
+        a passage that stands twice in the list (under one id, or without ids with one text) counts once.
         """
-        return self._share(self.grounds, depth) if self.is_known(GROUNDEDNESS, depth) else float("nan")
-
-    def repeated_claims(self, depth: int) -> float:
-        """Supported claims that more than one passage of the top K supports / all supported claims.
-
-        From 0 to 1; NaN if the top K support no claim, or a call failed. A passage that stands twice in the list (under
-        one id, or without ids with one text) counts once.
-        """
-        supporting = self._supporting(depth)
-        return float((supporting > 1).mean()) if len(supporting) else float("nan")
-
-    def supporting_passages(self, depth: int) -> float:
-        """The mean number of passages of the top K that support a claim, over the supported claims.
-
-        From 1 to K; NaN if the top K support no claim, or a call failed. A passage that stands twice in the list counts
-        once. Without such passages, `redundancy` is 1 − 1 / this, over the whole list.
-        """
-        supporting = self._supporting(depth)
-        return float(supporting.mean()) if len(supporting) else float("nan")
-
-    def smallest_set_size(self, depth: int) -> float:
-        """The size of `smallest_set_at`: from 1 to K; NaN if the top K support no claim, or a call failed."""
-        size = len(self.smallest_set_at(depth)) if self.is_known("recall", depth) else 0
-        return float(size) if size else float("nan")
+        asked = ClaimMeasure.parse(measure) if isinstance(measure, str) else measure
+        depth = asked.depth
+        if asked.name == WHOLE:
+            return self.whole.get(depth, math.nan)
+        check = _CHECK_OF[asked.name]
+        if not self.is_known(check, depth):
+            return math.nan
+        if asked.name in OF_SUPPORT:
+            return self._of_support(asked.name, depth)
+        if check == "precision":
+            return _average_precision(self.useful[:depth])
+        if check == "relevance":
+            total = int(self.statements[:depth].sum())
+            return float(self.relevant[:depth].sum() / total) if total else math.nan
+        table = {"recall": self.support, "entities": self.mentions, GROUNDEDNESS: self.grounds}[check]
+        return float(table[:, :depth].any(axis=1).mean()) if len(table) else math.nan
 
     @property
     def redundancy(self) -> float:
@@ -187,26 +158,6 @@ class ClaimCheck:
         rows = self.support[:, :depth]
         return tuple(claim for claim, row in zip(self.claims, rows, strict=True) if not row.any())
 
-    def figure(self, check: str, depth: int) -> float:
-        """The measure that a check is named for, at a depth."""
-        return self.value(ClaimMeasure.of(check, depth))
-
-    def value(self, measure: ClaimMeasure) -> float:
-        """The figure of a measure; NaN if it is undefined."""
-        if measure.name == WHOLE:
-            return self.whole.get(measure.depth, float("nan"))
-        by_name: dict[str, Callable[[int], float]] = {
-            MEASURES["precision"]: self.context_precision,
-            MEASURES["recall"]: self.context_recall,
-            MEASURES["entities"]: self.context_entity_recall,
-            MEASURES["relevance"]: self.context_relevance,
-            MEASURES[GROUNDEDNESS]: self.groundedness,
-            REPEATED: self.repeated_claims,
-            SUPPORTING: self.supporting_passages,
-            SMALLEST: self.smallest_set_size,
-        }
-        return by_name[measure.name](measure.depth)
-
     def to_dict(self, checks: Sequence[str], depths: Sequence[int]) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         measures = [measure for check in checks for depth in depths for measure in ClaimMeasure.all_of(check, depth)]
@@ -227,15 +178,24 @@ class ClaimCheck:
             **({"whole_context": {str(k): finite(v) for k, v in self.whole.items()}} if self.whole else {}),
         }
 
-    def _supporting(self, depth: int) -> NDArray[np.int64]:
-        """How many passages of the top K support each claim that any of them supports; each passage counts once."""
+    def _of_support(self, name: str, depth: int) -> float:
+        """What the passages of the top K that support claims say together; each passage counts once."""
+        if name == SMALLEST:
+            return float(len(self.smallest_set_at(depth)) or math.nan)
         first = {id_: place for place, id_ in reversed(list(enumerate(self.sample.passage_ids[:depth])))}
-        counts: NDArray[np.int64] = self.support[:, sorted(first.values())].sum(axis=1)
-        return counts[counts > 0] if self.is_known("recall", depth) else counts[:0]
+        counts = self.support[:, sorted(first.values())].sum(axis=1)
+        counts = counts[counts > 0]
+        if not len(counts):
+            return math.nan
+        return float((counts > 1).mean() if name == REPEATED else counts.mean())
 
-    @staticmethod
-    def _share(table: NDArray[np.bool_], depth: int) -> float:
-        return float(table[:, :depth].any(axis=1).mean()) if len(table) else float("nan")
+
+def _average_precision(useful: NDArray[np.bool_]) -> float:
+    """Mean precision at the ranks of the useful passages; 0 without any, NaN without passages."""
+    if not len(useful):
+        return math.nan
+    ranks = np.flatnonzero(useful) + 1
+    return float((np.arange(1, len(ranks) + 1) / ranks).mean()) if len(ranks) else 0.0
 
 
 @dataclass(frozen=True)

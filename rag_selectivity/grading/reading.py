@@ -134,10 +134,14 @@ def answer_text(reply: Reply) -> str:
         return reply.content.model_dump_json()
     if isinstance(reply.content, Mapping):
         try:
-            return json.dumps(reply.content, ensure_ascii=False, default=str)
+            return json.dumps(reply.content, ensure_ascii=False, default=_plain)
         except (TypeError, ValueError):  # keys that JSON does not have, or a dict within itself
             return str(reply.content)
     return _text_of(reply.content).strip() or _text_of(reply.arguments) or reply.reasoning or ""
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump() if isinstance(value, BaseModel) else str(value)
 
 
 # -- objects -------------------------------------------------------------------------------------------
@@ -158,8 +162,7 @@ def _places(reply: Reply) -> Iterator[tuple[str, list[Any]]]:
     Some servers put a constrained answer where the reasoning belongs: without content, it is looked for there.
     """
     if isinstance(reply.content, (Mapping, BaseModel)):
-        content = reply.content.model_dump() if isinstance(reply.content, BaseModel) else reply.content
-        yield "", [_lowered(content)]
+        yield "", list(_objects_in(answer_text(reply)))
         return
     called = _text_of(reply.arguments)[-_LONGEST:]
     if called:
@@ -197,13 +200,6 @@ def _whole(value: Any) -> Any:
     if isinstance(value, list):
         return [_whole(each) for each in value]
     return whole_characters(value) if isinstance(value, str) else value
-
-
-def _lowered(value: Any) -> Any:
-    """An object that a function or a framework gives, as `_pairs` makes one of JSON."""
-    if isinstance(value, Mapping):
-        return _pairs([(str(name), _lowered(each)) for name, each in value.items()])
-    return [_lowered(each) for each in value] if isinstance(value, list) else value
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs)

@@ -1,0 +1,66 @@
+"""What users give for claim checks and answers alike: numbers, a baseline, lists of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.tables.cells import iterated
+from rag_selectivity.wording import counted
+
+
+def whole_numbers(given: Any, what: str, lowest: int = 1) -> list[int]:
+    """Whole numbers such as depths; an InputError for anything else."""
+    numbers = list(iterated(given, f"{what}: give a list of whole numbers"))
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int) or number < lowest:
+            raise InputError(f"{what} {number!r} is not a whole number ≥ {lowest}")
+    return numbers
+
+
+def known_baseline(baseline: str | None, runs: Mapping[str, Any]) -> str:
+    """The run that the others are compared with: the first one, or the one that is named."""
+    base = next(iter(runs)) if baseline is None else baseline
+    if not (isinstance(base, str) and base in runs):
+        raise InputError(f"the baseline {base!r} is none of the runs {', '.join(runs)}{did_you_mean(base, runs)}")
+    return base
+
+
+def notes_on_lists(
+    lists: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Any], needed: str, if_lacking: str
+) -> list[str]:
+    """What is to be said of queries that a run lacks, or that nothing is known about.
+
+    Parameters
+    ----------
+    lists : {run: {query: list}}
+    asked : queries
+        Those that something is known about.
+    needed : str
+        What that is, such as "reference answer".
+    if_lacking : str
+        What becomes of a query that a run lacks.
+
+    Raises
+    ------
+    InputError
+        If a run has no list of any of them.
+    """
+    notes = []
+    for name, each in lists.items():
+        lacking = [query for query in asked if query not in each]
+        if len(lacking) == len(asked):
+            raise InputError(
+                f"run {name} has no list of any query with a {needed}: the run has {examples(each) or 'none'}, the "
+                f"others are {examples(asked)}; do both use the same ids?"
+            )
+        if lacking:
+            of_all = counted(len(asked), "query", "queries")
+            notes.append(f"{name} lacks {len(lacking)} of the {of_all} ({examples(lacking)}); {if_lacking}")
+        left_out = [query for query in each if query not in asked]
+        if left_out:
+            verb = "is" if len(left_out) == 1 else "are"
+            of_run = f"{counted(len(left_out), 'query', 'queries')} of {name}"
+            notes.append(f"{of_run} without a {needed} {verb} left out ({examples(left_out)})")
+    return notes
