@@ -28,6 +28,7 @@ from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.of_query import (
     NO_LABELS,
     QueryFigure,
+    at_depths,
     evaluate_queries,
     evaluate_query,
     figures_of_query,
@@ -64,6 +65,7 @@ __all__ = [
     "SummedFigure",
     "aggregate",
     "as_text_id",
+    "at_depths",
     "bits_over_random",
     "bits_over_random_of_rows",
     "candidates",

@@ -21,7 +21,7 @@ from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluat
 from rag_selectivity_llama_index.live import LiveSelectivity
 from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
 from rag_selectivity_llama_index.nodes import identity_of
-from rag_selectivity_llama_index.results import defined_mean, report_from_results
+from rag_selectivity_llama_index.results import report_from_results
 from rag_selectivity_llama_index.tools import LiveToolSelectivity
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
     "agrade_retriever",
     "answer_scores",
     "configure",
-    "defined_mean",
     "grade_retriever",
     "identity_of",
     "register",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_selectivity.grading.judge import JudgeFailure, Message, Reply, Request, failure_of, with_schema
+from rag_selectivity.grading.judge import Judge, JudgeFailure, Message, Reply, Request, failure_of, with_schema
 from rag_selectivity.results.usage import Usage
 
 if TYPE_CHECKING:
@@ -47,6 +47,12 @@ class ModelJudge(ABC):
     def __init__(self, name: str, parameters: Mapping[str, Any]) -> None:
         self.name = name
         self.parameters: Mapping[str, Any] = dict(parameters)
+
+    @classmethod
+    def of(cls, model: Any) -> Judge:
+        """A judge as it is, or a framework's model as the judge that a subclass makes of it."""
+        make: Callable[[Any], Judge] = cls
+        return model if isinstance(model, Judge) else make(model)
 
     @abstractmethod
     async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
