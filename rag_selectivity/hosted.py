@@ -39,7 +39,6 @@ __all__ = [
     "labelled_queries",
     "labels_for",
     "measure_hosted",
-    "people_named",
     "queries_of",
     "scores_by_name",
     "to_grade",
@@ -110,16 +109,16 @@ class Evaluated:
     identity: str | None
     chosen: ChosenIdentity | None
     grades: Mapping[str, Mapping[str, int]]
-    corpus_size: int | None
+    corpus_size: Any
     passages_of: Any
 
 
 def measure_hosted(
     runs: Mapping[str, Mapping[str, Retrieved]],
     labels: Any,
-    queries: Mapping[str, str],
+    queries: Mapping[str, str | Sequence[str]],
     *,
-    expected: Mapping[str, Iterable[Any]] | None = None,
+    expected: Mapping[str, Iterable[Any] | None] | None = None,
     indexes: Mapping[str, Any] | None = None,
     steps: Steps | None = None,
     identity: str | None = AUTO,
@@ -138,8 +137,8 @@ def measure_hosted(
     ----------
     runs : {name: {query: Retrieved}}
     labels : as in `rag_selectivity.single.Labels.of`
-    queries : {query: text}
-        The labels know a query by its key or by its text.
+    queries : {query: text}, or {query: sequence of names}
+        The labels know a query by its key or by its text, or by one of its names.
     expected : {query: [id, …]}, optional
         Relevant passages of queries that the labels do not know.
     indexes : {name: retriever}, optional
@@ -165,10 +164,11 @@ def measure_hosted(
     grading = {"judges": judges, "grade_map": grade_map, "scale": scale, "measures": measures}
     given = labels_for(labels, human=human, **grading)
     relevant = expected or {}
+    called = {query: (query, names) if isinstance(names, str) else names for query, names in queries.items()}
     grades = {
         query: row
-        for query, text in queries.items()
-        if (row := given.of_query(query, text, relevant=relevant.get(query))) is not None
+        for query, names in called.items()
+        if (row := given.of_query(*names, relevant=relevant.get(query))) is not None
     }
     if not grades:
         raise _no_labels(queries, given)
@@ -181,16 +181,18 @@ def measure_hosted(
     taken = given_name if chosen is None else chosen.name
     if taken is not None:
         _check_has(taken, [ids for ids in passages if not isinstance(ids, str)], any)
-    size = given_size(corpus_size) or _size_of(indexes or {})
+    has_sizes = isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns")
+    size = corpus_size if has_sizes else given_size(corpus_size) or _size_of(indexes or {})
     index = next(iter((indexes or {}).values()), None)
     counts = passage_counts_of(passages_of)
     if index is not None and taken not in _OWN:
         counts = counts_beside(index, taken, size, own_id="", given_size=corpus_size, passages_of=passages_of)
-    names = {query: given.name_of(query, queries[query]) for query in grades}
+    known = {query: given.name_of(*called[query]) for query in grades}
+    sized = size is not None or counts is not None
     pooled = any(each.pool is not None for found in runs.values() for each in found.values())
     exact = chosen is not None or _only_index_knows(grades, runs, taken, index)
     report = evaluate(
-        given.judgments(grades, names),
+        given.judgments(grades, known),
         {name: {query: each.by(taken) for query, each in found.items()} for name, found in runs.items()},
         pool={
             name: {query: [_by(ids, taken) for ids in each.candidates] for query, each in found.items()}
@@ -201,8 +203,8 @@ def measure_hosted(
         corpus_size=size,
         passages_of=counts,
         scale=given.scale,
-        measures=measures or default_measures(given.scale, sized=size is not None, pooled=pooled, classic=True),
-        human=people_named(human, {query: (names[query], queries[query]) for query in grades}, grade_map),
+        measures=measures or default_measures(given.scale, sized=sized, pooled=pooled, classic=True),
+        human=_people_named(human, {query: called[query] for query in grades}, grade_map),
         ids="exact" if exact else None,
         **options,
     ).with_steps(steps or Steps())
@@ -229,21 +231,17 @@ def labels_for(
     return Labels.of(labels, judges=judges, controls=True, grade_map=grade_map, scale=scale, measures=measures)
 
 
-def people_named(
+def _people_named(
     human: Any,
-    names: Mapping[str, Sequence[str | None]],
+    names: Mapping[str, Sequence[str]],
     grade_map: Any,
-    passage: Callable[[str, str], str] | None = None,
 ) -> PeoplesLabels | None:
-    """Labels by people, if any, for queries that go by other keys: {key: what they may call it, the likeliest last}.
-
-    `passage` is that of `Qrels.under`.
-    """
+    """Labels by people, if any, for queries that go by other keys: {key: what they may call it, the likeliest last}."""
     if human is None:
         return None
     known = peoples_grades(human.drawn if isinstance(human, PeoplesLabels) else human, grade_map)
     called = {key: next((name for name in each if name in known), each[-1]) for key, each in names.items()}
-    return people_under(human, {key: str(name) for key, name in called.items()}, grade_map, passage)
+    return people_under(human, called, grade_map)
 
 
 def _chosen(grades: Mapping[str, Mapping[str, int]], runs: Mapping[str, Mapping[str, Retrieved]]) -> ChosenIdentity:
@@ -400,7 +398,7 @@ def labelled_queries(queries: Any, labels: Labels) -> dict[str, str]:
     return asked
 
 
-def _no_labels(queries: Mapping[str, str], labels: Labels) -> InputError:
+def _no_labels(queries: Iterable[str], labels: Labels) -> InputError:
     if not labels.by_query:
         return InputError("no query has labels: give labels=…, by the ids or the texts of the queries")
     return InputError(

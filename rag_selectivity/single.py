@@ -58,6 +58,7 @@ from rag_selectivity.tables.small import passage_counts_of
 __all__ = [
     "ChosenIdentity",
     "Labels",
+    "OfRepeats",
     "PassageCounts",
     "QueryFigure",
     "QueryScorer",
@@ -70,7 +71,6 @@ __all__ = [
     "bits_over_random_of_rows",
     "candidates",
     "choose_identity",
-    "defined_mean",
     "document_ids",
     "evaluate_queries",
     "evaluate_query",
@@ -228,13 +228,14 @@ def bits_over_random_of_rows(
             f"none of the {len(given)} rows has Success and RandomSuccess at one depth: evaluate both, and look at the "
             f"errors of the rows"
         )
-    columns = {name: [_as_number(row.get(name)) for row in given] for pair in complete for name in pair}
-    return {
-        success.replace("Success", "BoR", 1): bits_over_random(
-            columns[success], columns[chance], total=total, bootstrap=bootstrap
+    found = {}
+    for success, chance in complete:
+        hits, chances = ([_as_number(row.get(name)) for row in given] for name in (success, chance))
+        repeating = sum(isinstance(value, OfRepeats) for value in chances)
+        found[success.replace("Success", "BoR", 1)] = bits_over_random(
+            hits, chances, total=total, bootstrap=bootstrap, repeating=repeating
         )
-        for success, chance in complete
-    }
+    return found
 
 
 def none_judged(name: str, judged: Iterable[float | str]) -> int:
@@ -260,7 +261,11 @@ def none_judged(name: str, judged: Iterable[float | str]) -> int:
 
 
 def _as_number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+    return math.nan if value is None else value
+
+
+class OfRepeats(float):
+    """RandomSuccess of a list that repeats a passage within its top K, where no rule says what that means."""
 
 
 class SummedFigure(float):
@@ -303,17 +308,6 @@ class SummedFigure(float):
             else:
                 left += part.parts
         return aggregate(figures, bootstrap=None).value
-
-
-def defined_mean(values: Iterable[float]) -> tuple[float, int, int]:
-    """The mean of the values that are defined, how many those are, and how many values there are; NaN without any.
-
-    >>> defined_mean([1.0, float("nan"), 0.5])
-    (0.75, 2, 3)
-    """
-    given = list(values)
-    defined = [value for value in given if not math.isnan(value)]
-    return (sum(defined) / len(defined) if defined else math.nan), len(defined), len(given)
 
 
 def _rates(name: str, column: Iterable[float]) -> FloatArray:

@@ -226,7 +226,7 @@ def test_n_comes_from_a_store_with_the_chunks_of_labelled_documents(m) -> None:
     for source in (store, store.as_retriever()):
         scored = run([*m.BoR(LABELS, scale="utility", corpus_size=source, k=2)], rows)
         assert m.bor_from_result(scored).value == pytest.approx(core["BoR@2"].value)
-    with pytest.raises(rs.InputError, match="corpus_size is a object, which does not say"):
+    with pytest.raises(rs.InputError, match="corpus_size: object does not tell how many passages"):
         m.RANWG(LABELS, scale="utility", corpus_size=object())
     with pytest.warns(rs.SelectivityWarning, match="not one labelled passage is in the index: the labels name 'no'"):
         m.Success({"q0?": ["no"]}, corpus_size=store)

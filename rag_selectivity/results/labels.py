@@ -125,7 +125,9 @@ class Labels:
             renamed.levels = self.levels
             return renamed
         rows = [(query, *row) for query, grades in by_query.items() for row in grades.items()]
-        return Qrels.from_records(rows, queries=by_query, scale=self.scale, levels=self.levels)
+        # What they do not know by a name, a host expects without a grade.
+        expected = None if names is None else [query not in known for query, _, _ in rows]
+        return Qrels.from_records(rows, queries=by_query, expected=expected, scale=self.scale, levels=self.levels)
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
