@@ -15,7 +15,6 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from rag_selectivity_langchain import (
-    AsyncSelectivityCallback,
     SelectivityCallback,
     identity_of,
     run_evaluator,
@@ -207,8 +206,8 @@ def test_a_retry_that_succeeds_is_no_failure() -> None:
     assert callback.traffic.failed == 0
 
 
-def test_an_asynchronous_handler_and_many_chains_at_once() -> None:
-    callback = AsyncSelectivityCallback(BY_TEXT, scale="utility", corpus_size=6)
+def test_many_asynchronous_chains_at_once() -> None:
+    callback = SelectivityCallback(BY_TEXT, scale="utility", corpus_size=6)
 
     async def ask() -> None:
         config = {"callbacks": [callback]}

@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.stores import InMemoryStore
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
-from rag_selectivity_langchain import AsyncSelectivityCallback, SelectivityCallback
+from rag_selectivity_langchain import SelectivityCallback
 
 import rag_selectivity as rs
 from tests.test_langchain import ASKED, POOL, WordRetriever, classic, records
@@ -26,7 +26,7 @@ from tests.test_llama_index import GRADES, QUERIES, TEXTS
 
 pytestmark = pytest.mark.inside
 
-HANDLERS = [SelectivityCallback, AsyncSelectivityCallback]
+HANDLERS = [SelectivityCallback]
 both_handlers = pytest.mark.parametrize("handler", HANDLERS)
 
 
@@ -333,7 +333,7 @@ class HidingAsync(Hiding):
 @pytest.mark.parametrize("outer", [Hiding, HidingAsync])
 @pytest.mark.parametrize(
     ("way", "handler"),
-    [(run_sync, SelectivityCallback), (run_async, SelectivityCallback), (run_async, AsyncSelectivityCallback)],
+    [(run_sync, SelectivityCallback), (run_async, SelectivityCallback)],
 )
 def test_a_retriever_inside_another_is_never_counted_on_its_own(
     way: Way, handler: type, outer: Any, inner: Any

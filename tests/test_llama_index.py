@@ -335,4 +335,4 @@ def test_many_at_once_and_a_tag_for_the_query_id() -> None:
         asyncio.run(all_of_them())
     assert (live.monitor.traffic.retrievals, live.monitor.traffic.labelled) == (60, 60)
     assert {each.query_id for each in live.monitor.sample} == set(QUERIES)
-    assert len(live._spans.calls) == 0
+    assert len(live._calls) == 0
