@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.identity import AUTO, TEXT
 from rag_selectivity.tables.matching import ChosenIdentity, choose_identity
+from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.small import passage_counts_of
 
 __all__ = [
@@ -45,18 +46,20 @@ __all__ = [
 ]
 
 
+#: Every id by which labels may know a passage, by the name that `identity=` takes.
+Ids = Mapping[str, str]
 #: The ids that frameworks give to each passage.
 _OWN = ("id", "node_id")
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What was retrieved for a query, in rank order: each passage by all its ids, or by its only one.
+    """What was retrieved for a query, in rank order: each passage by all its ids.
 
     Attributes
     ----------
-    shown : sequence of str or {name of an id: id}
-        As `rag_selectivity.single.candidates` makes them, the framework's own id first.
+    shown : sequence of {name of an id: id}
+        As `rag_selectivity.single.candidates` makes them.
     pool : sequence, optional
         The candidates of which `shown` were selected.
     texts : sequence of str
@@ -67,14 +70,19 @@ class Retrieved:
         Why nothing is shown.
     """
 
-    shown: Sequence[str | Mapping[str, str]] = ()
-    pool: Sequence[str | Mapping[str, str]] | None = None
+    shown: Sequence[Ids] = ()
+    pool: Sequence[Ids] | None = None
     texts: Sequence[str] = ()
     scores: Sequence[float | None] = ()
     error: BaseException | None = None
 
+    @classmethod
+    def by_id(cls, shown: Iterable[str], pool: Iterable[str] | None = None) -> Retrieved:
+        """Passages that have one id each."""
+        return cls([{"id": id_} for id_ in shown], None if pool is None else [{"id": id_} for id_ in pool])
+
     @property
-    def candidates(self) -> Sequence[str | Mapping[str, str]]:
+    def candidates(self) -> Sequence[Ids]:
         """The pool, or what was shown if there is none."""
         return self.shown if self.pool is None else self.pool
 
@@ -83,9 +91,7 @@ class Retrieved:
         return [_by(each, identity) for each in self.shown]
 
 
-def _by(passage: str | Mapping[str, str], identity: str | None) -> str:
-    if isinstance(passage, str):
-        return passage
+def _by(passage: Ids, identity: str | None) -> str:
     return next(passage[name] for name in (identity or "", *_OWN, TEXT) if name in passage)
 
 
@@ -102,14 +108,14 @@ class Evaluated:
         How it was chosen; None if it was given.
     grades : {query: {passage: grade}}
         Of the labelled queries.
-    corpus_size, passages_of : int or None, PassageCounts or None
+    passages_of : PassageCounts or None
+        The number of passages of each document, if passages go by an id of documents.
     """
 
     report: Report
     identity: str | None
     chosen: ChosenIdentity | None
     grades: Mapping[str, Mapping[str, int]]
-    corpus_size: Any
     passages_of: Any
 
 
@@ -163,56 +169,68 @@ def measure_hosted(
     """
     grading = {"judges": judges, "grade_map": grade_map, "scale": scale, "measures": measures}
     given = labels_for(labels, human=human, **grading)
-    relevant = expected or {}
     called = {query: (query, names) if isinstance(names, str) else names for query, names in queries.items()}
-    grades = {
-        query: row
-        for query, names in called.items()
-        if (row := given.of_query(*names, relevant=relevant.get(query))) is not None
-    }
+    relevant = {query: None if expected is None else expected.get(query) for query in queries}
+    found = {query: given.of_query(*called[query], relevant=relevant[query]) for query in queries}
+    grades = {query: row for query, row in found.items() if row is not None}
     if not grades:
         raise _no_labels(queries, given)
-    doubts = {name: check_retrieved(name, found) for name, found in runs.items()}
-    passages = _passages(runs)
-    is_open = identity == AUTO and not any(isinstance(ids, str) for ids in passages)
+    doubts = {name: check_retrieved(name, lists) for name, lists in runs.items()}
+    passages = [ids for lists in runs.values() for each in lists.values() for ids in each.candidates]
+    chosen = None
     # Where there is no index that may be empty, empty lists are failures as any others.
-    chosen = _chosen(grades, runs) if is_open and (passages or indexes) else None
-    given_name = None if identity == AUTO else identity
-    taken = given_name if chosen is None else chosen.name
+    if identity == AUTO and (passages or indexes):
+        chosen = _chosen(grades, runs)
+    taken = (None if identity == AUTO else identity) if chosen is None else chosen.name
     if taken is not None:
-        _check_has(taken, [ids for ids in passages if not isinstance(ids, str)], any)
-    has_sizes = isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns")
-    size = corpus_size if has_sizes else given_size(corpus_size) or _size_of(indexes or {})
+        _check_has(taken, passages, any)
+    size, counts = _corpus(corpus_size, passages_of, indexes or {}, taken)
     index = next(iter((indexes or {}).values()), None)
-    counts = passage_counts_of(passages_of)
-    if index is not None and taken not in _OWN:
-        counts = counts_beside(index, taken, size, own_id="", given_size=corpus_size, passages_of=passages_of)
-    known = {query: given.name_of(*called[query]) for query in grades}
-    sized = size is not None or counts is not None
-    pooled = any(each.pool is not None for found in runs.values() for each in found.values())
-    exact = chosen is not None or _only_index_knows(grades, runs, taken, index)
+    exact = chosen is not None or _only_index_knows(grades, {_by(ids, taken) for ids in passages}, taken, index)
+    pools = {
+        name: {query: [_by(ids, taken) for ids in each.candidates] for query, each in lists.items()}
+        for name, lists in runs.items()
+        if any(each.pool is not None for each in lists.values())
+    }
+    is_sized = size is not None or counts is not None
     report = evaluate(
-        given.judgments(grades, known),
-        {name: {query: each.by(taken) for query, each in found.items()} for name, found in runs.items()},
-        pool={
-            name: {query: [_by(ids, taken) for ids in each.candidates] for query, each in found.items()}
-            for name, found in runs.items()
-        }
-        if pooled
-        else None,
+        given.judgments(grades, {query: given.name_of(*called[query]) for query in grades}),
+        {name: {query: each.by(taken) for query, each in lists.items()} for name, lists in runs.items()},
+        pool=pools or None,
         corpus_size=size,
         passages_of=counts,
         scale=given.scale,
-        measures=measures or default_measures(given.scale, sized=sized, pooled=pooled, classic=True),
+        measures=measures or default_measures(given.scale, sized=is_sized, pooled=bool(pools), classic=True),
         human=_people_named(human, {query: called[query] for query in grades}, grade_map),
         ids="exact" if exact else None,
         **options,
     ).with_steps(steps or Steps())
-    for name, found in runs.items():
-        facts = {"identity": {"taken": taken} if chosen is None else chosen.facts, "retrieval": _facts(found)}
+    for name, lists in runs.items():
+        facts = {"identity": {"taken": taken} if chosen is None else chosen.facts, "retrieval": _facts(lists)}
         notes = [] if chosen is None else [chosen.line]
         report = report.with_input(name, facts if indexes else {}, [*notes, *doubts[name]])
-    return Evaluated(report, taken, chosen, grades, size, counts)
+    return Evaluated(report, taken, chosen, grades, counts)
+
+
+def _corpus(
+    corpus_size: Any, passages_of: Any, indexes: Mapping[str, Any], identity: str | None
+) -> tuple[Any, PassageCounts | None]:
+    """N as given or as all indexes tell it, and the passages of each document if these have the identity."""
+    counts = passage_counts_of(passages_of)
+    if isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns"):
+        return corpus_size, counts
+    size = given_size(corpus_size)
+    if not indexes:
+        return size, counts
+    if size is None:
+        sizes = {name: corpus_size_of_index(each) or None for name, each in indexes.items()}
+        if len(set(sizes.values())) > 1:
+            listed = ", ".join(f"{name} {each or 'unknown'}" for name, each in sizes.items())
+            raise InputError(f"the retrievers search corpora of different sizes ({listed}): give corpus_size=")
+        size = next(iter(sizes.values()))
+    index, own_id = next(iter(indexes.values())), identity if identity in _OWN else ""
+    given = {"given_size": corpus_size, "passages_of": passages_of}
+    return size, counts_beside(index, identity, size, own_id=own_id or "", **given)
 
 
 def labels_for(
@@ -248,36 +266,18 @@ def _chosen(grades: Mapping[str, Mapping[str, int]], runs: Mapping[str, Mapping[
     """The id that the labels choose."""
     observed = []
     for query, row in grades.items():
-        lists = [found[query] for found in runs.values() if query in found]
+        lists = [lists[query] for lists in runs.values() if query in lists]
         if any(each.error is None for each in lists):
-            passages = [ids for each in lists for ids in each.candidates if not isinstance(ids, str)]
-            observed.append((row, passages))
+            observed.append((row, [ids for each in lists for ids in each.candidates]))
     return choose_identity(observed)
 
 
-def _passages(runs: Mapping[str, Mapping[str, Retrieved]]) -> list[str | Mapping[str, str]]:
-    return [ids for found in runs.values() for each in found.values() for ids in each.candidates]
-
-
-def _size_of(indexes: Mapping[str, Any]) -> int | None:
-    """N as all indexes tell it."""
-    sizes = {name: corpus_size_of_index(each) or None for name, each in indexes.items()}
-    if len(set(sizes.values())) > 1:
-        listed = ", ".join(f"{name} {size or 'unknown'}" for name, size in sizes.items())
-        raise InputError(f"the retrievers search corpora of different sizes ({listed}): give corpus_size=")
-    return next(iter(sizes.values()), None)
-
-
 def _only_index_knows(
-    grades: Mapping[str, Mapping[str, int]],
-    runs: Mapping[str, Mapping[str, Retrieved]],
-    identity: str | None,
-    index: Any,
+    grades: Mapping[str, Mapping[str, int]], retrieved: Set[str], identity: str | None, index: Any
 ) -> bool:
     """Whether no retrieved passage has a label, but one in the index has: lists without evidence are right then."""
     labelled = {passage for row in grades.values() for passage in row}
-    seen = {_by(ids, identity) for ids in _passages(runs)}
-    if index is None or not seen or labelled & seen:
+    if index is None or not retrieved or labelled & retrieved:
         return False
     return not labelled.isdisjoint(passages_of_index(index, str(identity)) or ())
 
@@ -419,7 +419,7 @@ def to_grade(runs: Iterable[Mapping[str, Retrieved]], identity: str | None) -> d
     """
     lists = list(runs)
     retrieved = [each for found in lists for each in found.values()]
-    passages = [ids for each in retrieved for ids in each.shown if not isinstance(ids, str)]
+    passages = [ids for each in retrieved for ids in each.shown]
     if identity is None:
         identity = next((name for name in _OWN if all(name in ids for ids in passages)), TEXT)
     _check_has(identity, passages, all)
@@ -435,7 +435,7 @@ def to_grade(runs: Iterable[Mapping[str, Retrieved]], identity: str | None) -> d
     return {"passages": texts, "lists": by_id, "identity": identity}
 
 
-def _check_has(identity: str, passages: Sequence[Mapping[str, str]], enough: Callable[[Iterable[bool]], bool]) -> None:
+def _check_has(identity: str, passages: Sequence[Ids], enough: Callable[[Iterable[bool]], bool]) -> None:
     if passages and not enough(identity in ids for ids in passages):
         lacking = next(ids for ids in passages if identity not in ids)
         raise InputError(

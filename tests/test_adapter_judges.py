@@ -11,24 +11,22 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.grade import grade
 from rag_selectivity.grading.judge import GradingError, Judge
-from rag_selectivity.grading.limits import Limits
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
 
 QUERIES, CORPUS = {"q": "who?"}, {f"d{i}": f"passage {i}" for i in range(3)}
 POOL = {"q": list(CORPUS)}
-FAST = Limits(concurrency=2, backoff=0.01, attempts=2)
+FAST = rs.Limits(concurrency=2, backoff=0.01, attempts=2)
 
 
-def graded(judge, tmp_path) -> rs.grading.grade.Grading:
+def graded(judge, tmp_path) -> Any:
     assert isinstance(judge, Judge)
-    done = grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge, limits=FAST)
-    again = grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge, limits=FAST)
+    done = rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge, limits=FAST)
+    again = rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge, limits=FAST)
     assert again.cached == done.graded
     return done
 
@@ -75,7 +73,7 @@ def test_langchains_openai_client_against_the_server(tmp_path) -> None:
     with JudgeServer(lambda request, n: Reply(status=401, content=KEY)) as server:
         model = langchain_openai.ChatOpenAI(model="m", base_url=server.url, api_key=KEY, max_retries=0)
         with pytest.raises(GradingError, match="AuthenticationError 401") as caught:
-            grade(QUERIES, CORPUS, POOL, store=tmp_path / "t.db", judge=ChatModelJudge(model), limits=FAST)
+            rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "t.db", judge=ChatModelJudge(model), limits=FAST)
     assert "THIS-MUST-NEVER" not in str(caught.value)
 
 
@@ -147,7 +145,7 @@ def test_a_blocking_ragas_llm_does_not_hold_up_the_loop(tmp_path) -> None:
 
     corpus = {f"d{i}": f"passage d{i}" for i in range(3)}
     pool = {"q": list(corpus)}
-    done = grade(QUERIES, corpus, pool, store=tmp_path / "s.db", judge=RagasJudge(Blocking(), name="b"), limits=FAST)
+    done = rs.grade(QUERIES, corpus, pool, store=tmp_path / "s.db", judge=RagasJudge(Blocking(), name="b"), limits=FAST)
     assert done.graded == 3
     with pytest.raises(GradingError, match="a Ragas LLM is needed"):
         RagasJudge(object())

@@ -27,9 +27,9 @@ from rag_selectivity_llama_index import (
 )
 
 import rag_selectivity as rs
-from rag_selectivity.tables.ids import text_id
+from rag_selectivity.single import text_id
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
 
 TEXTS = {
     "n1": "Paris is the capital of France and its largest city",
@@ -321,4 +321,3 @@ def test_many_at_once_and_a_tag_for_the_query_id() -> None:
         asyncio.run(all_of_them())
     assert (live.monitor.traffic.retrievals, live.monitor.traffic.labelled) == (60, 60)
     assert {each.query_id for each in live.monitor.sample} == set(QUERIES)
-    assert len(live._calls) == 0

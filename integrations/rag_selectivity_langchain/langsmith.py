@@ -71,7 +71,8 @@ def summary_evaluator(
     def selectivity(
         outputs: Sequence[Any], reference_outputs: Sequence[Any] = (), inputs: Sequence[Any] = ()
     ) -> dict[str, Any]:
-        shown = _numbered(_ids(_passages(row, retrieved)) for row in outputs)
+        shown = _numbered(_passages(row, retrieved) for row in outputs)
+        has_documents = any(isinstance(each, Document) for row in shown.values() for each in row)
         asked = dict.fromkeys(shown, "") | _numbered(str(_value_in(row, question)) for row in inputs)
         rows = _numbered(_value_in(row, relevant) for row in reference_outputs)
         judged = {example: row for example, row in rows.items() if row is not None}
@@ -79,11 +80,11 @@ def summary_evaluator(
             place = f"reference outputs under {relevant!r}" if given is None else f"labels for its {question!r}"
             raise InputError(f"no example has {place}")
         measured = measure_hosted(
-            {"experiment": {example: Retrieved(passages) for example, passages in shown.items()}},
+            {"experiment": {example: Retrieved(list(map(_ids, passages))) for example, passages in shown.items()}},
             judged if given is None else given,
             asked,
             steps=STEPS,
-            identity=identity,
+            identity=identity if has_documents else None,
             measures=chosen,
             bootstrap=bootstrap,
             **options,
@@ -166,8 +167,8 @@ def _passage(passage: Any, key: str) -> str | Document:
     )
 
 
-def _ids(passages: Sequence[str | Document]) -> list[str | dict[str, str]]:
-    return [each if isinstance(each, str) else candidates_of(each) for each in passages]
+def _ids(passage: str | Document) -> dict[str, str]:
+    return {"id": passage} if isinstance(passage, str) else candidates_of(passage)
 
 
 def _numbered(rows: Iterable[Any]) -> dict[str, Any]:

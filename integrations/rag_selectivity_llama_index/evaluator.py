@@ -104,7 +104,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         """The identity for a single query: that taken for the last dataset, or by the labels of this query."""
         grades = self._labels.of_query(query)
         if self._identity == AUTO and self._taken is None and grades:
-            return choose_identity([(grades, [ids for ids in retrieved.candidates if not isinstance(ids, str)])]).name
+            return choose_identity([(grades, retrieved.candidates)]).name
         # LlamaIndex's own evaluators expect node ids.
         return (self._taken or "node_id") if self._identity == AUTO else self._identity
 
@@ -183,7 +183,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         facts["retrieval"] = {**known, "sync": pipeline.only_sync is not None}
         report = measured.report.with_input(name, facts, notes)
         if self._makes_metrics:
-            self.metrics = self._own_metrics(labels, measured.corpus_size, measured.passages_of)
+            self.metrics = self._own_metrics(labels, size, measured.passages_of)
         results = [
             self._result(text, list(measured.grades.get(query, ())), retrieved[query], query)
             for query, text in queries.items()

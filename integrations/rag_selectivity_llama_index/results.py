@@ -26,11 +26,12 @@ def report_from_results(
     """
     by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
     return measure_hosted(
-        {name: {key: Retrieved(result.retrieved_ids) for key, result in by_key.items()}},
+        {name: {key: Retrieved.by_id(result.retrieved_ids) for key, result in by_key.items()}},
         labels,
         {key: result.query for key, result in by_key.items()},
         expected={key: result.expected_ids for key, result in by_key.items()},
         steps=STEPS,
+        identity=None,
         **options,
     ).report
 

@@ -69,7 +69,7 @@ class LiveToolSelectivity(Watcher):
         self.monitor = ToolMonitor(labels, catalogue=listed, **options)
         self._runs: OrderedDict[str, _Run] = OrderedDict()
         self._steps: OrderedDict[str, _Step] = OrderedDict()
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
 
     def report(self) -> ToolReport:
         """What has been seen so far."""
@@ -81,7 +81,7 @@ class LiveToolSelectivity(Watcher):
         self, id_: str, bound_args: Any, instance: Any = None, parent_id: str | None = None, tags: Any = None, **_: Any
     ) -> None:
         """A call has begun."""
-        with self._faults:
+        with self.guard:
             method = _method(id_)
             if method == "run" and _agents_of(instance):
                 self._keep(self._runs, id_, _Run(instance))
@@ -95,7 +95,7 @@ class LiveToolSelectivity(Watcher):
 
     def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **_: Any) -> None:
         """A call is over."""
-        with self._faults:
+        with self.guard:
             method = _method(id_)
             if method == "call_tool" and result is not None:
                 self.monitor.ran(str(result.tool_name), failed=bool(result.tool_output.is_error))
@@ -106,7 +106,7 @@ class LiveToolSelectivity(Watcher):
 
     def span_drop(self, id_: str, bound_args: Any, instance: Any = None, err: Any = None, **_: Any) -> None:
         """A call has failed."""
-        with self._faults:
+        with self.guard:
             self._forget(id_)
 
     def _record(self, step: _Step, output: Any) -> None:
@@ -133,13 +133,13 @@ class LiveToolSelectivity(Watcher):
         return [_definition(tool, self._count) for tool in tools]
 
     def _keep(self, calls: OrderedDict[str, Any], id_: str, what: Any) -> None:
-        with self._guard:
+        with self._lock:
             calls[id_] = what
             if len(calls) > _MOST_CALLS:
                 calls.popitem(last=False)
 
     def _forget(self, id_: str) -> None:
-        with self._guard:
+        with self._lock:
             self._runs.pop(id_, None)
             self._steps.pop(id_, None)
 

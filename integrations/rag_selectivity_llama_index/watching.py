@@ -26,17 +26,17 @@ class Watcher(Shared):
 
     Attributes
     ----------
-    monitor
-        Where everything goes.
+    guard : Faults
+        Keeps what goes wrong in here from the application.
     """
 
     def __init__(self, what_is_lost: str) -> None:
-        self._faults = Faults(what_is_lost)
+        self.guard = Faults(what_is_lost)
 
     @property
     def faults(self) -> int:
         """How often something went wrong in here; each time is in the log `rag_selectivity`."""
-        return self._faults.count
+        return self.guard.count
 
     def attach(self) -> Self:
         """Start watching."""
@@ -136,7 +136,7 @@ class LiveSelectivity(Watcher):
         query, given = "", tuple[str, ...]()
         tag = tags.get(self._tag) if tags else None
         query_id = None if tag is None else str(tag)
-        with self._faults:
+        with self.guard:
             if kind is Kind.RETRIEVE:
                 query = next(texts_of(next(iter(arguments.values()), None)), "")
             elif kind is Kind.SELECT:
@@ -144,17 +144,17 @@ class LiveSelectivity(Watcher):
                 query = next(texts_of(asked), "")
                 # What goes in, before it is changed in place.
                 given = self._ids([each.node for each in nodes or ()])
-        with self._faults:
+        with self.guard:
             if asks and query_id is None and self._labelled:
                 said = (query,) if query else texts_of(arguments)
                 query_id = next((text for text in said if text in self._labelled), None)
-        with self._faults:
+        with self.guard:
             self._calls.begin(id_, parent_id, kind, query=query, query_id=query_id, given=given)
 
     def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **_: Any) -> None:
         """A call is over."""
         kind, passages = self._calls.kind_of(id_), None
-        with self._faults:
+        with self.guard:
             if kind is Kind.RETRIEVE and result is None:
                 self._calls.fail(id_)
             elif kind is Kind.RETRIEVE:
@@ -165,12 +165,12 @@ class LiveSelectivity(Watcher):
                 passages = self._passages(result or ())
             elif kind is Kind.ANSWER:
                 passages = self._passages(getattr(result, "source_nodes", None) or ())
-        with self._faults:
+        with self.guard:
             self._calls.end(id_, passages)
 
     def span_drop(self, id_: str, bound_args: Any, instance: Any = None, err: Any = None, **_: Any) -> None:
         """A call has failed; what was retrieved before that still counts, and a retrieval under way is a failure."""
-        with self._faults:
+        with self.guard:
             self._calls.fail(id_)
 
     def _ids(self, nodes: Sequence[BaseNode]) -> tuple[str, ...]:

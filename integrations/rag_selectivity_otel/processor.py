@@ -20,9 +20,6 @@ from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
 
-__all__ = ["SelectivitySpanProcessor"]
-
-
 #: Traces that never end must not fill the memory.
 _MOST_SPANS = 20_000
 
@@ -55,8 +52,8 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
 
     Parameters
     ----------
-    labels, corpus_size, **options
-        As in `rag_selectivity.Monitor`: alerts, a trace, and so on. `monitor=` takes an existing
+    labels, **options
+        As in `rag_selectivity.Monitor`: `corpus_size`, alerts, a trace, and so on. `monitor=` takes an existing
         monitor instead.
     identity : {"auto", "id", "text"} or str, optional
         How labels know a passage: the id in the span, a hash of the text, or a key of its metadata. `"auto"` takes the
@@ -79,7 +76,6 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         self,
         labels: Any = None,
         *,
-        corpus_size: Any = None,
         identity: str | None = "auto",
         query_id_key: str = "query_id",
         rerank: str | None = None,
@@ -90,7 +86,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
     ) -> None:
         if isinstance(waiting, bool) or not isinstance(waiting, int) or waiting < 1:
             raise InputError(f"waiting must be a whole number ≥ 1, got {waiting!r}")
-        self._monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
+        self._monitor = monitor if monitor is not None else Monitor(labels, **options)
         self._faults = Faults("a retrieval was not recorded")
         self._reading: dict[str, Any] = {
             "names": self._monitor.identity(identity),

@@ -120,10 +120,9 @@ class Retrievals:
         if not self.recorded:
             raise InputError("no retrieval was recorded: call record(query, ids) in the tests before")
         named = dict(zip(numbered_queries(query for query, _ in self.recorded), self.recorded, strict=True))
-        found = {key: Retrieved(passages) for key, (_, passages) in named.items()}
-        return measure_hosted(
-            {"retriever": found}, labels, {key: query for key, (query, _) in named.items()}, **options
-        ).report
+        found = {key: Retrieved.by_id(passages) for key, (_, passages) in named.items()}
+        queries = {key: query for key, (query, _) in named.items()}
+        return measure_hosted({"retriever": found}, labels, queries, identity=None, **options).report
 
 
 @pytest.fixture(scope="module")

@@ -114,7 +114,7 @@ def selectivity(
     if lacking is not None and any(measure.needs_corpus_size for measure in measures):
         raise InputError(f"{', '.join(map(str, measures))}: {lacking}")
     report = measure_hosted(
-        {name: {key: Retrieved(shown[key], pools.get(key)) for key in rows}},
+        {name: {key: Retrieved.by_id(shown[key], pools.get(key)) for key in rows}},
         known,
         names,
         expected=expected,
