@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from rag_selectivity import InputError, Report, Run, parse_measure
 from rag_selectivity.errors import SelectivityWarning, examples
 from rag_selectivity.hosted import AUTO, Retrieved, labels_for, measure_hosted, scores_by_name
 from rag_selectivity.measures import absent_measures
-from rag_selectivity.single import Steps
+from rag_selectivity.single import ChosenIdentity, Labels, Steps
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.rows import IDS, TEXT, Row, asked_rows, chosen_identity, items_of, rows_of
 
@@ -75,7 +75,6 @@ def selectivity(
         If an index cannot be counted, texts match no label, nothing is labelled, ids of several kinds find labels, or
         binary labels meet a measure of 1–5 grades.
     """
-    given = None if labels is None else labels_for(labels, **options)
     rows = rows_of(dataset, id_column=id_column)
     dropped: dict[str, Row] = {}
     if asked is not None:
@@ -84,11 +83,7 @@ def selectivity(
         dropped = {key: row for key, row in wanted.items() if key not in rows}
         rows = {key: rows[key] for key in wanted if key in rows} | rows
     everything = rows | dropped
-    own = {key: row.own_grades for key, row in everything.items() if row.own_grades is not None}
-    known = labels_for(None, **options) if given is None else given
-    if own:
-        known = labels_for({**known.by_query, **own}, **{"scale": "utility", **options})
-    expected = {key: row.expected() for key, row in everything.items()} if given is None else {}
+    known, expected = _labels_of(everything, labels, options)
     names = {key: (key, row.query, row.user_input) for key, row in everything.items()}
     grades = {key: known.of_query(*names[key], relevant=expected.get(key)) or {} for key in everything}
     if not any(grades.values()) and not known.by_query:
@@ -96,12 +91,7 @@ def selectivity(
             "no sample has labels: pass labels={question: [relevant ids]}, a qrels file or a label store, or a dataset "
             "with utility_grades, reference_context_ids or reference_contexts; grade_dataset has an LLM make labels"
         )
-    taken = {key: row.identity(given=given is not None) if identity == AUTO else identity for key, row in rows.items()}
-    chosen = None
-    if identity == AUTO:
-        chosen = chosen_identity((rows[key], grades[key]) for key, each in taken.items() if each == IDS)
-    if chosen is not None:
-        taken = {key: chosen.name if each == IDS else each for key, each in taken.items()}
+    taken, chosen = _identities(rows, identity, grades, given=labels is not None)
     shown = {key: row.named(taken[key], grades[key]) for key, row in rows.items()}
     doubts = _doubts(name, {key: row for key, row in rows.items() if taken[key] == TEXT}, shown, grades)
     # Controls are random passages: labels with controls know passages, and no document stands for several.
@@ -126,24 +116,45 @@ def selectivity(
     ).report
     if lacking is not None:
         report = replace(report, absent=absent_measures(report.measures, sized=False, reason=lacking))
-    facts = {"taken": IDS if identity == AUTO else identity} if chosen is None else chosen.facts
     by_text = sum(each == TEXT for each in taken.values())
-    facts = {**facts, "rows": len(rows), "rows_by_text": by_text}
-    if chosen is not None:
-        notes.insert(0, chosen.line)
-    elif by_text:
-        notes.insert(
-            0, f"{by_text:,} of {len(rows):,} samples have no retrieved_context_ids: their passages go by texts"
-        )
-    notes += doubts
+    known_by = {"taken": IDS if identity == AUTO else identity} if chosen is None else chosen.facts
+    facts = {"identity": {**known_by, "rows": len(rows), "rows_by_text": by_text}}
+    first = [] if chosen is None else [chosen.line]
+    if by_text and chosen is None:
+        first = [f"{by_text:,} of {len(rows):,} samples have no retrieved_context_ids: their passages go by texts"]
+    last = []
     if dropped:
-        notes.append(
+        last = [
             f"{len(dropped):,} samples were asked and have no row, as an experiment drops rows that fail; the first "
             f"are {examples(row.query for row in dropped.values())}"
-        )
+        ]
     elif asked is None and isinstance(dataset, Experiment):
-        notes.append("an experiment drops rows that fail: give asked=dataset, so that they count")
-    return report.with_input(name, {"identity": facts}, notes)
+        last = ["an experiment drops rows that fail: give asked=dataset, so that they count"]
+    return report.with_input(name, facts, [*first, *notes, *doubts, *last])
+
+
+def _labels_of(
+    rows: Mapping[str, Row], labels: Any, options: Mapping[str, Any]
+) -> tuple[Labels, dict[str, list[str] | None]]:
+    """The labels that were given and those of the rows themselves; without any given, what rows expect too."""
+    known = labels_for(labels, **options)
+    own = {key: row.own_grades for key, row in rows.items() if row.own_grades is not None}
+    if own:
+        known = labels_for({**known.by_query, **own}, **{"scale": "utility", **options})
+    return known, {} if labels is not None else {key: row.expected() for key, row in rows.items()}
+
+
+def _identities(
+    rows: Mapping[str, Row], identity: str, grades: Mapping[str, Collection[str]], *, given: bool
+) -> tuple[dict[str, str], ChosenIdentity | None]:
+    """By which id the passages of each row go, and how that was chosen if not by the ids that they have."""
+    if identity != AUTO:
+        return dict.fromkeys(rows, identity), None
+    taken = {key: row.identity(given=given) for key, row in rows.items()}
+    chosen = chosen_identity((rows[key], grades[key]) for key, each in taken.items() if each == IDS)
+    if chosen is not None:
+        taken = {key: chosen.name if each == IDS else each for key, each in taken.items()}
+    return taken, chosen
 
 
 def _sizes(rows: Mapping[str, Row], size: Any) -> tuple[Any, str | None]:

@@ -30,6 +30,7 @@ _MOST_AT_ONCE = 256
 class _Judged:
     """A row with its labels."""
 
+    query: str
     grades: Mapping[str, int]
     passages: Sequence[str]
     pool: Sequence[str] | None
@@ -65,7 +66,7 @@ class RowScorer:
         self.kind: Any = None
         if self._passages_of is None and (self._size is None or isinstance(self._size, (int, Mapping))):
             self.kind = self._given, self.labels, self._size, id(pool), scale, identity
-        self._met = Meeting()
+        self._met, self._counted = Meeting(), set[tuple[str, ...]]()
         self._waiting: dict[
             asyncio.AbstractEventLoop, list[tuple[Any, Sequence[Measure], asyncio.Future[Figures]]]
         ] = {}
@@ -156,6 +157,7 @@ class RowScorer:
             size = size.get(row.query, size.get(row.user_input))
         own = row.own_grades is not None
         return _Judged(
+            row.query,
             grades,
             passages,
             pool,
@@ -205,8 +207,12 @@ class RowScorer:
         """Remember whether any row held a labelled passage, and warn once if none of many did."""
         was_nothing = self._met.nothing
         for row in rows:
-            if row.grades:
+            # Several metrics measure a row; it counts once.
+            key = row.query, *row.passages
+            if row.grades and key not in self._counted:
                 self._met.add(row.passages, row.grades)
+                if self._met.lists <= LISTS_BEFORE_DOUBT:
+                    self._counted.add(key)
         if self._met.nothing and not was_nothing:
             doubt = (
                 f"not one of the first {LISTS_BEFORE_DOUBT} labelled samples retrieved a labelled passage, so ids may "
