@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -95,14 +94,12 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
             "count_tokens": count_tokens,
             "keep_texts": self._monitor.wants_texts,
         }
-        self._lock = threading.Lock()
+        self._lock_of_process = threading.Lock()
         self._problems = Problems()
-        self._operations: dict[_Key, _Operation] = {}
+        self._process = os.getpid()
+        #: Of the spans under way or ended below a root that is under way, the oldest first.
         self._of_span: dict[_Key, _Operation] = {}
         self._worker = Worker(self._record, waiting, name="rag-selectivity-spans")
-        if hasattr(os, "register_at_fork"):
-            after_fork = weakref.WeakMethod(self._after_fork_in_child)
-            os.register_at_fork(after_in_child=lambda: _call(after_fork))
 
     # -- what the SDK calls ------------------------------------------------------------------------
 
@@ -113,11 +110,10 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
             parent = None if span.parent is None else (span.parent.trace_id, span.parent.span_id)
             with self._lock:
                 operation = None if parent is None else self._of_span.get(parent)
-                if operation is None:
-                    operation = self._operations[key] = _Operation(key)
+                operation = _Operation(key) if operation is None else operation
                 operation.members.append(key)
                 self._of_span[key] = operation
-                oldest = next(iter(self._operations.values())) if len(self._of_span) > _MOST_SPANS else None
+                oldest = next(iter(self._of_span.values())) if len(self._of_span) > _MOST_SPANS else None
                 if oldest is not None:
                     self._problems.add(Problem.EARLY)
                     self._forget(oldest)
@@ -154,9 +150,8 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         """Record what is under way, close a trace, and end the thread."""
         with self._faults:
             with self._lock:
-                left = list(self._operations.values())
-                for operation in left:
-                    self._forget(operation)
+                left = list({operation.root: operation for operation in self._of_span.values()}.values())
+                self._of_span.clear()
                 self._problems.add(Problem.EARLY, sum(bool(operation.ended) for operation in left))
             for operation in left:
                 self._put(operation.ended)
@@ -206,8 +201,14 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
 
     # -- within ------------------------------------------------------------------------------------
 
+    @property
+    def _lock(self) -> threading.Lock:
+        if self._process != os.getpid():
+            # What the parent of a fork began ends in the parent, which may have held the lock.
+            self._process, self._lock_of_process, self._of_span = os.getpid(), threading.Lock(), {}
+        return self._lock_of_process
+
     def _forget(self, operation: _Operation) -> None:
-        self._operations.pop(operation.root, None)
         for key in operation.members:
             self._of_span.pop(key, None)
 
@@ -232,11 +233,9 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
             spans, context = trace
             try:
                 context.run(self._measure, spans)
-            except (Exception, KeyboardInterrupt):
-                raise
-            except BaseException as error:
-                # SystemExit ends a thread without a word.
-                raise RuntimeError(f"{type(error).__name__} was raised while a trace was measured") from error
+            except SystemExit as error:
+                # It ends a thread without a word.
+                raise RuntimeError("SystemExit was raised while a trace was measured") from error
 
     def _measure(self, spans: list[_Ended]) -> None:
         retrievals: list[Retrieval] = []
@@ -246,17 +245,6 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
             self._problems.update(reader.problems)
         for retrieval in retrievals:
             self._monitor.record(retrieval)
-
-    def _after_fork_in_child(self) -> None:
-        # What the parent began ends in the parent.
-        self._lock = threading.Lock()
-        self._operations, self._of_span = {}, {}
-
-
-def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:
-    called = method()
-    if called is not None:
-        called()
 
 
 def _span_of(span: Any, attributes: Mapping[str, Any]) -> Span:
