@@ -9,13 +9,13 @@ from typing import Any
 
 from ragas.experiment import Experiment
 
-from rag_selectivity import InputError, Report, Run, parse_measure
+from rag_selectivity import InputError, Qrels, Report, Run, parse_measure
 from rag_selectivity.errors import SelectivityWarning, examples
 from rag_selectivity.hosted import AUTO, Retrieved, labels_for, measure_hosted, scores_by_name
 from rag_selectivity.measures import absent_measures
 from rag_selectivity.single import ChosenIdentity, Labels, Steps
 from rag_selectivity_ragas.corpus import corpus_of
-from rag_selectivity_ragas.rows import IDS, TEXT, Row, asked_rows, chosen_identity, items_of, rows_of
+from rag_selectivity_ragas.rows import IDS, TEXT, UTILITY_GRADES, Row, asked_rows, chosen_identity, items_of, rows_of
 
 
 def selectivity(
@@ -140,7 +140,10 @@ def _labels_of(
     known = labels_for(labels, **options)
     own = {key: row.own_grades for key, row in rows.items() if row.own_grades is not None}
     if own:
-        known = labels_for({**known.by_query, **own}, **{"scale": "utility", **options})
+        qrels = Qrels.of({**known.by_query, **own})
+        # A row that could have junk among its grades says so by having grades.
+        qrels.levels = UTILITY_GRADES
+        known = labels_for(qrels, **{"scale": "utility", **options})
     return known, {} if labels is not None else {key: row.expected() for key, row in rows.items()}
 
 

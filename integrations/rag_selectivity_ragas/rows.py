@@ -23,6 +23,8 @@ from rag_selectivity.tables.matching import ChosenIdentity, labels_found
 
 #: The identity of rows with ids, and that of rows without: the hash of each text.
 IDS, TEXT = "retrieved_context_ids", "text"
+#: What `utility_grades` may hold.
+UTILITY_GRADES = (1, 2, 3, 4, 5)
 #: The columns of Ragas 0.1.
 _FORMER_NAMES = {"question": "user_input", "contexts": "retrieved_contexts"}
 _NO_IDS_OF_PASSAGES = frozenset(

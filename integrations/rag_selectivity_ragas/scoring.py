@@ -16,12 +16,11 @@ from rag_selectivity.hosted import AUTO
 from rag_selectivity.single import Labels, OfRepeats, QueryFigure, evaluate_queries
 from rag_selectivity.tables.matching import LISTS_BEFORE_DOUBT, Meeting
 from rag_selectivity_ragas.corpus import corpus_of
-from rag_selectivity_ragas.rows import row_of
+from rag_selectivity_ragas.rows import UTILITY_GRADES, row_of
 
 Figures = dict[Measure, QueryFigure]
 
 _NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
-_UTILITY_GRADES = (1, 2, 3, 4, 5)
 #: Rows that are measured without a pause for the event loop.
 _MOST_AT_ONCE = 256
 
@@ -163,7 +162,7 @@ class RowScorer:
             pool,
             row.corpus_size if size is None else size,
             self._scale or ("utility" if own else self.labels.scale),
-            _UTILITY_GRADES if own else self.labels.levels,
+            UTILITY_GRADES if own else self.labels.levels,
         )
 
     def _of_rows(self, rows: Mapping[int, _Judged], measures: Sequence[Measure]) -> dict[int, Figures | Exception]:

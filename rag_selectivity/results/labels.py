@@ -131,8 +131,9 @@ class Labels:
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
-        """The grades that occur."""
-        return tuple(sorted({grade for grades in self.by_query.values() for grade in grades.values()}))
+        """The grades that occur, here or in what these are a part of."""
+        known = set() if self.judged is None else set(self.judged.levels)
+        return tuple(sorted(known.union(*(grades.values() for grades in self.by_query.values()))))
 
     def name_of(self, *names: str | None) -> str | None:
         """The first of some names by which the labels know a query, or None."""
