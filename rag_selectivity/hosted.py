@@ -16,12 +16,14 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under, peoples_grades
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean, examples
 from rag_selectivity.evaluate import evaluate
 from rag_selectivity.indexes import corpus_size_of_index, counts_beside, given_size, passages_of_index
+from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import default_measures
 from rag_selectivity.results.labels import Labels
@@ -241,9 +243,17 @@ def labels_for(
     grade_map: Any = None,
     scale: str | None = None,
     measures: Sequence[str | Measure] | None = None,
-    **_others: Any,
+    **others: Any,
 ) -> Labels:
-    """The labels of a report by its options, with random controls; without people's grades if `human` brings these."""
+    """The labels of a report by its options, with random controls; without people's grades if `human` brings these.
+
+    Raises
+    ------
+    InputError
+        As `Labels.of`; and before anything is retrieved, if an option is not known.
+    """
+    known = {*signature(measure_hosted).parameters, *signature(evaluate).parameters}
+    resolve_policy(None, **{name: value for name, value in others.items() if name not in known})
     if human is not None:
         labels, judges = labels_to_calibrate(labels, judges)
     return Labels.of(labels, judges=judges, controls=True, grade_map=grade_map, scale=scale, measures=measures)

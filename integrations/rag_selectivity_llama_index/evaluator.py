@@ -79,7 +79,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     ) -> None:
         if not isinstance(identity, str):
             raise InputError(f"identity must be the name of an id, such as 'node_id', got {identity!r:.80}")
-        given_depths(depths, ())
+        depths = given_depths(depths, ()).tolist()
         own_labels = labels_for(labels, **options)
         super().__init__(
             metrics=list(metrics or []),
@@ -87,7 +87,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             node_postprocessors=list(node_postprocessors) if node_postprocessors else None,
         )
         self._given, self._labels, self._identity = labels, own_labels, identity
-        self._options = {**options, "depths": list(depths)}
+        self._options = {**options, "depths": depths}
         self._makes_metrics = metrics is None
         if self._makes_metrics:
             self.metrics = self._own_metrics(own_labels, self._size(), None)
