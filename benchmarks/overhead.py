@@ -106,8 +106,8 @@ def of_spans() -> Takes:
 
 
 def of_ragas() -> Takes:
-    """A row in `evaluate`; the peer is Ragas' own IDBasedContextPrecision."""
-    from rag_selectivity_ragas import RANWG, Harm, Success
+    """A row in `evaluate`; the peer is Ragas' own IDBasedContextPrecision, also six times."""
+    from rag_selectivity_ragas import NDCG, RANWG, Harm, Precision, RandomSuccess, Success
     from ragas import EvaluationDataset, evaluate
     from ragas.metrics import IDBasedContextPrecision
 
@@ -118,15 +118,20 @@ def of_ragas() -> Takes:
     ]
     data, first = EvaluationDataset.from_list(fields), next(iter(lists))
 
-    def take(metric: Any, query: str, _: list[str]) -> None:
+    def take(metrics: list[Any], query: str, _: list[str]) -> None:
         if query == first:  # all rows at once, so that the mean over the queries is that of a row
             with contextlib.redirect_stderr(io.StringIO()):
-                evaluate(data, metrics=[metric], show_progress=False)
+                evaluate(data, metrics=metrics, show_progress=False)
 
     options: dict[str, Any] = {"scale": "utility", "k": 10}
-    metrics = [Harm(labels, **options), RANWG(labels, **options), Success(labels, corpus_size=CORPUS, **options)]
-    ours: Takes = {type(metric).__name__: (partial(take, metric), nothing) for metric in metrics}
-    return {"IDBasedContextPrecision": (partial(take, IDBasedContextPrecision()), nothing), **ours}
+    metrics = [metric(labels, **options) for metric in (Harm, RANWG, NDCG, Precision)]
+    metrics += [metric(labels, corpus_size=CORPUS, **options) for metric in (Success, RandomSuccess)]
+    peers = [IDBasedContextPrecision() for _ in metrics]
+    for i, peer in enumerate(peers):
+        peer.name = f"peer {i}"
+    contenders: dict[str, list[Any]] = {"IDBasedContextPrecision": peers[:1], "six of them": peers}
+    contenders |= {type(metric).__name__: [metric] for metric in metrics[:2]} | {"six metrics": metrics}
+    return {name: (partial(take, each), nothing) for name, each in contenders.items()}
 
 
 PARTS = {

@@ -28,6 +28,7 @@ from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.of_query import (
     NO_LABELS,
     QueryFigure,
+    at_depths,
     evaluate_queries,
     evaluate_query,
     figures_of_query,
@@ -56,6 +57,7 @@ from rag_selectivity.tables.passage_counts import PassageCounts, passage_counts_
 __all__ = [
     "ChosenIdentity",
     "Labels",
+    "OfRepeats",
     "PassageCounts",
     "QueryFigure",
     "QueryScorer",
@@ -63,11 +65,11 @@ __all__ = [
     "SummedFigure",
     "aggregate",
     "as_text_id",
+    "at_depths",
     "bits_over_random",
     "bits_over_random_of_rows",
     "candidates",
     "choose_identity",
-    "defined_mean",
     "document_ids",
     "evaluate_queries",
     "evaluate_query",
@@ -225,13 +227,14 @@ def bits_over_random_of_rows(
             f"none of the {len(given)} rows has Success and RandomSuccess at one depth: evaluate both, and look at the "
             f"errors of the rows"
         )
-    columns = {name: [_as_number(row.get(name)) for row in given] for pair in complete for name in pair}
-    return {
-        success.replace("Success", "BoR", 1): bits_over_random(
-            columns[success], columns[chance], total=total, bootstrap=bootstrap
+    found = {}
+    for success, chance in complete:
+        hits, chances = ([_as_number(row.get(name)) for row in given] for name in (success, chance))
+        repeating = sum(isinstance(value, OfRepeats) for value in chances)
+        found[success.replace("Success", "BoR", 1)] = bits_over_random(
+            hits, chances, total=total, bootstrap=bootstrap, repeating=repeating
         )
-        for success, chance in complete
-    }
+    return found
 
 
 def none_judged(name: str, judged: Iterable[float | str]) -> int:
@@ -257,7 +260,11 @@ def none_judged(name: str, judged: Iterable[float | str]) -> int:
 
 
 def _as_number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+    return math.nan if value is None else value
+
+
+class OfRepeats(float):
+    """RandomSuccess of a list that repeats a passage within its top K, where no rule says what that means."""
 
 
 class SummedFigure(float):
@@ -300,17 +307,6 @@ class SummedFigure(float):
             else:
                 left += part.parts
         return aggregate(figures, bootstrap=None).value
-
-
-def defined_mean(values: Iterable[float]) -> tuple[float, int, int]:
-    """The mean of the values that are defined, how many those are, and how many values there are; NaN without any.
-
-    >>> defined_mean([1.0, float("nan"), 0.5])
-    (0.75, 2, 3)
-    """
-    given = list(values)
-    defined = [value for value in given if not math.isnan(value)]
-    return (sum(defined) / len(defined) if defined else math.nan), len(defined), len(given)
 
 
 def _rates(name: str, column: Iterable[float]) -> FloatArray:

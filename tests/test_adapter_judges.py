@@ -23,7 +23,7 @@ POOL = {"q": list(CORPUS)}
 FAST = rs.Limits(concurrency=2, backoff=0.01, attempts=2)
 
 
-def graded(judge, tmp_path):
+def graded(judge, tmp_path) -> Any:
     assert isinstance(judge, Judge)
     done = rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge, limits=FAST)
     again = rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge, limits=FAST)

@@ -61,3 +61,31 @@ def test_ragas_samples_by_context_ids() -> None:
     assert measured(run) == 0.5
     again = run_from_dataset(EvaluationDataset.from_list([*rows, rows[0]]))
     assert list(again) == ["what is a?", "what is b?", "what is a? (2)"]
+
+
+def test_a_misspelt_option_is_an_error_before_anything_is_asked() -> None:
+    from langchain_core.retrievers import BaseRetriever
+    from llama_index.core.base.base_retriever import BaseRetriever as LlamaRetriever
+    from rag_selectivity_langchain import selectivity
+    from rag_selectivity_llama_index import SelectivityEvaluator
+    from rag_selectivity_ragas import selectivity as of_rows
+
+    asked = []
+
+    class Counting(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            asked.append(query)
+            return []
+
+    class Other(LlamaRetriever):
+        def _retrieve(self, query_bundle):
+            return []
+
+    wrong = {"unjudgd": "worst"}
+    with pytest.raises(rs.InputError, match="unknown option 'unjudgd'; did you mean"):
+        selectivity(Counting(), None, QRELS, **wrong)
+    with pytest.raises(rs.InputError, match="unknown option 'unjudgd'; did you mean"):
+        SelectivityEvaluator(Other(), labels=QRELS, **wrong)
+    with pytest.raises(rs.InputError, match="unknown option 'unjudgd'; did you mean"):
+        of_rows([{"user_input": "what is a?", "retrieved_context_ids": ["d1"]}], QRELS, **wrong)
+    assert asked == []

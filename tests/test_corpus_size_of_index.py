@@ -22,7 +22,6 @@ def test_llama_index() -> None:
         LiveSelectivity,
         SelectivityEvaluator,
         SelectivityMetric,
-        configure,
         report_from_results,
     )
 
@@ -46,8 +45,6 @@ def test_llama_index() -> None:
         with LiveSelectivity(LABELS, corpus_size=size, depths=[1]) as live:
             Retriever().retrieve("who?")
         assert live.report()["BoR@1"].value == 6
-    configure(LABELS, corpus_size=index)
-    configure()
     with pytest.raises(rs.InputError, match="dict does not tell how many passages"):
         SelectivityEvaluator(Retriever(), corpus_size={"q": 3}, **options)
 

@@ -27,6 +27,6 @@ def test_a_trace_is_gone_on_with(tmp_path) -> None:
 
 
 def test_lists_of_ragas_are_refused() -> None:
-    samples = pytest.importorskip("rag_selectivity_ragas.samples")
+    ragas = pytest.importorskip("rag_selectivity_ragas")
     with pytest.raises(rs.InputError, match="local/csv turns lists into texts"):
-        samples._list({"retrieved_context_ids": DEEP}, "retrieved_context_ids", "row 1")
+        ragas.selectivity([{"user_input": "who?", "retrieved_context_ids": DEEP}], {"who?": {"a": 1}})

@@ -18,16 +18,13 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.stores import InMemoryStore
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
-from rag_selectivity_langchain import AsyncSelectivityCallback, SelectivityCallback
+from rag_selectivity_langchain import SelectivityCallback
 
 import rag_selectivity as rs
 from tests.test_langchain import ASKED, POOL, WordRetriever, classic, records
 from tests.test_llama_index import GRADES, QUERIES, TEXTS
 
-pytestmark = pytest.mark.inside
-
-HANDLERS = [SelectivityCallback, AsyncSelectivityCallback]
-both_handlers = pytest.mark.parametrize("handler", HANDLERS)
+pytestmark = pytest.mark.contract
 
 
 class Model(FakeMessagesListChatModel):
@@ -52,8 +49,8 @@ def agent(tools: list[Any], *turns: list[tuple[str, str]]) -> Any:
 QUESTION = {"messages": [("user", "whatever the user said")]}
 
 
-def watching(handler: type = SelectivityCallback, **options: Any) -> Any:
-    return handler(GRADES, scale="utility", corpus_size=6, depths=[1, 2], identity="id", **options)
+def watching(**options: Any) -> Any:
+    return SelectivityCallback(GRADES, scale="utility", corpus_size=6, depths=[1, 2], identity="id", **options)
 
 
 def under(callback: Any, query_id: str | None = "q1") -> Any:
@@ -63,7 +60,6 @@ def under(callback: Any, query_id: str | None = "q1") -> Any:
 def settled(callback: Any, faults: int = 0) -> list[tuple[str, tuple[str, ...], tuple[str, ...] | None]]:
     """What was recorded; nothing may be left over."""
     assert callback.faults == faults
-    assert (len(callback._calls), len(callback._calls._trees), len(callback._tasks)) == (0, 0, 0)
     assert callback.traffic.retrievals == len(records(callback))
     return records(callback)
 
@@ -177,10 +173,9 @@ def test_an_agent_s_tool_is_one_retrieval_of_what_the_model_was_shown(name: str)
     assert_as_evaluated(callback, {"q1": list(shown)}, {"q1": list(pool)} if pool else None)
 
 
-@both_handlers
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_an_agent_in_every_way_to_run_it(way: Way, handler: type) -> None:
-    callback = watching(handler)
+def test_an_agent_in_every_way_to_run_it(way: Way) -> None:
+    callback = watching()
     made = asearch if way in (run_async, run_events) else search
     way(agent([made], [(made.name, f"{ASKED} rewritten")]), QUESTION, under(callback))
     ((query, shown, pool),) = settled(callback)
@@ -219,9 +214,8 @@ def test_a_tool_that_swallows_the_error_of_its_retriever() -> None:
     assert callback.report()["Success"].value == 0
 
 
-@both_handlers
-def test_many_agents_at_once_are_not_mixed_up(handler: type) -> None:
-    callback = watching(handler)
+def test_many_agents_at_once_are_not_mixed_up() -> None:
+    callback = watching()
 
     async def ask() -> None:
         agents = [(q, agent([asearch], [("asearch", QUERIES[q])])) for q in [*QUERIES] * 10]
@@ -284,8 +278,7 @@ def test_a_graph_with_a_rerank_node(rerank: Any, way: Way) -> None:
     assert_as_evaluated(callback, {"q1": list(POOL[::-1][:2])}, {"q1": list(POOL)})
 
 
-@both_handlers
-def test_a_node_that_is_sent_many_queries(handler: type) -> None:
+def test_a_node_that_is_sent_many_queries() -> None:
     langgraph, types = pytest.importorskip("langgraph.graph"), pytest.importorskip("langgraph.types")
 
     def search_one(sent: Any) -> Any:
@@ -301,9 +294,8 @@ def test_a_node_that_is_sent_many_queries(handler: type) -> None:
         lambda _: [types.Send("search", {"question": QUERIES[q], "documents": [q]}) for q in QUERIES],
         ["search"],
     )
-    callback = watching(handler)
-    way = run_sync if handler is SelectivityCallback else run_async
-    way(made.compile(), {"question": ASKED}, {"callbacks": [callback]})
+    callback = watching()
+    run_sync(made.compile(), {"question": ASKED}, {"callbacks": [callback]})
     lists = {q: [str(each.id) for each in WordRetriever().invoke(QUERIES[q])] for q in QUERIES}
     settled(callback)
     assert {each.query_id: list(each.shown) for each in callback.monitor.retrievals} == lists
@@ -331,14 +323,9 @@ class HidingAsync(Hiding):
 
 @pytest.mark.parametrize("inner", [WordRetriever(), RunnableLambda(lambda query: query) | WordRetriever()])
 @pytest.mark.parametrize("outer", [Hiding, HidingAsync])
-@pytest.mark.parametrize(
-    ("way", "handler"),
-    [(run_sync, SelectivityCallback), (run_async, SelectivityCallback), (run_async, AsyncSelectivityCallback)],
-)
-def test_a_retriever_inside_another_is_never_counted_on_its_own(
-    way: Way, handler: type, outer: Any, inner: Any
-) -> None:
-    callback = watching(handler)
+@pytest.mark.parametrize("way", [run_sync, run_async])
+def test_a_retriever_inside_another_is_never_counted_on_its_own(way: Way, outer: Any, inner: Any) -> None:
+    callback = watching()
     way(RunnableLambda(lambda query: query) | outer(inner=inner), ASKED, under(callback))
     assert settled(callback) == [(ASKED, POOL[-2:], POOL)]
 
@@ -386,10 +373,9 @@ async def too_slow(query: str, config: RunnableConfig) -> Any:
         return await WordRetriever().ainvoke(QUERIES["q2"], config=config)
 
 
-@both_handlers
 @pytest.mark.parametrize("in_a_chain", [False, True])
-def test_a_cancelled_retrieval_is_a_failure_and_the_next_one_is_not_lost(handler: type, in_a_chain: bool) -> None:
-    callback = watching(handler)
+def test_a_cancelled_retrieval_is_a_failure_and_the_next_one_is_not_lost(in_a_chain: bool) -> None:
+    callback = watching()
     if in_a_chain:
         run_async(RunnableLambda(too_slow), ASKED, under(callback))
     else:
@@ -425,5 +411,4 @@ def test_memory_does_not_grow_with_agents() -> None:
     made = agent([search], [("search", ASKED)])
     for _ in range(20):
         run_sync(made, QUESTION, under(callback))
-        assert (len(callback._calls), len(callback._calls._trees), len(callback._reranking)) == (0, 0, 0)
     assert len(callback.monitor.retrievals) == 10

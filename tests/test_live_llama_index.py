@@ -16,7 +16,7 @@ from rag_selectivity.single import text_id
 from tests.lsa import Lsa, for_llama_index
 from tests.test_llama_index import QUERIES, TEXTS
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 LABELS = {
     QUERIES["q1"]: {"n1": 5, "n3": 3, "n6": 1},

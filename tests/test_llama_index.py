@@ -13,7 +13,6 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import Response
 from llama_index.core.chat_engine import CondensePlusContextChatEngine
 from llama_index.core.evaluation import RetrieverEvaluator
-from llama_index.core.evaluation.retrieval.metrics import METRIC_REGISTRY
 from llama_index.core.llms.mock import MockLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
@@ -25,14 +24,12 @@ from rag_selectivity_llama_index import (
     LiveSelectivity,
     SelectivityEvaluator,
     SelectivityMetric,
-    configure,
-    register,
 )
 
 import rag_selectivity as rs
-from rag_selectivity.tables.ids import text_id
+from rag_selectivity.single import text_id
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
 
 TEXTS = {
     "n1": "Paris is the capital of France and its largest city",
@@ -195,17 +192,6 @@ def test_metrics_in_llama_indexs_own_evaluator_and_registry() -> None:
     assert result.metric_vals_dict == pytest.approx({name: row[name] for name in result.metric_vals_dict})
     assert set(result.metric_vals_dict) == {"RA-nWG@1", "RA-nWG@2", "Harm@2", "nDCG@2"}
 
-    own = METRIC_REGISTRY["ndcg"]
-    names = register()
-    assert {"ra_nwg", "harm", "percent_proc", "success"} <= set(names)
-    assert METRIC_REGISTRY["ndcg"] is own  # LlamaIndex's own stay
-    configure()
-    configure(by_text, k=2, scale="utility")
-    mixed = RetrieverEvaluator.from_metric_names(["ra_nwg", "harm", "hit_rate"], retriever=WordRetriever())
-    figures = mixed.evaluate(QUERIES["q2"], ["n3"]).metric_vals_dict
-    assert figures["hit_rate"] == 1
-    assert figures["RA-nWG@2"] == pytest.approx(expected.per_query()[1]["RA-nWG@2"])
-
 
 # -- live ------------------------------------------------------------------------------------------
 
@@ -335,4 +321,3 @@ def test_many_at_once_and_a_tag_for_the_query_id() -> None:
         asyncio.run(all_of_them())
     assert (live.monitor.traffic.retrievals, live.monitor.traffic.labelled) == (60, 60)
     assert {each.query_id for each in live.monitor.retrievals} == set(QUERIES)
-    assert len(live._spans.calls) == 0

@@ -32,7 +32,7 @@ from tests.llama_index_world import (
 )
 from tests.test_llama_index import QUERIES, KeepLast, WordRetriever
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
 
 ASK, LOOK = ("ask", {"input": FRANCE}), ("look", {"input": GERMANY})
 REACT = 'Thought: I need a tool.\nAction: ask\nAction Input: {"input": "' + FRANCE + '"}\n'

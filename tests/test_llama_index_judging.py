@@ -20,15 +20,13 @@ from rag_selectivity_llama_index import (
 )
 
 import rag_selectivity as rs
-from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
-from rag_selectivity.single import Labels
-from rag_selectivity.tables.ids import text_id
+from rag_selectivity.single import Labels, text_id
 from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import REFERENCE, respond
 
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
-FAST = Limits(concurrency=4, backoff=0.01, attempts=1)
+FAST = rs.Limits(concurrency=4, backoff=0.01, attempts=1)
 
 
 class Graders:

@@ -28,7 +28,7 @@ from tests.llama_index_world import (
 )
 from tests.test_llama_index import QUERIES, KeepLast, WordRetriever
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
 
 # -- nested retrievers -----------------------------------------------------------------------------
 

@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.limits import Limits
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 from tests.ragas_rows import LABELS, ROWS, dataset, expected, run
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.inside,
+    pytest.mark.contract,
     pytest.mark.usefixtures("no_socket_beyond_this_machine"),
 ]
 
@@ -236,7 +235,7 @@ def test_a_dataset_without_labels_is_graded_once(m, tmp_path) -> None:
     grades = {"text a": 5, "text b": 1, "text c": 2, "text d": 4, "text x": 1}
     store = tmp_path / "labels.db"
     with JudgeServer(by_tool(lambda r: {"reason": "r", "grade": grades[found_texts(r)["passage"]]})) as server:
-        labels = m.grade_dataset(dataset(), ragas_llm(server), store, limits=Limits(concurrency=4))
+        labels = m.grade_dataset(dataset(), ragas_llm(server), store, limits=rs.Limits(concurrency=4))
         calls = len(server.bodies)
         again = m.grade_dataset(dataset(), ragas_llm(server), store)
         assert len(server.bodies) == calls == 24

@@ -146,6 +146,19 @@ def test_a_row_without_a_labelled_id_still_goes_by_its_texts_or_another_column(m
     assert asyncio.run(one_by_one())[1:] == [0.5, 0.5, 0.0, 0.0]
 
 
+def test_metrics_of_equal_labels_share_a_row_and_not_later_labels(m) -> None:
+    labels = {query: dict(row) for query, row in LABELS.items()}
+    metrics = [m.SelectivityMetric(name, labels, scale="utility") for name in ("Harm@2", "RA-nWG@2")]
+    for i in range(6):
+        # Twelve figures of six rows are no ten rows without a labelled passage.
+        row = {"user_input": f"q{i}?", "retrieved_context_ids": [f"x{i}"]}
+        assert [metric.value_of(row)[0] for metric in metrics] == [0.0, 0.0]
+    labels["q0?"] = {"x0": 5}
+    row = {"user_input": "q0?", "retrieved_context_ids": ["x0"]}
+    assert m.SelectivityMetric("RA-nWG@2", labels, scale="utility").value_of(row)[0] == 1
+    assert metrics[1].value_of(row)[0] == 0
+
+
 # -- ids, texts and N ------------------------------------------------------------------------------
 
 
@@ -226,7 +239,7 @@ def test_n_comes_from_a_store_with_the_chunks_of_labelled_documents(m) -> None:
     for source in (store, store.as_retriever()):
         scored = run([*m.BoR(LABELS, scale="utility", corpus_size=source, k=2)], rows)
         assert m.bor_from_result(scored).value == pytest.approx(core["BoR@2"].value)
-    with pytest.raises(rs.InputError, match="corpus_size is a object, which does not say"):
+    with pytest.raises(rs.InputError, match="corpus_size: object does not tell how many passages"):
         m.RANWG(LABELS, scale="utility", corpus_size=object())
     with pytest.warns(rs.SelectivityWarning, match="not one labelled passage is in the index: the labels name 'no'"):
         m.Success({"q0?": ["no"]}, corpus_size=store)

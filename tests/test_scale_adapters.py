@@ -98,3 +98,8 @@ def test_results_of_llama_index_without_n() -> None:
 def test_labels_name_what_the_scale_may_be() -> None:
     with pytest.raises(InputError, match="scale='utility'"):
         Labels.of({"a?": {"d1": 5, "d2": 1}})
+
+
+def test_grades_of_rows_that_have_no_junk_say_that_there_is_none() -> None:
+    rows = [graded("a?", ["d1", "d2"], {"d1": 5, "d2": 3})]
+    assert selectivity(rows, measures=["Harm@2"], bootstrap=None)["Harm@2"].value == 0.0

@@ -102,7 +102,7 @@ def test_results_of_an_experiment_of_langsmith() -> None:
     assert rsc.answer_scores(rows, "correctness") == SCORES
     by_run = rsc.answer_scores(rows, "correctness", question=None)
     assert list(by_run) == [str(UUID(int=i + 1)) for i in range(12)]
-    with pytest.raises(rs.InputError, match="no row has a result 'corectness'"):
+    with pytest.raises(rs.InputError, match="no row has the metric 'corectness'"):
         rsc.answer_scores(rows, "corectness")
     with pytest.raises(rs.InputError, match="row 1: the inputs of its example have no 'input'"):
         rsc.answer_scores(rows, "correctness", question="input")

@@ -35,12 +35,11 @@ def retriever(documents) -> Any:
     return Retriever
 
 
-@pytest.mark.parametrize("name", ["SelectivityCallback", "AsyncSelectivityCallback"])
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
-def test_langchain_callbacks(name, copied, documents, retriever) -> None:
-    import rag_selectivity_langchain
+def test_langchain_callbacks(copied, documents, retriever) -> None:
+    from rag_selectivity_langchain import SelectivityCallback
 
-    callback = getattr(rag_selectivity_langchain, name)(LABELS, corpus_size=64, depths=[1])
+    callback = SelectivityCallback(LABELS, corpus_size=64, depths=[1])
     chain = retriever(found=documents).with_config(callbacks=[callback])
     copied(chain).invoke("who?")
     chain.invoke("who?", config=copied({"callbacks": [callback]}))

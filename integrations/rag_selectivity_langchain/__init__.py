@@ -21,10 +21,9 @@ from rag_selectivity_langchain.batch import selectivity
 from rag_selectivity_langchain.documents import identity_of
 from rag_selectivity_langchain.langsmith import run_evaluator, summary_evaluator
 from rag_selectivity_langchain.tools import ToolSelectivityCallback
-from rag_selectivity_langchain.watching import AsyncSelectivityCallback, SelectivityCallback
+from rag_selectivity_langchain.watching import SelectivityCallback
 
 __all__ = [
-    "AsyncSelectivityCallback",
     "ChainModel",
     "ChatModelJudge",
     "SelectivityCallback",

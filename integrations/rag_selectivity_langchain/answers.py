@@ -7,6 +7,7 @@ from typing import Any
 
 from rag_selectivity import InputError
 from rag_selectivity.errors import did_you_mean
+from rag_selectivity.hosted import scores_by_name
 from rag_selectivity.single import numbered_queries
 
 
@@ -30,14 +31,8 @@ def answer_scores(results: Iterable[Any], key: str, *, question: str | None = "q
     """
     rows = list(results)
     queries = [_query(row, question, number) for number, row in enumerate(rows, 1)]
-    by_key = [{each.key: each.score for each in row["evaluation_results"]["results"]} for row in rows]
-    if not any(key in scores for scores in by_key):
-        known = list(dict.fromkeys(name for scores in by_key for name in scores))
-        raise InputError(
-            f"no row has a result {key!r}{did_you_mean(key, known)} (there are {', '.join(known) or 'none'})"
-        )
-    keys = numbered_queries(queries)
-    return {query: scores.get(key) for query, scores in zip(keys, by_key, strict=True)}
+    scores = [{each.key: each.score for each in row["evaluation_results"]["results"]} for row in rows]
+    return scores_by_name(numbered_queries(queries), scores, key)
 
 
 def _query(row: Any, question: str | None, number: int) -> str:

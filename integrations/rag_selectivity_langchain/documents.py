@@ -44,14 +44,6 @@ def identity_of(document: Document | tuple[Document, float], identity: str | Non
     return passage_identity(identity, **parts_of(document))
 
 
-def known_by(document: Document, identity: str | None) -> str:
-    """Its id for the labels; of a document that lacks this one, which no label knows, the id that it has."""
-    try:
-        return identity_of(document, identity)
-    except InputError:
-        return identity_of(document)
-
-
 def candidates_of(document: Document) -> dict[str, str]:
     """Every id by which labels may know a document, by the name that `identity=` takes."""
     parts = parts_of(document)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity import InputError, Qrels
-from rag_selectivity.grading.judge import Judge
+from rag_selectivity import Qrels
 from rag_selectivity.grading.single import blocking, label_lists
-from rag_selectivity_langchain.batch import Asked, retrievers_of, texts_of
-from rag_selectivity_langchain.documents import identity_of
+from rag_selectivity.hosted import check_retrieved, queries_of, to_grade
+from rag_selectivity_langchain.batch import retrieved, retrievers_of
 from rag_selectivity_langchain.judge import ChatModelJudge
 
 
@@ -33,22 +32,14 @@ async def agrade_retriever(
     model : BaseChatModel, or any judge of rag_selectivity
     store : str or Path
         The label store: what it holds is not asked again, also if documents got new ids.
-    corpus : vector store or retriever, {id: text}, or path (also of a BEIR folder), optional
-        All passages that could have been retrieved, for controls.
-    controls : int
-        Passages of the corpus to draw at random for each question: they show how often the model calls a random passage
-        relevant. Default: none.
-    tail : str, optional
-        Passages to draw from the ranks below `pool_depth`, as in `rag_selectivity.grade`: "100:10".
-    pool_depth : int, optional
-        Ranks to grade. Default: all that the retrievers return.
     identity : str, optional
         By which id the labels name a document: `id`, `text` (a hash), or a metadata key that each document has for
         itself. Default: `id` if all documents have one, else `text`.
     workers : int
         Retrievals at the same time. Default: 8.
     options
-        `rubric`, `extras`, `samples`, `batch`, `limits`, `budget`, `retry_failed` as in `rag_selectivity.grade`.
+        `corpus` and `controls` (passages of the corpus to draw at random for each query), `tail`, `pool_depth`, and
+        all others, as in `rag_selectivity.grading.single.label_lists`.
 
     Returns
     -------
@@ -61,25 +52,14 @@ async def agrade_retriever(
         If all retrievals fail, controls are asked for without a corpus, the corpus has none of the documents, or an id
         stands for documents with different texts.
     """
-    asked = texts_of(questions)
+    asked = queries_of(questions)
     found = {}
     for name, each in retrievers_of(retriever).items():
         outcomes = await each.abatch(list(asked.values()), {"max_concurrency": workers}, return_exceptions=True)
-        found[name] = Asked.of(name, asked, outcomes)
-    documents = [document for each in found.values() for row in each.documents.values() for document in row]
-    if identity is None:
-        identity = "id" if all(document.id for document in documents) else "text"
-    texts: dict[str, str] = {}
-    for document in documents:
-        known, text = identity_of(document, identity), str(document.page_content)
-        if texts.setdefault(known, text) != text and identity != "text":
-            raise InputError(
-                f"the id {known!r} by {identity} stands for documents with different texts, as chunks of a document "
-                f"do: a judge grades chunks, so give identity='text' or the id of a chunk"
-            )
-    lists = [each.by(identity) for each in found.values()]
-    judge = model if isinstance(model, Judge) else ChatModelJudge(model)
-    return await label_lists(asked, texts, lists, store=store, judge=judge, identity=identity, **options)
+        found[name] = retrieved(name, asked, outcomes)
+        check_retrieved(name, found[name])
+    judge = ChatModelJudge.of(model)
+    return await label_lists(asked, **to_grade(found.values(), identity), store=store, judge=judge, **options)
 
 
 grade_retriever = blocking(agrade_retriever)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -43,27 +44,19 @@ class ChatModelJudge(ModelJudge):
                 **known_settings(model, ("temperature", "max_tokens")),
             },
         )
-        self._model = model
-        self._structured: dict[type[BaseModel], Any] = {}
+        self._model: Any = model
 
     async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
         """Ask once."""
-        chain = self._chain(schema)
-        messages = with_schema(conversation, schema) if chain is self._model else conversation
+        chain, messages = self._model, list(with_schema(conversation, schema))
+        # A model without structured output is asked in words, and its answer is parsed and checked.
+        with suppress(NotImplementedError, ValueError, AttributeError):
+            chain, messages = self._model.with_structured_output(schema, include_raw=True), list(conversation)
         reply = await chain.ainvoke([_MESSAGES[message["role"]](message["content"]) for message in messages])
         if not isinstance(reply, dict):
             return text_of(reply), _usage(reply)
         raw, parsed = reply["raw"], reply["parsed"]
         return (parsed if parsed is not None else text_of(raw)), _usage(raw)
-
-    def _chain(self, schema: type[BaseModel]) -> Any:
-        if schema not in self._structured:
-            try:
-                self._structured[schema] = self._model.with_structured_output(schema, include_raw=True)
-            except (NotImplementedError, ValueError, AttributeError):
-                # A model without structured output: it is asked in words, and its answer is parsed and checked.
-                self._structured[schema] = self._model
-        return self._structured[schema]
 
 
 def _usage(message: Any) -> Usage:

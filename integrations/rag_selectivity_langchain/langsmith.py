@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_selectivity import Bootstrap, InputError, Measure, evaluate
-from rag_selectivity.calibrated import labels_to_calibrate, people_under
+from rag_selectivity import Bootstrap, InputError, Measure
+from rag_selectivity.hosted import Retrieved, labels_for, measure_hosted
 from rag_selectivity.indexes import given_size
-from rag_selectivity.single import (
-    ChosenIdentity,
-    Labels,
-    QueryScorer,
-    Steps,
-    choose_identity,
-    measure_with_depth,
-    per_query_measure,
-    text_or_number,
-)
-from rag_selectivity_langchain.documents import candidates_of, document_of, identity_of, known_by
+from rag_selectivity.single import QueryScorer, measure_with_depth, per_query_measure, text_or_number
+from rag_selectivity_langchain.batch import STEPS
+from rag_selectivity_langchain.documents import candidates_of, document_of
 
 #: In a run's outputs and an example's reference outputs, where nothing else is said.
 RETRIEVED, RELEVANT = "documents", "relevant"
@@ -73,49 +65,38 @@ def summary_evaluator(
         have the figure (those without labels have none), and the caveats.
     """
     chosen = [measure_with_depth(measure) for measure in measures or ("BoR@10",)]
-    corpus_size = given_size(corpus_size)
-    source = labels if human is None else labels_to_calibrate(labels)[0]
-    given = (
-        None if labels is None else Labels.of(source, grade_map=grade_map, scale=scale, controls=True, measures=chosen)
-    )
+    options = {"corpus_size": given_size(corpus_size), "scale": scale, "grade_map": grade_map, "human": human}
+    given = None if labels is None else labels_for(labels, measures=chosen, **options)
 
     def selectivity(
         outputs: Sequence[Any], reference_outputs: Sequence[Any] = (), inputs: Sequence[Any] = ()
     ) -> dict[str, Any]:
-        passages = {str(i): _passages(row, retrieved) for i, row in enumerate(outputs, 1)}
-        asked = {str(i): str(_value_in(row, question)) for i, row in enumerate(inputs, 1)}
-        rows = {str(i): _value_in(row, relevant) for i, row in enumerate(reference_outputs, 1)}
-        judged: Any = {query: row for query, row in rows.items() if row is not None}
-        if given is not None:
-            names = {query: name for query, text in asked.items() if (name := given.name_of(text)) is not None}
-            judged = given.judgments({query: given.by_query[name] for query, name in names.items()}, names)
-        if not len(judged):
+        shown = _numbered(_passages(row, retrieved) for row in outputs)
+        has_documents = any(isinstance(each, Document) for row in shown.values() for each in row)
+        asked = dict.fromkeys(shown, "") | _numbered(str(_value_in(row, question)) for row in inputs)
+        rows = _numbered(_value_in(row, relevant) for row in reference_outputs)
+        judged = {example: row for example, row in rows.items() if row is not None}
+        if not judged if given is None else all(given.name_of(text) is None for text in asked.values()):
             place = f"reference outputs under {relevant!r}" if given is None else f"labels for its {question!r}"
             raise InputError(f"no example has {place}")
-        known = {query: judged[query] for query in judged}
-        chosen_id = _chosen(known, passages) if identity == "auto" else None
-        lists = {query: [_id(each, identity, chosen_id) for each in row] for query, row in passages.items()}
-        report = evaluate(
-            judged,
-            {"experiment": lists},
+        measured = measure_hosted(
+            {"experiment": {example: Retrieved(list(map(_ids, passages))) for example, passages in shown.items()}},
+            judged if given is None else given,
+            asked,
+            steps=STEPS,
+            identity=identity if has_documents else None,
             measures=chosen,
-            corpus_size=corpus_size,
-            scale=scale if given is None else given.scale,
-            grade_map=grade_map if given is None else None,
             bootstrap=bootstrap,
-            human=None if human is None else people_under(human, asked, grade_map),
-        ).with_steps(Steps("grade_retriever"))
-        of_labels = report.runs["experiment"].label_caveats if given is not None else ()
+            **options,
+        )
+        run = measured.report.runs["experiment"]
         results = []
         for measure in chosen:
-            estimate = report["experiment", measure]
-            comment = f"[{estimate.low:.4g}, {estimate.high:.4g}], {estimate.n} of {len(lists)} examples"
-            known_by = [] if chosen_id is None else [chosen_id.line]
-            sentences = [
-                *known_by,
-                estimate.reason or comment,
-                *(caveat.text for caveat in (*estimate.caveats, *of_labels)),
-            ]
+            estimate = measured.report["experiment", measure]
+            comment = f"[{estimate.low:.4g}, {estimate.high:.4g}], {estimate.n} of {len(shown)} examples"
+            sentences = [] if measured.chosen is None else [measured.chosen.line]
+            caveats = (*estimate.caveats, *(run.label_caveats if given is not None else ()))
+            sentences += [estimate.reason or comment, *(caveat.text for caveat in caveats)]
             results.append(_result(measure, estimate.value, " ".join(sentences)))
         return results[0] if len(results) == 1 else {"results": results}
 
@@ -186,19 +167,9 @@ def _passage(passage: Any, key: str) -> str | Document:
     )
 
 
-def _id(passage: Any, identity: str | None, chosen: ChosenIdentity | None = None) -> str:
-    if isinstance(passage, str):
-        return passage
-    if identity != "auto":
-        return identity_of(passage, identity)
-    return known_by(passage, None if chosen is None else chosen.name)
+def _ids(passage: str | Document) -> dict[str, str]:
+    return {"id": passage} if isinstance(passage, str) else candidates_of(passage)
 
 
-def _chosen(labels: Mapping[str, Any], passages: Mapping[str, Sequence[Any]]) -> ChosenIdentity | None:
-    """The id by which the labels know the documents; None where the targets returned ids."""
-    observed = [
-        ({str(label) for label in row}, [candidates_of(each) for each in passages[query] if isinstance(each, Document)])
-        for query, row in labels.items()
-        if query in passages
-    ]
-    return choose_identity(observed) if any(documents for _, documents in observed) else None
+def _numbered(rows: Iterable[Any]) -> dict[str, Any]:
+    return {f"example {i}": row for i, row in enumerate(rows, 1)}

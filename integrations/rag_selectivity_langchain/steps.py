@@ -42,20 +42,14 @@ def documents_selected(given: Any, taken: Mapping[str, Sequence[Document]]) -> l
             raise InputError(f"it gives a list of {type(given[0]).__name__}, and not of Document")
         return documents
     lists = document_lists(given)
-    changed = {name: each for name, each in lists.items() if each and not _same(each, taken.get(name, ()))}
-    if len(changed) > 1:
-        raise InputError(f"it gives several lists of documents ({', '.join(changed)}): which one is shown?")
-    if changed:
-        return next(iter(changed.values()))
     if not lists:
         raise InputError(f"it gives {type(given).__name__} without a list of Document")
-    unchanged = [each for each in lists.values() if each]
-    cleared = [name for name, each in lists.items() if not each and (name not in taken or taken[name])]
-    if cleared or not unchanged:
-        return []
-    if len(unchanged) > 1:
-        raise InputError(f"it gives {', '.join(lists)} as it took them: which one is shown?")
-    return unchanged[0]
+    changed = {name: each for name, each in lists.items() if name not in taken or not _same(each, taken[name])}
+    filled = {name: each for name, each in (changed or lists).items() if each}
+    if len(filled) > 1:
+        as_taken = "" if changed else " as it took them"
+        raise InputError(f"it gives several lists of documents{as_taken} ({', '.join(filled)}): which one is shown?")
+    return next(iter(filled.values()), [])
 
 
 def documents_of_tool(output: Any) -> list[Document] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -18,14 +17,6 @@ from rag_selectivity_langchain.documents import text_of
 
 #: Calls that never end must not fill the memory.
 _MOST_CALLS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class _UnderWay:
-    query: str
-    query_id: str | None
-    shown: Sequence[ToolDefinition]
-    after_results: bool
 
 
 class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
@@ -64,15 +55,16 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
         **options: Any,
     ) -> None:
         super().__init__()
-        listed = catalogue if catalogue is None or isinstance(catalogue, int) else _catalogue(catalogue, count_tokens)
+        self._query_id_key, self._count = query_id_key, count_tokens
+        listed: Any = catalogue
+        if not isinstance(catalogue, (int, type(None))):
+            listed = [each for tool in catalogue for each in self._definitions(tool)]
         self.monitor = ToolMonitor(labels, catalogue=listed, **options)
         self._faults = Faults("the tools of a model call were not recorded")
-        self._query_id_key, self._count = query_id_key, count_tokens
         self._ignored = frozenset(ignored)
         self._lock = threading.Lock()
-        self._calls: OrderedDict[UUID, _UnderWay] = OrderedDict()
+        self._calls: OrderedDict[UUID, dict[str, Any]] = OrderedDict()
         self._runs: OrderedDict[UUID, str] = OrderedDict()
-        self._known: dict[str, ToolDefinition] = {}
 
     @property
     def faults(self) -> int:
@@ -84,38 +76,26 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
         return self.monitor.report()
 
     def on_chat_model_start(
-        self,
-        serialized: dict[str, Any] | None,
-        messages: Sequence[Sequence[Any]],
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
+        self, serialized: Any, messages: Sequence[Sequence[Any]], *, run_id: UUID, metadata: Any = None, **told: Any
     ) -> None:
         """A chat model is asked."""
         with self._faults:
-            if (kwargs.get("options") or {}).get("ls_structured_output_format"):
-                return
-            offered = (kwargs.get("invocation_params") or {}).get("tools")
-            if not offered:
-                return
+            offered = (told.get("invocation_params") or {}).get("tools") or ()
             shown = [each for tool in offered for each in self._definitions(tool) if each.name not in self._ignored]
-            if not shown:
+            if not shown or (told.get("options") or {}).get("ls_structured_output_format"):
                 return
-            metadata = metadata or {}
-            query_id = metadata.get(self._query_id_key)
-            under_way = _UnderWay(
-                _last_question(messages),
-                None if query_id is None else str(query_id),
-                shown,
-                _has_results(messages),
-            )
-            with self._lock:
-                _keep(self._calls, run_id, under_way)
+            known = metadata or {}
+            query_id = known.get(self._query_id_key)
+            query, after_results = _asked(messages[0] if messages else ())
+            under_way = {
+                "query": query,
+                "shown": shown,
+                "query_id": None if query_id is None else str(query_id),
+                "after_results": after_results,
+            }
+            self._keep(self._calls, run_id, under_way)
 
-    def on_llm_end(self, response: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
+    def on_llm_end(self, response: Any, *, run_id: UUID, **told: Any) -> None:
         """A chat model has answered."""
         with self._lock:
             call = self._calls.pop(run_id, None)
@@ -130,45 +110,26 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
                 for request in getattr(getattr(generation, "message", None), listed, None) or ()
                 if request["name"] not in self._ignored
             ]
-            self.monitor.call(
-                call.query,
-                call.shown,
-                called,
-                query_id=call.query_id,
-                after_results=call.after_results,
-            )
+            self.monitor.call(**call, called=called)
 
-    def on_llm_error(
-        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **told: Any) -> None:
         """A chat model has failed."""
         with self._lock:
             self._calls.pop(run_id, None)
 
-    def on_tool_start(
-        self,
-        serialized: dict[str, Any] | None,
-        input_str: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **told: Any) -> None:
         """A tool begins to run."""
         with self._faults:
-            name = (serialized or {}).get("name") or kwargs.get("name")
+            name = (serialized or {}).get("name") or told.get("name")
             if name is not None:
-                with self._lock:
-                    _keep(self._runs, run_id, str(name))
+                self._keep(self._runs, run_id, str(name))
 
-    def on_tool_end(self, output: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
+    def on_tool_end(self, output: Any, *, run_id: UUID, **told: Any) -> None:
         """A tool has returned something, which may be a message about an error."""
         with self._faults:
             self._ran(run_id, failed=getattr(output, "status", None) == "error")
 
-    def on_tool_error(
-        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **told: Any) -> None:
         """A tool has raised an error."""
         with self._faults:
             # A graph waits for a person, or goes on elsewhere, by an exception: the tool has not failed.
@@ -181,61 +142,27 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
         if name is not None and failed is not None:
             self.monitor.ran(name, failed=failed)
 
+    def _keep(self, calls: OrderedDict[UUID, Any], run_id: UUID, what: Any) -> None:
+        with self._lock:
+            calls[run_id] = what
+            if len(calls) > _MOST_CALLS:
+                calls.popitem(last=False)
+
     def _definitions(self, tool: Any) -> list[ToolDefinition]:
-        """A tool as the model is given it; some providers put several into one."""
+        """A tool as the model is given it, by name, by a provider's form or as an object; some hold several."""
+        if isinstance(tool, str):
+            return [ToolDefinition(tool)]
         if isinstance(tool, Mapping) and isinstance(tool.get("function_declarations"), Sequence):
             return [each for inner in tool["function_declarations"] for each in self._definitions(inner)]
-        known = self._known.get(_name(tool))
-        if known is None or known.description != _description(tool):
-            known = _definition(tool, self._count)
-            if len(self._known) >= _MOST_CALLS:
-                self._known.clear()
-            self._known[_name(tool)] = known
-        return [known]
+        return [ToolDefinition.of(tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool), self._count)]
 
 
-def _keep(calls: OrderedDict[UUID, Any], run_id: UUID, what: Any) -> None:
-    calls[run_id] = what
-    if len(calls) > _MOST_CALLS:
-        calls.popitem(last=False)
-
-
-def _catalogue(tools: Sequence[Any], count_tokens: Callable[[str], int]) -> list[ToolDefinition]:
-    return [ToolDefinition(tool) if isinstance(tool, str) else _definition(tool, count_tokens) for tool in tools]
-
-
-def _definition(tool: Any, count_tokens: Callable[[str], int]) -> ToolDefinition:
-    """A tool in whatever form a model is given it: a provider's, or an object."""
-    return ToolDefinition.of(tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool), count_tokens)
-
-
-def _name(tool: Any) -> str:
-    if isinstance(tool, Mapping):
-        return str(_inner(tool).get("name") or tool.get("title") or tool.get("type") or "unnamed")
-    return str(getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__)
-
-
-def _description(tool: Any) -> str:
-    if isinstance(tool, Mapping):
-        return str(_inner(tool).get("description") or "")
-    return str(getattr(tool, "description", None) or getattr(tool, "__doc__", None) or "")
-
-
-def _inner(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    return next((tool[key] for key in ("function", "toolSpec") if isinstance(tool.get(key), Mapping)), tool)
-
-
-def _last_question(messages: Sequence[Sequence[Any]]) -> str:
-    for message in reversed(messages[0] if messages else ()):
-        if getattr(message, "type", None) == "human":
-            return text_of(message)
-    return ""
-
-
-def _has_results(messages: Sequence[Sequence[Any]]) -> bool:
-    """Whether a tool's result comes after the last question."""
-    for message in reversed(messages[0] if messages else ()):
+def _asked(messages: Sequence[Any]) -> tuple[str, bool]:
+    """The last question of a person, and whether the result of a tool came after it."""
+    after_results = False
+    for message in reversed(messages):
         kind = getattr(message, "type", None)
-        if kind in ("human", "tool"):
-            return bool(kind == "tool")
-    return False
+        if kind == "human":
+            return text_of(message), after_results
+        after_results |= kind == "tool"
+    return "", after_results

@@ -6,12 +6,12 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 from uuid import UUID
 from weakref import WeakValueDictionary
 
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
@@ -24,7 +24,6 @@ from rag_selectivity_langchain.steps import document_lists, documents_of_tool, d
 #: The calls of each monitor, so that two handlers of one monitor do not record a retrieval twice.
 _CALLS: WeakValueDictionary[tuple[int, bool], CallTree] = WeakValueDictionary()
 
-
 #: Steps that select and never end, and retrievers in a task that never ends, must not fill the memory.
 _MOST_STEPS, _MOST_TASKS = 1000, 20_000
 
@@ -33,228 +32,7 @@ _RETRIEVER: ContextVar[tuple[int, int | None] | None] = ContextVar("rag_selectiv
 _RETRIEVERS_RUN = (BaseRetriever.invoke.__code__, BaseRetriever.ainvoke.__code__)
 
 
-def _calls_of(monitor: Monitor, *, at_once: bool) -> CallTree:
-    # A tree holds its monitor, whose number nothing else can have meanwhile.
-    return _CALLS.setdefault((id(monitor), at_once), CallTree(monitor.record, at_once=at_once))
-
-
-class _Watching(Shared):
-    """What both handlers share: LangChain's runs as calls of a tree, and a monitor behind it."""
-
-    def __init__(
-        self,
-        labels: Any = None,
-        *,
-        corpus_size: Any = None,
-        identity: str | None = "auto",
-        query_id_key: str = "query_id",
-        rerank: str | None = None,
-        count_tokens: Callable[[str], int] = approximate_tokens,
-        monitor: Monitor | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__()
-        self.monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
-        self._faults = Faults("a retrieval was not recorded")
-        self._labelled = self.monitor.labels.by_query
-        self._identity = self.monitor.identity(identity)
-        self._query_id_key, self._rerank, self._count = query_id_key, rerank, count_tokens
-        self._calls = _calls_of(self.monitor, at_once=rerank is None)
-        self._reranking: dict[int, dict[str, list[Document]]] = {}
-        self._has_reranked = False
-        self._tasks: dict[int, tuple[asyncio.Task[Any], Callable[[Any], None]]] = {}
-
-    def report(self, **options: Any) -> Report:
-        """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown."""
-        return self.monitor.report(**options).with_input(self.monitor.name, {}, self._notes())
-
-    def _notes(self) -> list[str]:
-        notes = []
-        if self.faults:
-            errors = f"{self.faults:,} error{'' if self.faults == 1 else 's'}"
-            notes.append(
-                f"{errors} of the callback: retrievals are missing or incomplete; the last error: {self._faults.last}"
-            )
-        if self._rerank is not None and not self._has_reranked:
-            notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
-        return [*notes, *self._calls.notes]
-
-    @property
-    def faults(self) -> int:
-        """The number of errors of the callback itself; each is in the log `rag_selectivity`."""
-        return self._faults.count
-
-    @property
-    def traffic(self) -> Traffic:
-        """What was seen so far, labelled or not."""
-        return self.monitor.traffic
-
-    def close(self) -> None:
-        """Record what is under way, and close a trace."""
-        self._calls.finish()
-        self.monitor.close()
-
-    # -- runs ----------------------------------------------------------------------------------------
-
-    def _parent(self, run_id: int, told: int | None, *, retrievers: int = 1) -> int | None:
-        """What called a run, since a retriever that does not pass on `run_manager.get_child()` hides its own calls.
-
-        `retrievers` is the number of retrievers that are running, with the run itself, if one of them called it.
-        """
-        around = _RETRIEVER.get()
-        if around is None or around[0] == run_id or around[1] != told or self._calls.kind_of(around[0]) is None:
-            return told
-        watched, _ = self._tasks.get(around[0], (None, None))
-        if watched is not None and watched is _current_task() and _retrievers_running() < retrievers:
-            return told  # it was cancelled, and the task goes on
-        return around[0]
-
-    def _query_id(self, metadata: Mapping[str, Any] | None, texts: Iterable[str] = ()) -> str | None:
-        """The id in the metadata, else the first of some texts that has labels."""
-        query_id = metadata.get(self._query_id_key) if metadata else None
-        if query_id is None:
-            return next((text for text in texts if text in self._labelled), None) if self._labelled else None
-        return str(query_id)
-
-    def _retriever_start(
-        self, query: str, run_id: int, parent_run_id: int | None, metadata: Mapping[str, Any] | None
-    ) -> None:
-        with self._faults:
-            parent = self._parent(run_id, parent_run_id, retrievers=2)
-            query_id = self._query_id(metadata, (str(query),))
-            self._calls.begin(run_id, parent, Kind.RETRIEVE, query=str(query), query_id=query_id)
-            self._watch_task(run_id)
-            _RETRIEVER.set((run_id, parent_run_id))
-
-    def _retriever_end(self, documents: Sequence[Document] | None, run_id: int) -> None:
-        self._leave_task(run_id)
-        if documents is None:
-            self._fail(run_id)
-            return
-        passages = None
-        with self._faults:
-            if documents and isinstance(documents[0], tuple):
-                documents = list(map(document_of, documents))
-            passages = self._passages(documents) if self._wants_ids(run_id) else self._lengths(documents)
-        with self._faults:
-            self._calls.end(run_id, passages)
-
-    def _tool_start(
-        self,
-        text: str,
-        inputs: Mapping[str, Any] | None,
-        run_id: int,
-        parent_run_id: int | None,
-        metadata: Mapping[str, Any] | None,
-    ) -> None:
-        with self._faults:
-            query, parent = _query_of_tool(text, inputs), self._parent(run_id, parent_run_id)
-            self._calls.begin(run_id, parent, Kind.TOOL, query=query, query_id=self._query_id(metadata, (query,)))
-
-    def _tool_end(self, output: Any, run_id: int) -> None:
-        passages = None
-        with self._faults:
-            documents = documents_of_tool(output)
-            if documents is not None:
-                passages = self._passages(documents) if self._wants_ids(run_id) else self._lengths(documents)
-        with self._faults:
-            self._calls.end(run_id, passages)
-
-    def _chain_start(self, run_id: int, parent_run_id: int | None, name: str | None, inputs: Any) -> None:
-        with self._faults:
-            parent = self._parent(run_id, parent_run_id)
-            if self._rerank is None or name != self._rerank:
-                # What the user asked is in the inputs of the outermost chain or graph.
-                asked = None if parent is not None else self._query_id(None, questions_in(inputs))
-                self._calls.begin(run_id, parent, Kind.OTHER, query_id=asked)
-                return
-            self._has_reranked = True
-            lists = document_lists(inputs)
-            self._reranking[run_id] = lists
-            if len(self._reranking) > _MOST_STEPS:
-                self._reranking.pop(next(iter(self._reranking)), None)
-            given = self._ids([document for each in lists.values() for document in each])
-            self._calls.begin(run_id, parent, Kind.SELECT, given=given)
-
-    def _chain_end(self, outputs: Any, run_id: int) -> None:
-        passages = None
-        taken = self._reranking.pop(run_id, None) if self._reranking else None
-        if taken is not None:
-            with self._faults:
-                passages = self._passages(self._selected(outputs, taken))
-        with self._faults:
-            self._calls.end(run_id, passages)
-
-    def _selected(self, outputs: Any, taken: Mapping[str, Sequence[Document]]) -> list[Document]:
-        try:
-            return documents_selected(outputs, taken)
-        except InputError as error:
-            raise InputError(f"the step {self._rerank!r} does not tell what it selected: {error}") from None
-
-    def _fail(self, run_id: int) -> None:
-        self._leave_task(run_id)
-        self._reranking.pop(run_id, None)
-        with self._faults:
-            self._calls.fail(run_id)
-
-    # -- documents -----------------------------------------------------------------------------------
-
-    def _wants_ids(self, run_id: int) -> bool:
-        """Whether the ids of a retrieval's passages matter; without, they cost most of the time."""
-        if self._rerank is not None:
-            return True
-        for query, query_id in self._calls.around(run_id):  # noqa: SIM110 - `any` takes three times as long
-            if self.monitor.wants_ids(query, query_id):
-                return True
-        return False
-
-    def _ids(self, documents: Sequence[Document]) -> tuple[str, ...]:
-        known_by = self._identity.settled
-        ids = None if known_by is None else plain_ids(known_by, documents)
-        return ids or tuple([self._identity.id_of(**parts_of(document)) for document in documents])
-
-    def _passages(self, documents: Sequence[Document]) -> Passages:
-        return self._passages_with(self._ids(documents), documents)
-
-    def _lengths(self, documents: Sequence[Document]) -> Passages:
-        """Passages without ids: naming them is most of the work, and of what has no labels nobody asks for it."""
-        return self._passages_with(("",) * len(documents), documents)
-
-    def _passages_with(self, ids: Sequence[str], documents: Sequence[Document]) -> Passages:
-        return Passages.of(
-            ids,
-            [document.page_content for document in documents],
-            count_tokens=self._count,
-            keep_texts=self.monitor.wants_texts,
-        )
-
-    # -- cancellation --------------------------------------------------------------------------------
-
-    def _watch_task(self, run_id: int) -> None:
-        """LangChain does not tell that a retriever was cancelled; its task is over then."""
-        task = _current_task()
-        if task is None or run_id in self._tasks:
-            return
-        # LangChain runs an asynchronous handler of a synchronous retriever as a task of its own.
-        if getattr(task.get_coro(), "cr_code", None) is AsyncSelectivityCallback.on_retriever_start.__code__:
-            return
-        when_over = partial(self._cancelled, run_id)
-        if len(self._tasks) >= _MOST_TASKS:
-            self._leave_task(next(iter(self._tasks)))
-        self._tasks[run_id] = task, when_over
-        task.add_done_callback(when_over)
-
-    def _leave_task(self, run_id: int) -> None:
-        task, when_over = self._tasks.pop(run_id, (None, None)) if self._tasks else (None, None)
-        if task is not None and when_over is not None:
-            task.remove_done_callback(when_over)
-
-    def _cancelled(self, run_id: int, task: asyncio.Task[Any]) -> None:
-        self._tasks.pop(run_id, None)
-        self._fail(run_id)
-
-
-class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
+class SelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
     """Measures every retrieval of a chain or agent: `chain.invoke(…, config={"callbacks": [callback]})`.
 
     Each outermost retriever run is one retrieval. If it has retrievers directly inside it, as a compressing, fusing or
@@ -267,8 +45,8 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
 
     Parameters
     ----------
-    labels, corpus_size, **options
-        As in `rag_selectivity.Monitor`: alerts, a trace, and so on. `monitor=` takes an existing
+    labels, **options
+        As in `rag_selectivity.Monitor`: `corpus_size`, alerts, a trace, and so on. `monitor=` takes an existing
         monitor instead. The callback does not see the index: give N, the vector store or the retriever as
         `corpus_size`.
     identity : {"auto", "id", "text"} or str, optional
@@ -297,102 +75,208 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
     #: In asynchronous chains, too, in its place and not in another thread: what it does takes microseconds.
     run_inline = True
 
-    def on_retriever_start(
+    def __init__(
         self,
-        serialized: dict[str, Any] | None,
-        query: str,
+        labels: Any = None,
         *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
+        identity: str | None = "auto",
+        query_id_key: str = "query_id",
+        rerank: str | None = None,
+        count_tokens: Callable[[str], int] = approximate_tokens,
+        monitor: Monitor | None = None,
+        **options: Any,
     ) -> None:
+        super().__init__()
+        self.monitor = monitor if monitor is not None else Monitor(labels, **options)
+        self._faults = Faults("a retrieval was not recorded")
+        self._labelled = self.monitor.labels.by_query
+        self._identity = self.monitor.identity(identity)
+        self._query_id_key, self._rerank, self._count = query_id_key, rerank, count_tokens
+        # A tree holds its monitor, whose number nothing else can have meanwhile.
+        tree = CallTree(self.monitor.record, at_once=rerank is None)
+        self._calls = _CALLS.setdefault((id(self.monitor), rerank is None), tree)
+        self._reranking: dict[int, dict[str, list[Document]]] = {}
+        self._has_reranked = False
+        self._tasks: dict[int, tuple[asyncio.Task[Any], Callable[[Any], None]]] = {}
+
+    def report(self, **options: Any) -> Report:
+        """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown."""
+        notes = []
+        if self.faults:
+            errors = f"{self.faults:,} error{'' if self.faults == 1 else 's'}"
+            notes.append(
+                f"{errors} of the callback: retrievals are missing or incomplete; the last error: {self._faults.last}"
+            )
+        if self._rerank is not None and not self._has_reranked:
+            notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
+        return self.monitor.report(**options).with_input(self.monitor.name, {}, [*notes, *self._calls.notes])
+
+    @property
+    def faults(self) -> int:
+        """The number of errors of the callback itself; each is in the log `rag_selectivity`."""
+        return self._faults.count
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was seen so far, labelled or not."""
+        return self.monitor.traffic
+
+    def close(self) -> None:
+        """Record what is under way, and close a trace."""
+        self._calls.finish()
+        self.monitor.close()
+
+    # -- what LangChain calls ------------------------------------------------------------------------
+
+    def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **told: Any) -> None:
         """A retriever begins."""
-        self._retriever_start(query, run_id.int, _number(parent_run_id), metadata)
+        with self._faults:
+            parent = self._parent(run_id, told, retrievers=2)
+            query_id = self._query_id(told.get("metadata"), (str(query),))
+            self._calls.begin(run_id.int, parent, Kind.RETRIEVE, query=str(query), query_id=query_id)
+            self._watch_task(run_id.int)
+            _RETRIEVER.set((run_id.int, _told_parent(told)))
 
-    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
+    def on_retriever_end(self, documents: Any, *, run_id: UUID, **told: Any) -> None:
         """A retriever has found its documents."""
-        self._retriever_end(documents, run_id.int)
+        self._leave_task(run_id.int)
+        if documents is None:
+            self._fail(run_id)
+        else:
+            self._end(run_id, lambda: list(map(document_of, documents)))
 
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A retriever has failed."""
-        self._fail(run_id.int)
-
-    def on_tool_start(
-        self,
-        serialized: dict[str, Any] | None,
-        input_str: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **told: Any) -> None:
         """A tool begins: what it retrieves belongs together."""
-        self._tool_start(input_str, inputs, run_id.int, _number(parent_run_id), metadata)
+        with self._faults:
+            query, parent = _query_of_tool(input_str, told.get("inputs")), self._parent(run_id, told)
+            query_id = self._query_id(told.get("metadata"), (query,))
+            self._calls.begin(run_id.int, parent, Kind.TOOL, query=query, query_id=query_id)
 
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_tool_end(self, output: Any, *, run_id: UUID, **told: Any) -> None:
         """A tool is over."""
-        self._tool_end(output, run_id.int)
+        self._end(run_id, lambda: documents_of_tool(output))
 
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A tool has failed."""
-        self._fail(run_id.int)
-
-    def on_chain_start(
-        self,
-        serialized: dict[str, Any] | None,
-        inputs: Any,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **told: Any) -> None:
         """A chain begins: what is inside it belongs together."""
-        self._chain_start(run_id.int, _number(parent_run_id), kwargs.get("name"), inputs)
+        with self._faults:
+            parent = self._parent(run_id, told)
+            if self._rerank is None or told.get("name") != self._rerank:
+                # What the user asked is in the inputs of the outermost chain or graph.
+                asked = None if parent is not None else self._query_id(None, questions_in(inputs))
+                self._calls.begin(run_id.int, parent, Kind.OTHER, query_id=asked)
+                return
+            self._has_reranked = True
+            lists = document_lists(inputs)
+            self._reranking[run_id.int] = lists
+            if len(self._reranking) > _MOST_STEPS:
+                self._reranking.pop(next(iter(self._reranking)), None)
+            given = self._ids([document for each in lists.values() for document in each])
+            self._calls.begin(run_id.int, parent, Kind.SELECT, given=given)
 
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **told: Any) -> None:
         """A chain is over."""
-        self._chain_end(outputs, run_id.int)
+        taken = self._reranking.pop(run_id.int, None) if self._reranking else None
+        self._end(run_id, lambda: None if taken is None else self._selected(outputs, taken))
 
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A chain has failed."""
-        self._fail(run_id.int)
+    def _fail(self, run_id: UUID) -> None:
+        self._leave_task(run_id.int)
+        self._reranking.pop(run_id.int, None)
+        with self._faults:
+            self._calls.fail(run_id.int)
+
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **told: Any) -> None:
+        """A retriever, a tool or a chain has failed."""
+        self._fail(run_id)
+
+    on_tool_error = on_chain_error = on_retriever_error
+
+    # -- runs ----------------------------------------------------------------------------------------
+
+    def _end(self, run_id: UUID, find: Callable[[], Sequence[Document] | None]) -> None:
+        """End a call with the documents that it gives, if any."""
+        passages = None
+        with self._faults:
+            documents = find()
+            if documents is not None:
+                passages = self._passages(documents, named=self._wants_ids(run_id.int))
+        with self._faults:
+            self._calls.end(run_id.int, passages)
+
+    def _parent(self, run_id: UUID, told: Mapping[str, Any], *, retrievers: int = 1) -> int | None:
+        """What called a run, since a retriever that does not pass on `run_manager.get_child()` hides its own calls.
+
+        `retrievers` is the number of retrievers that are running, with the run itself, if one of them called it.
+        """
+        around, parent = _RETRIEVER.get(), _told_parent(told)
+        if around is None or around[0] == run_id.int or around[1] != parent or self._calls.kind_of(around[0]) is None:
+            return parent
+        watched, _ = self._tasks.get(around[0], (None, None))
+        if watched is not None and watched is _current_task() and _retrievers_running() < retrievers:
+            return parent  # it was cancelled, and the task goes on
+        return around[0]
+
+    def _query_id(self, metadata: Mapping[str, Any] | None, texts: Iterable[str]) -> str | None:
+        """The id in the metadata, else the first of some texts that has labels."""
+        query_id = metadata.get(self._query_id_key) if metadata else None
+        if query_id is None:
+            return next((text for text in texts if text in self._labelled), None) if self._labelled else None
+        return str(query_id)
+
+    def _selected(self, outputs: Any, taken: Mapping[str, Sequence[Document]]) -> list[Document]:
+        try:
+            return documents_selected(outputs, taken)
+        except InputError as error:
+            raise InputError(f"the step {self._rerank!r} does not tell what it selected: {error}") from None
+
+    # -- documents -----------------------------------------------------------------------------------
+
+    def _wants_ids(self, run_id: int) -> bool:
+        """Whether the ids of a retrieval's passages matter; without, they cost most of the time."""
+        if self._rerank is not None:
+            return True
+        for query, query_id in self._calls.around(run_id):  # noqa: SIM110 - `any` takes three times as long
+            if self.monitor.wants_ids(query, query_id):
+                return True
+        return False
+
+    def _ids(self, documents: Sequence[Document]) -> tuple[str, ...]:
+        known_by = self._identity.settled
+        ids = None if known_by is None else plain_ids(known_by, documents)
+        return ids or tuple([self._identity.id_of(**parts_of(document)) for document in documents])
+
+    def _passages(self, documents: Sequence[Document], *, named: bool) -> Passages:
+        """Passages; of what has no labels nobody asks for the ids, and naming passages is most of the work."""
+        ids = self._ids(documents) if named else ("",) * len(documents)
+        texts = [each.page_content for each in documents]
+        return Passages.of(ids, texts, count_tokens=self._count, keep_texts=self.monitor.wants_texts)
+
+    # -- cancellation --------------------------------------------------------------------------------
+
+    def _watch_task(self, run_id: int) -> None:
+        """LangChain does not tell that a retriever was cancelled; its task is over then."""
+        task = _current_task()
+        if task is None or run_id in self._tasks:
+            return
+        when_over = partial(self._cancelled, run_id)
+        if len(self._tasks) >= _MOST_TASKS:
+            self._leave_task(next(iter(self._tasks)))
+        self._tasks[run_id] = task, when_over
+        task.add_done_callback(when_over)
+
+    def _leave_task(self, run_id: int) -> None:
+        task, when_over = self._tasks.pop(run_id, (None, None)) if self._tasks else (None, None)
+        if task is not None and when_over is not None:
+            task.remove_done_callback(when_over)
+
+    def _cancelled(self, run_id: int, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(run_id, None)
+        self._fail(UUID(int=run_id))
 
 
-def _as_coroutine(method: Callable[..., None]) -> Any:
-    @wraps(method)
-    async def handled(self: Any, *args: Any, **kwargs: Any) -> None:
-        method(self, *args, **kwargs)
-
-    return handled
-
-
-class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore[misc,unused-ignore]
-    """`SelectivityCallback` as an asynchronous handler, for applications that allow no other.
-
-    Synchronous chains run it in an event loop of its own for each event, which is slow; there, a retriever that asks
-    another one without `run_manager.get_child()` counts twice.
-    """
-
-    #: In the task of the retriever, whose end tells that it was cancelled.
-    run_inline = True
-
-    on_retriever_start = _as_coroutine(SelectivityCallback.on_retriever_start)
-    on_retriever_end = _as_coroutine(SelectivityCallback.on_retriever_end)
-    on_retriever_error = _as_coroutine(SelectivityCallback.on_retriever_error)
-    on_tool_start = _as_coroutine(SelectivityCallback.on_tool_start)
-    on_tool_end = _as_coroutine(SelectivityCallback.on_tool_end)
-    on_tool_error = _as_coroutine(SelectivityCallback.on_tool_error)
-    on_chain_start = _as_coroutine(SelectivityCallback.on_chain_start)
-    on_chain_end = _as_coroutine(SelectivityCallback.on_chain_end)
-    on_chain_error = _as_coroutine(SelectivityCallback.on_chain_error)
-
-
-def _number(run_id: UUID | None) -> int | None:
-    """A run's id as a number: as the key of a dictionary, an id is hashed in Python every time."""
-    return None if run_id is None else run_id.int
+def _told_parent(told: Mapping[str, Any]) -> int | None:
+    """The parent's id as a number: as the key of a dictionary, an id is hashed in Python every time."""
+    parent: UUID | None = told.get("parent_run_id")
+    return None if parent is None else parent.int
 
 
 def _query_of_tool(text: str, inputs: Mapping[str, Any] | None) -> str:

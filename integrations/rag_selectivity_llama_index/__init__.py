@@ -18,11 +18,11 @@ from rag_selectivity import Run
 from rag_selectivity.single import load_on_first_use
 from rag_selectivity_llama_index.answers import answer_scores
 from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluator
-from rag_selectivity_llama_index.live import LiveSelectivity
-from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
+from rag_selectivity_llama_index.metrics import SelectivityMetric
 from rag_selectivity_llama_index.nodes import identity_of
-from rag_selectivity_llama_index.results import defined_mean, report_from_results
+from rag_selectivity_llama_index.results import report_from_results
 from rag_selectivity_llama_index.tools import LiveToolSelectivity
+from rag_selectivity_llama_index.watching import LiveSelectivity
 
 __all__ = [
     "ContextEntityRecallEvaluator",
@@ -40,11 +40,8 @@ __all__ = [
     "UtilityResult",
     "agrade_retriever",
     "answer_scores",
-    "configure",
-    "defined_mean",
     "grade_retriever",
     "identity_of",
-    "register",
     "report_from_results",
     "run_from_nodes",
 ]

@@ -33,15 +33,14 @@ class LLMJudge(ModelJudge):
         if not hasattr(llm, "achat"):
             raise GradingError(f"an LLM of LlamaIndex is needed, got {type(llm).__name__}")
         super().__init__(name or llm.metadata.model_name, known_settings(llm, ("temperature", "max_tokens")))
-        self._llm = llm
-        self._structured: dict[type[BaseModel], Any] = {}
+        self._llm: Any = llm
 
     async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
         """Ask once."""
         calls_functions = self._llm.metadata.is_function_calling_model
         messages = conversation if calls_functions else with_schema(conversation, schema)
         chat = [ChatMessage(role=_ROLES[message["role"]], content=message["content"]) for message in messages]
-        model = self._structured_model(schema) if calls_functions else self._llm
+        model = self._llm.as_structured_llm(schema) if calls_functions else self._llm
         try:
             reply = await model.achat(chat)
         except ValueError as error:
@@ -49,22 +48,14 @@ class LLMJudge(ModelJudge):
             return f"{error}", None
         return (reply.raw if isinstance(reply.raw, BaseModel) else reply.message.content or ""), _usage(reply)
 
-    def _structured_model(self, schema: type[BaseModel]) -> Any:
-        if schema not in self._structured:
-            self._structured[schema] = self._llm.as_structured_llm(schema)
-        return self._structured[schema]
-
 
 def _usage(reply: Any) -> Usage:
-    by_name = reply.additional_kwargs or {}
-    raw = getattr(reply.raw, "usage", None)
-    if raw is None and isinstance(reply.raw, dict):
-        raw = reply.raw.get("usage")
+    raw = getattr(reply.raw, "usage", None) or (reply.raw.get("usage") if isinstance(reply.raw, dict) else None)
+    counts = [_count(name, reply.additional_kwargs, raw) for name in ("prompt_tokens", "completion_tokens")]
+    return Usage(*counts)
 
-    def count(name: str) -> int:
-        value = by_name.get(name)
-        if value is None and raw is not None:
-            value = raw.get(name) if isinstance(raw, dict) else getattr(raw, name, None)
-        return int(value or 0)
 
-    return Usage(count("prompt_tokens"), count("completion_tokens"))
+def _count(name: str, *places: Any) -> int:
+    """A number of tokens, where the first of some places has it."""
+    found = (each.get(name) if isinstance(each, dict) else getattr(each, name, None) for each in places)
+    return int(next((each for each in found if each is not None), 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,17 +11,8 @@ from llama_index.core import Settings
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 from pydantic import Field
 
-from rag_selectivity import Limits, Measure, SelectivityError, parse_measure
-from rag_selectivity.grading.judge import Judge
-from rag_selectivity.grading.single import (
-    DEFAULT_RUBRIC,
-    ClaimCheck,
-    GradedPassage,
-    Rubric,
-    SingleQuery,
-    claim_measure_name,
-    missing_reference,
-)
+from rag_selectivity import InputError, Measure, SelectivityError, parse_measure
+from rag_selectivity.grading.single import SingleQuery, claim_measure_name, missing_reference
 from rag_selectivity.log import LOG
 from rag_selectivity.single import figures_of_query, per_query_measure
 from rag_selectivity_llama_index.judge import LLMJudge
@@ -39,18 +29,8 @@ class UtilityResult(EvaluationResult):  # type: ignore[misc,unused-ignore]
 class _JudgingEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
     """Shared: a failure is an invalid result, since a batch of LlamaIndex dies of the first exception."""
 
-    def __init__(
-        self,
-        llm: Any = None,
-        *,
-        store: str | Path,
-        passing_score: float = 0.5,
-        rubric: Rubric | str | Path = DEFAULT_RUBRIC,
-        limits: Limits = Limits(),
-    ) -> None:
-        chosen = llm if llm is not None else Settings.llm
-        judge = chosen if isinstance(chosen, Judge) else LLMJudge(chosen)
-        self._single = SingleQuery(judge, store, rubric=rubric, limits=limits)
+    def __init__(self, llm: Any = None, *, store: str | Path, passing_score: float = 0.5, **options: Any) -> None:
+        self._single = SingleQuery(LLMJudge.of(Settings.llm if llm is None else llm), store, **options)
         self._passing = passing_score
 
     def _get_prompts(self) -> dict[str, Any]:
@@ -65,28 +45,37 @@ class _JudgingEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
         response: str | None = None,
         contexts: Sequence[str] | None = None,
         **kwargs: Any,
-    ) -> EvaluationResult:
+    ) -> UtilityResult:
         """Evaluate the contexts of a query; never raises."""
-        inputs = {"query": query, "response": response, "contexts": contexts}
-        if query is None or contexts is None:
-            return _invalid(inputs, "a query and its contexts are needed")
         try:
-            return await self._evaluated(query, list(contexts), inputs, kwargs)
+            if query is None or contexts is None:
+                raise InputError("a query and its contexts are needed")
+            missing = self._missing(kwargs)
+            if missing is not None:
+                known: dict[str, Any] = {"reason": missing}
+            elif contexts:
+                known = await self._evaluated(query, list(contexts), kwargs)
+            else:
+                known = {"score": 0.0, "feedback": "nothing was retrieved"}
         except SelectivityError as error:
-            return _invalid(inputs, str(error))
+            known = {"reason": str(error)}
         except Exception as error:
             LOG.warning("evaluating %r failed", query, exc_info=True)
-            return _invalid(inputs, f"{type(error).__name__}: {error}")
+            known = {"reason": f"{type(error).__name__}: {error}"}
+        reason = known.pop("reason", None)
+        if reason is not None:
+            known |= {"invalid_result": True, "invalid_reason": reason, "feedback": reason}
+        else:
+            known["passing"] = known["score"] >= self._passing
+        return UtilityResult(query=query, response=response, contexts=contexts, **known)
+
+    def _missing(self, options: Mapping[str, Any]) -> str | None:
+        """What is not given, though it is needed."""
+        return None
 
     @abstractmethod
-    async def _evaluated(
-        self, query: str, contexts: list[str], inputs: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> EvaluationResult: ...
-
-    def _result(self, score: float, feedback: str, inputs: Mapping[str, Any], **more: Any) -> EvaluationResult:
-        if math.isnan(score):
-            return _invalid(inputs, feedback, **more)
-        return UtilityResult(**inputs, score=score, passing=score >= self._passing, feedback=feedback, **more)
+    async def _evaluated(self, query: str, contexts: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields of the result; with a `reason` it is invalid."""
 
 
 class UtilityEvaluator(_JudgingEvaluator):
@@ -119,20 +108,14 @@ class UtilityEvaluator(_JudgingEvaluator):
         store: str | Path,
         measure: str | Measure | None = None,
         pool: Mapping[str, Sequence[str]] | None = None,
-        passing_score: float = 0.5,
-        rubric: Rubric | str | Path = DEFAULT_RUBRIC,
-        limits: Limits = Limits(),
+        **options: Any,
     ) -> None:
-        super().__init__(llm, store=store, passing_score=passing_score, rubric=rubric, limits=limits)
+        super().__init__(llm, store=store, **options)
         default = "Precision4+" if pool is None else "RA-nWG"
         self._measure = per_query_measure(measure or default, needs_depth=False)
         self._pool = dict(pool or {})
 
-    async def _evaluated(
-        self, query: str, contexts: list[str], inputs: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> EvaluationResult:
-        if not contexts:
-            return self._result(0.0, "nothing was retrieved", inputs)
+    async def _evaluated(self, query: str, contexts: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
         candidates = list(self._pool.get(query, ()))
         graded = await self._single.grades(query, [*contexts, *candidates])
         of_contexts = graded[: len(contexts)]
@@ -140,23 +123,24 @@ class UtilityEvaluator(_JudgingEvaluator):
         missing = [each for each in graded if each.grade is None]
         if missing:
             reason = f"{len(missing)} of {len(graded)} passages could not be graded ({missing[0].error})"
-            return _invalid(inputs, reason, grades=grades)
-        labels = {each.id: each.grade for each in graded if each.grade is not None}
+            return {"reason": reason, "grades": grades}
         depth = self._measure.at or len(contexts)
         score, harm = figures_of_query(
             [self._measure @ depth, parse_measure("Harm") @ depth],
-            labels,
+            {each.id: each.grade for each in graded if each.grade is not None},
             [each.id for each in of_contexts],
             pool=[each.id for each in graded] if candidates else None,
             scale="utility",
             # Every passage has a grade: where none is junk, there is none.
             unjudged="worst",
         )
-        figures = {str(figure.measure): figure.value for figure in (score, harm)}
+        found = {"reason": score.reason, "grades": grades, "harm": harm.value}
         if score.reason is not None:
-            return _invalid(inputs, score.reason, grades=grades, harm=harm.value)
-        feedback = _feedback(figures, of_contexts)
-        return self._result(score.value, feedback, inputs, grades=grades, harm=harm.value, figures=figures)
+            return found
+        figures = {str(figure.measure): figure.value for figure in (score, harm)}
+        lines = [", ".join(f"{name} = {value:.4g}" for name, value in figures.items())]
+        lines += [f"{i}. grade {each.grade}: {each.reason}" for i, each in enumerate(of_contexts, 1)]
+        return {**found, "score": score.value, "figures": figures, "feedback": "\n".join(lines)}
 
 
 class _ClaimEvaluator(_JudgingEvaluator):
@@ -176,34 +160,24 @@ class _ClaimEvaluator(_JudgingEvaluator):
 
     _check: ClassVar[str]
 
-    def __init__(
-        self,
-        llm: Any = None,
-        *,
-        store: str | Path,
-        k: int | None = None,
-        passing_score: float = 0.5,
-        limits: Limits = Limits(),
-    ) -> None:
+    def __init__(self, llm: Any = None, *, store: str | Path, k: int | None = None, **options: Any) -> None:
         if k is not None:
             claim_measure_name(self._check, k)  # refuses what is no depth
-        super().__init__(llm, store=store, passing_score=passing_score, limits=limits)
+        super().__init__(llm, store=store, **options)
         self._k = k
 
-    async def _evaluated(
-        self, query: str, contexts: list[str], inputs: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> EvaluationResult:
-        reference = options.get("reference")
-        lacks = missing_reference(self._check, reference)
-        if lacks is not None:
-            return _invalid(inputs, lacks)
-        if not contexts:
-            return self._result(0.0, "nothing was retrieved", inputs)
-        figure = await self._single.claim_figure(self._check, query, contexts, reference, k=self._k)
+    def _missing(self, options: Mapping[str, Any]) -> str | None:
+        return missing_reference(self._check, options.get("reference"))
+
+    async def _evaluated(self, query: str, contexts: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
+        figure = await self._single.claim_figure(self._check, query, contexts, options.get("reference"), k=self._k)
         if figure.check is None or figure.reason is not None:
-            return _invalid(inputs, figure.reason or "")
-        feedback = f"{figure.name} = {figure.value:.4g}\n{_claims(figure.check)}".rstrip()
-        return self._result(figure.value, feedback, inputs, figures={figure.name: figure.value})
+            return {"reason": figure.reason or ""}
+        lines = [f"{figure.name} = {figure.value:.4g}"]
+        for claim, supports in zip(figure.check.claims, figure.check.support.tolist(), strict=True):
+            where = ", ".join(str(i) for i, supported in enumerate(supports, 1) if supported)
+            lines.append(f"{'supported by ' + where if where else 'not supported'}: {claim}")
+        return {"score": figure.value, "feedback": "\n".join(lines), "figures": {figure.name: figure.value}}
 
 
 class ContextPrecisionEvaluator(_ClaimEvaluator):
@@ -228,20 +202,3 @@ class ContextRelevanceEvaluator(_ClaimEvaluator):
     """Statements of the top K that bear on the question / all statements. Needs no reference."""
 
     _check = "relevance"
-
-
-def _invalid(inputs: Mapping[str, Any], reason: str, **more: Any) -> UtilityResult:
-    return UtilityResult(**inputs, invalid_result=True, invalid_reason=reason, feedback=reason, **more)
-
-
-def _feedback(figures: Mapping[str, float], graded: Sequence[GradedPassage]) -> str:
-    heading = ", ".join(f"{name} = {value:.4g}" for name, value in figures.items())
-    return "\n".join([heading, *(f"{i}. grade {each.grade}: {each.reason}" for i, each in enumerate(graded, 1))])
-
-
-def _claims(check: ClaimCheck) -> str:
-    lines = []
-    for claim, supports in zip(check.claims, check.support.tolist(), strict=True):
-        where = ", ".join(str(i) for i, supported in enumerate(supports, 1) if supported)
-        lines.append(f"{'supported by ' + where if where else 'not supported'}: {claim}")
-    return "\n".join(lines)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from llama_index.core.evaluation.retrieval.metrics import METRIC_REGISTRY
 from llama_index.core.evaluation.retrieval.metrics_base import BaseRetrievalMetric, RetrievalMetricResult
 from pydantic import PrivateAttr
 
-from rag_selectivity import InputError, Measure, parse_measure
-from rag_selectivity.measures import REGISTRY
+from rag_selectivity import Measure
 from rag_selectivity.single import QueryScorer, per_query_measure
 
 
@@ -33,18 +31,8 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
 
     _scorer: QueryScorer = PrivateAttr()
 
-    def __init__(
-        self,
-        measure: str | Measure,
-        labels: Any = None,
-        *,
-        corpus_size: Any = None,
-        passages_of: Any = None,
-        scale: str | None = None,
-        grade_map: Any = None,
-    ) -> None:
+    def __init__(self, measure: str | Measure, labels: Any = None, **options: Any) -> None:
         super().__init__()
-        options = {"corpus_size": corpus_size, "passages_of": passages_of, "scale": scale, "grade_map": grade_map}
         self._scorer = QueryScorer(per_query_measure(measure), labels=labels, **options)
 
     @property
@@ -66,54 +54,3 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         (figure,) = self._scorer.figures(found, kwargs.get("query_id"), query, relevant=expected_ids)
         reason = {} if figure.reason is None else {"reason": figure.reason}
         return RetrievalMetricResult(score=figure.value, metadata={**figure.details, **reason})
-
-
-#: What metrics made from names rest on: {"labels", "corpus_size", "scale", "grade_map", "k"}.
-_configured: dict[str, Any] = {}
-
-
-def configure(labels: Any = None, *, k: int = 10, corpus_size: Any = None, **options: Any) -> None:
-    """Say what metrics that LlamaIndex makes from names alone rest on; see `register`."""
-    _configured.clear()
-    _configured.update(labels=labels, k=k, corpus_size=corpus_size, **options)
-
-
-def register() -> list[str]:
-    """Put the measures into LlamaIndex's registry, for `from_metric_names(["ra_nwg", "harm"])`; says their names.
-
-    Names make metrics without arguments: labels, N and K come from `configure`. LlamaIndex's own names stay.
-    """
-    added = []
-    for measure, cls in REGISTRY.items():
-        name = registry_name(measure)
-        if cls.per_query and not cls.needs_groups and (name not in METRIC_REGISTRY or name in _registered):
-            METRIC_REGISTRY[name] = _registered.setdefault(name, _from_configuration(measure))
-            added.append(name)
-    return added
-
-
-_registered: dict[str, type[SelectivityMetric]] = {}
-
-
-def registry_name(measure: str) -> str:
-    """A measure's name in LlamaIndex's style.
-
-    >>> registry_name("RA-nWG"), registry_name("%PROC"), registry_name("Precision4+")
-    ('ra_nwg', 'percent_proc', 'precision4_plus')
-    """
-    return measure.replace("%", "percent_").replace("+", "_plus").replace("-", "_").casefold()
-
-
-def _from_configuration(measure: str) -> type[SelectivityMetric]:
-    def __init__(self: SelectivityMetric) -> None:
-        if not _configured:
-            raise InputError(
-                f"{measure} by its name needs labels first: rag_selectivity_llama_index.configure(labels, k=10, …)"
-            )
-        options = {key: value for key, value in _configured.items() if key not in ("labels", "k")}
-        takes_depth = not parse_measure(measure).takes_whole_lists
-        with_depth = f"{measure}@{_configured['k']}" if takes_depth else measure
-        SelectivityMetric.__init__(self, with_depth, _configured["labels"], **options)
-
-    body = {"__init__": __init__, "__module__": __name__}
-    return type(f"Configured_{registry_name(measure)}", (SelectivityMetric,), body)

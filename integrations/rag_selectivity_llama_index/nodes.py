@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.schema import BaseNode, MetadataMode, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.workflow import StartEvent
 
 from rag_selectivity.single import candidates, passage_identity
@@ -30,9 +30,9 @@ def identity_of(node: BaseNode, identity: str = "node_id") -> str:
     return passage_identity(identity, **parts_of(node))
 
 
-def candidates_of(node: BaseNode) -> dict[str, str]:
+def candidates_of(found: NodeWithScore) -> dict[str, str]:
     """Every id by which labels may know a node, by the name that `identity=` takes."""
-    parts = parts_of(node)
+    parts = parts_of(found.node)
     return candidates(parts["ids"], parts["text"], parts["metadata"])
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import PrivateAttr
-
-from rag_selectivity.live.calls import Faults, approximate_tokens
+from rag_selectivity.live.calls import approximate_tokens
 from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor, ToolReport
-from rag_selectivity_llama_index.watcher import Watcher
+from rag_selectivity_llama_index.watching import Watcher
 
 #: Runs and steps that never end must not fill the memory.
 _MOST_CALLS = 10_000
@@ -57,14 +54,6 @@ class LiveToolSelectivity(Watcher):
     logged, and counted in `faults`.
     """
 
-    _monitor: ToolMonitor = PrivateAttr()
-    _tag: str = PrivateAttr()
-    _count: Callable[[str], int] = PrivateAttr()
-    _faults: Faults = PrivateAttr()
-    _runs: OrderedDict[str, _Run] = PrivateAttr()
-    _steps: OrderedDict[str, _Step] = PrivateAttr()
-    _guard: Any = PrivateAttr()
-
     def __init__(
         self,
         labels: Any = None,
@@ -74,41 +63,25 @@ class LiveToolSelectivity(Watcher):
         count_tokens: Callable[[str], int] = approximate_tokens,
         **options: Any,
     ) -> None:
-        super().__init__()
+        super().__init__("the tools of a model call were not recorded")
         self._tag, self._count = query_id_tag, count_tokens
         listed = catalogue if catalogue is None or isinstance(catalogue, int) else self._definitions(catalogue)
-        self._monitor = ToolMonitor(labels, catalogue=listed, **options)
-        self._faults = Faults("the tools of a model call were not recorded")
-        self._runs, self._steps = OrderedDict(), OrderedDict()
-        self._guard = threading.Lock()
-
-    @property
-    def monitor(self) -> ToolMonitor:
-        """Where the calls go."""
-        return self._monitor
-
-    @property
-    def faults(self) -> int:
-        """How often something went wrong in here; each time is in the log `rag_selectivity`."""
-        return self._faults.count
+        self.monitor = ToolMonitor(labels, catalogue=listed, **options)
+        self._runs: OrderedDict[str, _Run] = OrderedDict()
+        self._steps: OrderedDict[str, _Step] = OrderedDict()
+        self._lock = threading.Lock()
 
     def report(self) -> ToolReport:
         """What has been seen so far."""
-        return self._monitor.report()
+        return self.monitor.report()
 
     # -- what LlamaIndex calls ---------------------------------------------------------------------
 
     def span_enter(
-        self,
-        id_: str,
-        bound_args: Any,
-        instance: Any | None = None,
-        parent_id: str | None = None,
-        tags: dict[str, Any] | None = None,
-        **kwargs: Any,
+        self, id_: str, bound_args: Any, instance: Any = None, parent_id: str | None = None, tags: Any = None, **_: Any
     ) -> None:
         """A call has begun."""
-        with self._faults:
+        with self.guard:
             method = _method(id_)
             if method == "run" and _agents_of(instance):
                 self._keep(self._runs, id_, _Run(instance))
@@ -120,27 +93,20 @@ class LiveToolSelectivity(Watcher):
             elif method.endswith("prepare_chat_with_tools") and parent_id is not None and parent_id in self._steps:
                 self._steps[parent_id].shown = list(bound_args.arguments.get("tools") or ())
 
-    def span_exit(
-        self, id_: str, bound_args: Any, instance: Any | None = None, result: Any | None = None, **kwargs: Any
-    ) -> None:
+    def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **_: Any) -> None:
         """A call is over."""
-        with self._faults:
+        with self.guard:
             method = _method(id_)
             if method == "call_tool" and result is not None:
-                self._monitor.ran(str(result.tool_name), failed=bool(result.tool_output.is_error))
-            elif method == "run_agent_step":
-                with self._guard:
-                    step = self._steps.pop(id_, None)
-                if step is not None and result is not None:
-                    self._record(step, result)
-            elif method == "run":
-                self._forget(id_)
+                self.monitor.ran(str(result.tool_name), failed=bool(result.tool_output.is_error))
+            step = self._steps.get(id_)
+            if step is not None and result is not None:
+                self._record(step, result)
+            self._forget(id_)
 
-    def span_drop(
-        self, id_: str, bound_args: Any, instance: Any | None = None, err: BaseException | None = None, **kwargs: Any
-    ) -> None:
+    def span_drop(self, id_: str, bound_args: Any, instance: Any = None, err: Any = None, **_: Any) -> None:
         """A call has failed."""
-        with self._faults:
+        with self.guard:
             self._forget(id_)
 
     def _record(self, step: _Step, output: Any) -> None:
@@ -155,7 +121,7 @@ class LiveToolSelectivity(Watcher):
         if run is not None and calls:
             run.has_results = True
         if shown:
-            self._monitor.call(
+            self.monitor.call(
                 _last_question(getattr(step.event, "input", ())),
                 self._definitions(shown),
                 calls,
@@ -167,13 +133,13 @@ class LiveToolSelectivity(Watcher):
         return [_definition(tool, self._count) for tool in tools]
 
     def _keep(self, calls: OrderedDict[str, Any], id_: str, what: Any) -> None:
-        with self._guard:
+        with self._lock:
             calls[id_] = what
             if len(calls) > _MOST_CALLS:
                 calls.popitem(last=False)
 
     def _forget(self, id_: str) -> None:
-        with self._guard:
+        with self._lock:
             self._runs.pop(id_, None)
             self._steps.pop(id_, None)
 
@@ -203,8 +169,5 @@ def _definition(tool: Any, count_tokens: Callable[[str], int]) -> ToolDefinition
         return ToolDefinition(tool)
     metadata = tool.metadata
     parameters = metadata.get_parameters_dict()
-    name, description = str(metadata.name or ""), str(metadata.description or "")
-    definition = {"name": name, "description": description, "parameters": parameters}
-    return ToolDefinition(
-        name, description, parameters, count_tokens(json.dumps(definition, ensure_ascii=False, default=str))
-    )
+    named = {"name": str(metadata.name or ""), "description": str(metadata.description or "")}
+    return ToolDefinition.of({**named, "parameters": parameters}, count_tokens)

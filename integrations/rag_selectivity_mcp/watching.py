@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
 from mcp import Client, ClientSession
@@ -21,13 +20,8 @@ _MOST_PAGES = 1000
 _MOST_SERVERS = 1000
 
 
-@dataclass
-class _ModelCall:
-    of: ToolSelectivity
-    calls: list[ToolCall] = field(default_factory=list)
-
-
-_open: ContextVar[_ModelCall | None] = ContextVar("rag_selectivity_mcp_model_call", default=None)
+#: The model call that is open here: who watches it, and the calls of tools that it has made.
+_open: ContextVar[tuple[ToolSelectivity, list[ToolCall]] | None] = ContextVar("rag_selectivity_mcp", default=None)
 
 
 class ToolSelectivity:
@@ -90,14 +84,7 @@ class ToolSelectivity:
         raise InputError(f"{server or 'the server'} lists tools on more than {_MOST_PAGES:,} pages: mend its cursors")
 
     @contextmanager
-    def model_call(
-        self,
-        query: str,
-        *,
-        shown: Sequence[str] | None = None,
-        query_id: str | None = None,
-        after_results: bool = False,
-    ) -> Iterator[None]:
+    def model_call(self, query: str, *, shown: Sequence[str] | None = None, **options: Any) -> Iterator[None]:
         """One call of the model: the tools that are called inside, in any watched session, are what it chose.
 
         Parameters
@@ -105,17 +92,17 @@ class ToolSelectivity:
         query : str
         shown : sequence of str, optional
             Names of the tools that the model was shown. Default: all tools of the watched sessions.
-        query_id, after_results
-            As in `rag_selectivity.ToolMonitor.call`.
+        options
+            `query_id` and `after_results` as in `rag_selectivity.ToolMonitor.call`.
         """
-        call = _ModelCall(self)
-        token = _open.set(call)
+        calls: list[ToolCall] = []
+        token = _open.set((self, calls))
         try:
             yield
         finally:
             _open.reset(token)
             with self._faults:
-                self._record(query, call.calls, shown, query_id=query_id, after_results=after_results)
+                self._record(query, calls, shown, **options)
 
     def add(self, session: WatchedSession, tools: Sequence[Tool]) -> None:
         """Add tools that a server listed to the catalogue."""
@@ -133,9 +120,9 @@ class ToolSelectivity:
     def called(self, call: ToolCall) -> None:
         """Record a call of a tool: with those of the model call that it is part of, or by itself."""
         with self._faults:
-            model_call = _open.get()
-            if model_call is not None and model_call.of is self:
-                model_call.calls.append(call)
+            watcher, calls = _open.get() or (None, [])
+            if watcher is self:
+                calls.append(call)
             else:
                 self._record("", [call], None)
 

@@ -11,8 +11,6 @@ from opentelemetry import trace
 from rag_selectivity import Measure
 from rag_selectivity.single import figures_of_query
 
-__all__ = ["write_figures"]
-
 
 def write_figures(
     measures: Sequence[str | Measure],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,8 +13,6 @@ from opentelemetry import metrics
 
 from rag_selectivity import InputError, Monitor, Report, parse_measure
 from rag_selectivity.live.calls import Faults
-
-__all__ = ["observe_figures"]
 
 _lock = threading.Lock()
 #: What each meter observes, by the name of the run: a meter takes an instrument once.
@@ -48,25 +46,22 @@ def observe_figures(source: Report | Monitor, *, meter: Any = None) -> None:
     runs = [source.name] if isinstance(source, Monitor) else list(source.runs)
     with _lock:
         is_new = meter not in _observed
-        _observed.setdefault(meter, {}).update(dict.fromkeys(runs, source))
-    if not is_new:
-        return
-    sources = _observed[meter]
-
-    def observe(_options: Any) -> list[Any]:
-        with _lock:
-            current = dict(sources)
-        return [observation for run, source in current.items() for observation in _observations(run, source)]
-
-    meter.create_observable_gauge(
-        "rag_selectivity.figure", [observe], description="Figures of retrieval over all labelled queries"
-    )
+        sources = _observed.setdefault(meter, {})
+        sources.update(dict.fromkeys(runs, source))
+    if is_new:
+        callbacks = [lambda _: _observations(sources)]
+        description = "Figures of retrieval over all labelled queries"
+        meter.create_observable_gauge("rag_selectivity.figure", callbacks, description=description)
 
 
-def _observations(run: str, source: Report | Monitor) -> list[Any]:
-    with _faults:
-        return list(_figures(run, source))
-    return []
+def _observations(sources: Mapping[str, Report | Monitor]) -> list[Any]:
+    with _lock:
+        current = list(sources.items())
+    observations = []
+    for run, source in current:
+        with _faults:
+            observations += list(_figures(run, source))
+    return observations
 
 
 def _figures(run: str, source: Report | Monitor) -> Iterator[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -20,9 +19,6 @@ from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
 from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
-
-__all__ = ["SelectivitySpanProcessor"]
-
 
 #: Traces that never end must not fill the memory.
 _MOST_SPANS = 20_000
@@ -56,8 +52,8 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
 
     Parameters
     ----------
-    labels, corpus_size, **options
-        As in `rag_selectivity.Monitor`: alerts, a trace, and so on. `monitor=` takes an existing
+    labels, **options
+        As in `rag_selectivity.Monitor`: `corpus_size`, alerts, a trace, and so on. `monitor=` takes an existing
         monitor instead.
     identity : {"auto", "id", "text"} or str, optional
         How labels know a passage: the id in the span, a hash of the text, or a key of its metadata. `"auto"` takes the
@@ -80,7 +76,6 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         self,
         labels: Any = None,
         *,
-        corpus_size: Any = None,
         identity: str | None = "auto",
         query_id_key: str = "query_id",
         rerank: str | None = None,
@@ -91,7 +86,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
     ) -> None:
         if isinstance(waiting, bool) or not isinstance(waiting, int) or waiting < 1:
             raise InputError(f"waiting must be a whole number ≥ 1, got {waiting!r}")
-        self._monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
+        self._monitor = monitor if monitor is not None else Monitor(labels, **options)
         self._faults = Faults("a retrieval was not recorded")
         self._reading: dict[str, Any] = {
             "names": self._monitor.identity(identity),
@@ -100,14 +95,12 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
             "count_tokens": count_tokens,
             "keep_texts": self._monitor.wants_texts,
         }
-        self._lock = threading.Lock()
+        self._lock_of_process = threading.Lock()
         self._problems = Problems()
-        self._operations: dict[_Key, _Operation] = {}
+        self._process = os.getpid()
+        #: Of the spans under way or ended below a root that is under way, the oldest first.
         self._of_span: dict[_Key, _Operation] = {}
         self._worker = Worker(self._record, waiting, name="rag-selectivity-spans", delay=0.2)
-        if hasattr(os, "register_at_fork"):
-            after_fork = weakref.WeakMethod(self._after_fork_in_child)
-            os.register_at_fork(after_in_child=lambda: _call(after_fork))
 
     # -- what the SDK calls ------------------------------------------------------------------------
 
@@ -118,11 +111,10 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
             parent = None if span.parent is None else (span.parent.trace_id, span.parent.span_id)
             with self._lock:
                 operation = None if parent is None else self._of_span.get(parent)
-                if operation is None:
-                    operation = self._operations[key] = _Operation(key)
+                operation = _Operation(key) if operation is None else operation
                 operation.members.append(key)
                 self._of_span[key] = operation
-                oldest = next(iter(self._operations.values())) if len(self._of_span) > _MOST_SPANS else None
+                oldest = next(iter(self._of_span.values())) if len(self._of_span) > _MOST_SPANS else None
                 if oldest is not None:
                     self._problems[Problem.EARLY] += 1
                     self._forget(oldest)
@@ -159,9 +151,8 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         """Record what is under way, close a trace, and end the thread."""
         with self._faults:
             with self._lock:
-                left = list(self._operations.values())
-                for operation in left:
-                    self._forget(operation)
+                left = list({operation.root: operation for operation in self._of_span.values()}.values())
+                self._of_span.clear()
                 self._problems[Problem.EARLY] += sum(bool(operation.ended) for operation in left)
             for operation in left:
                 self._put(operation.ended)
@@ -211,8 +202,14 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
 
     # -- within ------------------------------------------------------------------------------------
 
+    @property
+    def _lock(self) -> threading.Lock:
+        if self._process != os.getpid():
+            # What the parent of a fork began ends in the parent, which may have held the lock.
+            self._process, self._lock_of_process, self._of_span = os.getpid(), threading.Lock(), {}
+        return self._lock_of_process
+
     def _forget(self, operation: _Operation) -> None:
-        self._operations.pop(operation.root, None)
         for key in operation.members:
             self._of_span.pop(key, None)
 
@@ -237,11 +234,9 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
             ((spans, context),) = traces
             try:
                 context.run(self._measure, spans)
-            except (Exception, KeyboardInterrupt):
-                raise
-            except BaseException as error:
-                # SystemExit ends a thread without a word.
-                raise RuntimeError(f"{type(error).__name__} was raised while a trace was measured") from error
+            except SystemExit as error:
+                # It ends a thread without a word.
+                raise RuntimeError("SystemExit was raised while a trace was measured") from error
 
     def _measure(self, spans: list[_Ended]) -> None:
         retrievals: list[Retrieval] = []
@@ -251,17 +246,6 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
             self._problems.update(reader.problems)
         for retrieval in retrievals:
             self._monitor.record(retrieval)
-
-    def _after_fork_in_child(self) -> None:
-        # What the parent began ends in the parent.
-        self._lock = threading.Lock()
-        self._operations, self._of_span = {}, {}
-
-
-def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:
-    called = method()
-    if called is not None:
-        called()
 
 
 def _span_of(span: Any, attributes: Mapping[str, Any]) -> Span:

@@ -97,7 +97,7 @@ class Retrievals:
             raise InputError(f"record({query!r}, …) takes a list of ids in rank order, got {passages!r}")
         self.recorded.append((query, [text_or_number(passage, f"record({query!r}, …)") for passage in passages]))
 
-    def report(self, labels: Any, *, grade_map: Any = None, scale: str | None = None, **options: Any) -> Report:
+    def report(self, labels: Any, **options: Any) -> Report:
         """The report on the recorded retrievals; a query that was recorded twice counts twice.
 
         Parameters
@@ -105,7 +105,7 @@ class Retrievals:
         labels : as in `rag_selectivity.single.Labels.of`
             Labels of queries that were not recorded are left out; a recorded query without labels is left out, counted
             and noted.
-        grade_map, scale, options
+        options
             As in `rag_selectivity.evaluate`.
 
         Raises
@@ -113,18 +113,16 @@ class Retrievals:
         InputError
             If nothing was recorded or nobody judged what was; and as `rag_selectivity.evaluate`.
         """
-        from rag_selectivity import InputError, evaluate
-        from rag_selectivity.single import Labels, numbered_queries
+        from rag_selectivity import InputError
+        from rag_selectivity.hosted import Retrieved, measure_hosted
+        from rag_selectivity.single import numbered_queries
 
         if not self.recorded:
             raise InputError("no retrieval was recorded: call record(query, ids) in the tests before")
-        known = Labels.of(labels, grade_map=grade_map, scale=scale)
         named = dict(zip(numbered_queries(query for query, _ in self.recorded), self.recorded, strict=True))
-        found = ((query, known.of_query(query)) for query, _ in self.recorded)
-        graded = {query: grades for query, grades in found if grades is not None}
-        labelled = {key: query for key, (query, _) in named.items() if query in graded}
-        runs = {"retriever": {key: passages for key, (_, passages) in named.items()}}
-        return evaluate(known.judgments(graded).under(labelled), runs, scale=known.scale, **options)
+        found = {key: Retrieved.by_id(passages) for key, (_, passages) in named.items()}
+        queries = {key: query for key, (query, _) in named.items()}
+        return measure_hosted({"retriever": found}, labels, queries, identity=None, **options).report
 
 
 @pytest.fixture(scope="module")

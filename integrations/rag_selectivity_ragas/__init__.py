@@ -5,8 +5,6 @@ Needs the extra `rag-selectivity[ragas]`; grading and the claim metrics need `ra
 
 from __future__ import annotations
 
-from typing import Any
-
 from rag_selectivity.errors import MissingExtraError
 
 try:
@@ -14,10 +12,8 @@ try:
 except ImportError as error:
     raise MissingExtraError(f"a ragas that imports ({error})", "ragas", "rag_selectivity_ragas") from error
 
-from rag_selectivity import Run
 from rag_selectivity.single import Labels, load_on_first_use, text_id
-from rag_selectivity_ragas.answers import answer_scores
-from rag_selectivity_ragas.batch import selectivity
+from rag_selectivity_ragas.batch import answer_scores, run_from_dataset, selectivity
 from rag_selectivity_ragas.metrics import (
     NDCG,
     PROC,
@@ -33,12 +29,11 @@ from rag_selectivity_ragas.metrics import (
     Precision4,
     RandomSuccess,
     Recall,
+    RowFigures,
     SelectivityMetric,
     Success,
     bor_from_result,
 )
-from rag_selectivity_ragas.row_figures import RowFigures
-from rag_selectivity_ragas.samples import rows_of
 
 __all__ = [
     "NDCG",
@@ -73,21 +68,8 @@ __all__ = [
     "text_id",
 ]
 
-# What asks a model needs the extra [judge], which the rest does without.
-__getattr__ = load_on_first_use(
-    __name__,
-    {
-        "RagasJudge": "judge",
-        "agrade_dataset": "grading",
-        "grade_dataset": "grading",
-        **dict.fromkeys(("ContextEntityRecall", "ContextPrecision", "ContextRecall", "ContextRelevance"), "claims"),
-    },
+_FROM_JUDGING = (
+    "ContextEntityRecall ContextPrecision ContextRecall ContextRelevance RagasJudge agrade_dataset grade_dataset"
 )
-
-
-def run_from_dataset(dataset: Any, *, id_column: str | None = None) -> Run:
-    """What each sample retrieved, by `retrieved_context_ids` or, without them, by the hash of its text.
-
-    Queries are questions, or the values of `id_column`; a question that is asked again is numbered.
-    """
-    return Run.of({row.key: list(row.passages) for row in rows_of(dataset, id_column=id_column)})
+# What asks a model needs the extra [judge], which the rest does without.
+__getattr__ = load_on_first_use(__name__, dict.fromkeys(_FROM_JUDGING.split(), "judging"))

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, evaluate, parse_measure
-from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under, peoples_grades
-from rag_selectivity.errors import examples
-from rag_selectivity.measures import absent_measures, default_measures
-from rag_selectivity.single import Labels, Steps
+from ragas.experiment import Experiment
+
+from rag_selectivity import InputError, Qrels, Report, Run, parse_measure
+from rag_selectivity.errors import SelectivityWarning, examples
+from rag_selectivity.hosted import AUTO, Retrieved, labels_for, measure_hosted, scores_by_name
+from rag_selectivity.measures import absent_measures
+from rag_selectivity.single import ChosenIdentity, Labels, Steps
 from rag_selectivity_ragas.corpus import corpus_of
-from rag_selectivity_ragas.dropped import as_asked, notes_on_dropped
-from rag_selectivity_ragas.identity import AUTO, identified
-from rag_selectivity_ragas.samples import (
-    Row,
-    grades_of,
-    items_of,
-    levels_of,
-    passage_key,
-    pool_of,
-    rows_of,
-    scale_of,
-)
+from rag_selectivity_ragas.rows import IDS, TEXT, UTILITY_GRADES, Row, asked_rows, chosen_identity, items_of, rows_of
 
 
 def selectivity(
@@ -32,19 +24,12 @@ def selectivity(
     *,
     corpus_size: Any = None,
     passages_of: Any = None,
-    depths: Sequence[int] | None = None,
-    measures: Sequence[str | Measure] | None = None,
     pool: Any = None,
     id_column: str | None = None,
-    scale: str | None = None,
-    grade_map: Any = None,
-    judges: Sequence[str] | None = None,
-    bootstrap: Bootstrap | None = Bootstrap(),
     name: str = "ragas",
-    human: Any = None,
     identity: str = AUTO,
     asked: Any = None,
-    **policies: Any,
+    **options: Any,
 ) -> Report:
     """Measure what the samples of a Ragas dataset retrieved.
 
@@ -63,28 +48,22 @@ def selectivity(
     passages_of : {document: number of its passages}, optional
         As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved. An index that is
         given as `corpus_size` tells it.
-    pool : {query: [passage, …]}, str, or list of these, optional
-        The candidates before reranking, or the column that holds them. Several are fused, as in
-        `rag_selectivity.evaluate`.
+    pool : {query: [passage, …]} or str, optional
+        The candidates before reranking, or the column that holds them.
     id_column : str, optional
         A column of query ids; questions themselves are the ids if not given. A question that is asked
         twice is measured twice.
-    scale : {"trec", "utility"}, optional
-        As in `rag_selectivity.evaluate`; `utility_grades` are always on the utility scale.
-    grade_map, measures, depths, bootstrap, policies
-        As in `rag_selectivity.evaluate`.
-    judges : sequence of str, optional
-        Whose labels of a store count.
     name : str
         The run's name in the report.
-    human : qrels, label store or {query: {passage: grade}}, optional
-        Labels by people, with the ids of `labels`: calibrate the figures, as in `rag_selectivity.evaluate`.
     identity : str
         `"retrieved_context_ids"`, `"text"`, or a column with an id for each passage. `"auto"`: the ids, unless the
         labels are found by texts or by such a column; a note names what was taken.
     asked : dataset, optional
         What an experiment ran over. It drops rows that failed; they then count as queries that found nothing
         (`missing_query="skip"` leaves them out).
+    options
+        `measures`, `depths`, `scale`, `grade_map`, `judges`, `human`, `bootstrap` and policies, as in
+        `rag_selectivity.hosted.measure_hosted`; `utility_grades` are always on the utility scale.
 
     Returns
     -------
@@ -97,128 +76,178 @@ def selectivity(
         binary labels meet a measure of 1–5 grades.
     """
     rows = rows_of(dataset, id_column=id_column)
-    if human is not None:
-        labels, judges = labels_to_calibrate(labels, judges)
-    given = None
-    if labels is not None:
-        given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges, controls=True, measures=measures)
-    known = identified(rows, given, identity)
-    rows, dropped = as_asked(known.rows, asked, id_column)
-    scale = scale or scale_of(rows, given, measures or ())
-    grades = {row.key: of_row for row in (*rows, *dropped) if (of_row := grades_of(row, given, scale)) is not None}
-    labelled = [row for row in (*rows, *dropped) if row.key in grades]
-    if not grades and given is not None and given.by_query:
-        raise InputError(
-            f"no sample has labels: the samples ask {examples(row.query for row in rows)}, and the labels know "
-            f"{examples(given.by_query)}; label by the question, or name the column of the ids as id_column=…"
-        )
-    if not grades:
+    dropped: dict[str, Row] = {}
+    if asked is not None:
+        # An experiment has rows in the order in which they ended; intervals rest on the order.
+        wanted = asked_rows(asked, id_column=id_column)
+        dropped = {key: row for key, row in wanted.items() if key not in rows}
+        rows = {key: rows[key] for key in wanted if key in rows} | rows
+    everything = rows | dropped
+    known, expected = _labels_of(everything, labels, options)
+    names = {key: (key, row.query, row.user_input) for key, row in everything.items()}
+    grades = {key: known.of_query(*names[key], relevant=expected.get(key)) or {} for key in everything}
+    if not any(grades.values()) and not known.by_query:
         raise InputError(
             "no sample has labels: pass labels={question: [relevant ids]}, a qrels file or a label store, or a dataset "
             "with utility_grades, reference_context_ids or reference_contexts; grade_dataset has an LLM make labels"
         )
-    doubts = known.doubts(grades, name)
+    taken, chosen = _identities(rows, identity, grades, given=labels is not None)
+    shown = {key: row.named(taken[key], grades[key]) for key, row in rows.items()}
+    doubts = _doubts(name, {key: row for key, row in rows.items() if taken[key] == TEXT}, shown, grades)
     # Controls are random passages: labels with controls know passages, and no document stands for several.
-    controlled = given is not None and given.provenance is not None and "control" in given.provenance.chosen
+    controlled = known.provenance is not None and "control" in known.provenance.chosen
     labelled_ids = set() if controlled else {passage for of_row in grades.values() for passage in of_row}
-    corpus = corpus_of(corpus_size, passages_of, labelled_ids)
-    sizes, without_size = _sizes(labelled, corpus.size)
-    sized = sizes is not None
-    if measures is None:
-        measures = default_measures(scale, sized=sized, pooled=pool is not None, classic=True)
-    elif without_size is not None and any(parse_measure(measure).needs_corpus_size for measure in measures):
-        raise InputError(f"{', '.join(map(str, measures))}: {without_size}")
-    report = evaluate(
-        _qrels(labelled, grades, given, scale),
-        {name: Run.of({row.key: list(row.passages) for row in rows})},
-        pool=_pool(rows, pool),
+    size, counts, notes = corpus_of(corpus_size, passages_of, labelled_ids)
+    pools = _pools(rows, pool, grades) if pool is not None else {}
+    sizes, lacking = _sizes({key: row for key, row in everything.items() if grades[key]}, size)
+    measures = list(map(parse_measure, options.get("measures") or ()))
+    if lacking is not None and any(measure.needs_corpus_size for measure in measures):
+        raise InputError(f"{', '.join(map(str, measures))}: {lacking}")
+    report = measure_hosted(
+        {name: {key: Retrieved.by_id(shown[key], pools.get(key)) for key in rows}},
+        known,
+        names,
+        expected=expected,
+        steps=Steps("grade_dataset", "pool=…"),
+        identity=None,
         corpus_size=sizes,
-        passages_of=corpus.passages_of,
-        scale=scale,
-        measures=measures,
-        depths=depths,
-        bootstrap=bootstrap,
-        human=None if human is None else _by_people(labelled, human, grade_map),
-        **policies,
-    ).with_steps(Steps("grade_dataset", "pool=…"))
-    notes = [*known.notes(), *corpus.notes, *doubts, *notes_on_dropped(dataset, dropped, asked)]
-    report = report.with_input(name, known.facts, notes)
-    if without_size is None:
-        return report
-    return replace(report, absent=absent_measures(report.measures, sized=False, reason=without_size))
+        passages_of=counts,
+        **options,
+    ).report
+    if lacking is not None:
+        report = replace(report, absent=absent_measures(report.measures, sized=False, reason=lacking))
+    by_text = sum(each == TEXT for each in taken.values())
+    known_by = {"taken": IDS if identity == AUTO else identity} if chosen is None else chosen.facts
+    facts = {"identity": {**known_by, "rows": len(rows), "rows_by_text": by_text}}
+    first = [] if chosen is None else [chosen.line]
+    if by_text and chosen is None:
+        first = [f"{by_text:,} of {len(rows):,} samples have no retrieved_context_ids: their passages go by texts"]
+    last = []
+    if dropped:
+        last = [
+            f"{len(dropped):,} samples were asked and have no row, as an experiment drops rows that fail; the first "
+            f"are {examples(row.query for row in dropped.values())}"
+        ]
+    elif asked is None and isinstance(dataset, Experiment):
+        last = ["an experiment drops rows that fail: give asked=dataset, so that they count"]
+    return report.with_input(name, facts, [*first, *notes, *doubts, *last])
 
 
-def _by_people(rows: Sequence[Row], human: Any, grade_map: Any) -> PeoplesLabels:
-    """People's labels of the samples, by the keys of the samples."""
-    known = peoples_grades(human.drawn if isinstance(human, PeoplesLabels) else human, grade_map)
-    names = {row.key: row.query if row.query in known else row.user_input for row in rows}
-    return people_under(human, names, grade_map, _passages_by(rows))
+def _labels_of(
+    rows: Mapping[str, Row], labels: Any, options: Mapping[str, Any]
+) -> tuple[Labels, dict[str, list[str] | None]]:
+    """The labels that were given and those of the rows themselves; without any given, what rows expect too."""
+    known = labels_for(labels, **options)
+    own = {key: row.own_grades for key, row in rows.items() if row.own_grades is not None}
+    if own:
+        qrels = Qrels.of({**known.by_query, **own})
+        # A row that could have junk among its grades says so by having grades.
+        qrels.levels = UTILITY_GRADES
+        known = labels_for(qrels, **{"scale": "utility", **options})
+    return known, {} if labels is not None else {key: row.expected() for key, row in rows.items()}
 
 
-def _passages_by(rows: Sequence[Row]) -> Callable[[str, str], str] | None:
-    """How the passages of labels are known in the rows; None if as they are."""
-    by_text = {row.key for row in rows if row.by_text}
-    return (lambda key, passage: passage_key(passage, key in by_text)) if by_text else None
+def _identities(
+    rows: Mapping[str, Row], identity: str, grades: Mapping[str, Collection[str]], *, given: bool
+) -> tuple[dict[str, str], ChosenIdentity | None]:
+    """By which id the passages of each row go, and how that was chosen if not by the ids that they have."""
+    if identity != AUTO:
+        return dict.fromkeys(rows, identity), None
+    taken = {key: row.identity(given=given) for key, row in rows.items()}
+    chosen = chosen_identity((rows[key], grades[key]) for key, each in taken.items() if each == IDS)
+    if chosen is not None:
+        taken = {key: chosen.name if each == IDS else each for key, each in taken.items()}
+    return taken, chosen
 
 
-def _qrels(rows: Sequence[Row], grades: Mapping[str, Mapping[str, int]], given: Labels | None, scale: str) -> Qrels:
-    """The judgments of the samples; a sample's references are expected ids without a grade."""
-    if given is not None and all(row.grades is None for row in rows):
-        names = {row.key: given.name_of(row.query, row.user_input) for row in rows}
-        return given.judgments(grades, names, _passages_by(rows)).on_scale(scale)
-    records = [
-        (row.key, passage, grade, given is None and row.own_grades is None)
-        for row in rows
-        for passage, grade in grades[row.key].items()
-    ]
-    return Qrels.from_records(
-        (record[:3] for record in records),
-        queries=grades,
-        expected=[record[3] for record in records],
-        scale=scale,
-        levels=levels_of(rows, given),
+def _sizes(rows: Mapping[str, Row], size: Any) -> tuple[Any, str | None]:
+    """N of each labelled sample, or of all; or why there is none if some samples have one."""
+    if isinstance(size, Mapping):
+        return {key: size.get(row.query, size.get(row.user_input)) for key, row in rows.items()}, None
+    if size is not None:
+        return size, None
+    sizes = {key: row.corpus_size for key, row in rows.items() if row.corpus_size is not None}
+    lacking = [row.number for key, row in rows.items() if key not in sizes]
+    if not sizes or not lacking:
+        return sizes or None, None
+    return None, (
+        f"{len(lacking)} of {len(rows)} samples have no corpus_size (the first is sample {lacking[0]}): give it to "
+        f"each sample, or corpus_size=… for all"
     )
 
 
-def _sizes(rows: Sequence[Row], corpus_size: Any) -> tuple[Any, str | None]:
-    """N of each sample, or why there is none if some samples have one."""
-    if corpus_size is None:
-        sizes = {row.key: row.corpus_size for row in rows if row.corpus_size is not None}
-        lacking = [row.number for row in rows if row.corpus_size is None]
-        if not lacking:
-            return sizes, None
-        if not sizes:
-            return None, None
-        return None, (
-            f"{len(lacking)} of {len(rows)} samples have no corpus_size (the first is sample {lacking[0]}): give it to "
-            f"each sample, or corpus_size=… for all"
+def _pools(rows: Mapping[str, Row], pool: Any, grades: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:
+    """The candidates of each sample, by the id of its passages."""
+    given = {} if isinstance(pool, str) else Run.of(pool).to_dict()
+    found = {}
+    for key, row in rows.items():
+        passages: Any = given.get(row.query, given.get(row.user_input, []))
+        if isinstance(pool, str):
+            passages = items_of(row.fields.get(pool), pool, f"sample {row.number}")
+        if passages is None:
+            raise InputError(f"sample {row.number} has no column {pool!r}, which should hold the pool")
+        found[key] = row.pooled(passages, grades[key], pool if isinstance(pool, str) else "pool")
+    return found
+
+
+def _doubts(
+    name: str, rows: Mapping[str, Row], shown: Mapping[str, Sequence[str]], grades: Mapping[str, Mapping[str, int]]
+) -> list[str]:
+    """Rows by text of which no text has a label, while those of others have; a warning if they are most.
+
+    Raises
+    ------
+    InputError
+        If not one text of any row has a label.
+    """
+    labelled = {key: row for key, row in rows.items() if grades[key]}
+    lost = [row for key, row in labelled.items() if shown[key] and grades[key].keys().isdisjoint(shown[key])]
+    if not lost:
+        return []
+    texts = examples(text[:60] for row in lost for text in row.texts or ())
+    if all(grades[key].keys().isdisjoint(shown[key]) for key in labelled):
+        raise InputError(
+            f"the samples have no retrieved_context_ids, and not one retrieved text has a label; retrieved were "
+            f"{texts}: give the ids, or labels whose passages are the very texts"
         )
-    if not isinstance(corpus_size, Mapping):
-        return corpus_size, None
-    return {row.key: corpus_size.get(row.query, corpus_size.get(row.user_input)) for row in rows}, None
-
-
-def _pool(rows: Sequence[Row], pool: Any) -> Run | dict[str, Run] | None:
-    """The candidates of the rows, or those of several pools by their names."""
-    if pool is None:
-        return None
-    if isinstance(pool, (list, tuple)) and pool and all(isinstance(each, (str, Mapping, Run)) for each in pool):
-        names = [each if isinstance(each, str) else f"pool {place}" for place, each in enumerate(pool, 1)]
-        if len(set(names)) < len(names):
-            raise InputError(f"pool names a column twice: {', '.join(names)}; name each column once")
-        return {name: _one_pool(rows, each) for name, each in zip(names, pool, strict=True)}
-    return _one_pool(rows, pool)
-
-
-def _one_pool(rows: Sequence[Row], pool: Any) -> Run:
-    if isinstance(pool, str):
-        lists = {row.key: items_of(row.fields.get(pool), pool, f"sample {row.number}") for row in rows}
-        absent = [row.number for row in rows if lists[row.key] is None]
-        if absent:
-            raise InputError(f"sample {absent[0]} has no column {pool!r}, which should hold the pool")
-    else:
-        given = Run.of(pool).to_dict()
-        lists = {row.key: given.get(row.query, given.get(row.user_input, [])) for row in rows}
-    return Run.of(
-        {row.key: pool_of(row, lists[row.key] or (), pool if isinstance(pool, str) else "pool") for row in rows}
+    doubt = (
+        f"{len(lost):,} of {len(labelled):,} samples without retrieved_context_ids hold no text that has a label "
+        f"(the first is sample {lost[0].number}, {lost[0].user_input!r}; retrieved were {texts}): they count as lists "
+        f"without evidence; if their texts were cut anew, give ids"
     )
+    if 2 * len(lost) > len(labelled):
+        warnings.warn(SelectivityWarning(f"{name}: {doubt}", "ids-partly-match"), stacklevel=3)
+    return [doubt]
+
+
+def run_from_dataset(dataset: Any, *, id_column: str | None = None) -> Run:
+    """What each sample retrieved, by `retrieved_context_ids` or, without them, by the hash of its text.
+
+    Queries are questions, or the values of `id_column`; a question that is asked again is numbered.
+    """
+    rows = rows_of(dataset, id_column=id_column)
+    return Run.of({key: row.named(row.identity(given=True), ()) for key, row in rows.items()})
+
+
+def answer_scores(result: Any, metric: str, *, id_column: str | None = None) -> dict[str, float | None]:
+    """{query: score} of a metric of the answers, row by row, for `rag_selectivity.validate`.
+
+    Parameters
+    ----------
+    result : EvaluationResult, Experiment, Dataset, HF Dataset, or list of dicts
+        The rows that `selectivity` measured.
+    metric : str
+        The column, such as `answer_correctness`.
+    id_column : str, optional
+        As in `selectivity`.
+
+    Raises
+    ------
+    InputError
+        If no row has the metric.
+    """
+    rows = rows_of(result, id_column=id_column)
+    # An evaluation has the scores beside its samples; the rows of an experiment hold them.
+    scores = getattr(result, "scores", None)
+    columns = scores if isinstance(scores, list) else [row.fields for row in rows.values()]
+    return scores_by_name(rows, columns, metric)

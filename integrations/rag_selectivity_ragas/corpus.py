@@ -4,42 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
 from rag_selectivity import InputError
 from rag_selectivity.errors import SelectivityWarning, examples
-from rag_selectivity.indexes import corpus_size_of_index, documents_in_index, stored_passages
-from rag_selectivity.single import (
-    PassageCounts,
-    as_text_id,
-    candidates,
-    choose_identity,
-    passage_counts_of,
-    whole_count,
-)
+from rag_selectivity.indexes import documents_in_index, given_size, stored_passages
+from rag_selectivity.single import as_text_id, candidates, choose_identity, passage_counts_of, whole_count
 
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """N for all queries or for each, None if unknown; the passages of each document, if labels name documents.
-
-    `notes` say what an index was asked for.
-    """
-
-    size: int | Mapping[Any, Any] | None = None
-    passages_of: PassageCounts | None = None
-    notes: tuple[str, ...] = ()
-
-
-def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> Corpus:
-    """The corpus that a metric measures against.
+def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> tuple[Any, Any, list[str]]:
+    """N for all queries or for each, the passages of each document, and what an index was asked for.
 
     Parameters
     ----------
     corpus_size : int, {query: int}, index, vector store or retriever, optional
-        As `rag_selectivity.indexes.corpus_size_of_index` takes them.
     passages_of : {document: number of its passages}, optional
         From the index if not given, where the labels name documents that have several passages in it.
     labelled : collection of str
@@ -51,32 +30,22 @@ def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> 
         If `corpus_size` is none of these, or the index cannot tell its size.
     """
     counts = passage_counts_of(passages_of)
-    if corpus_size is None:
-        return Corpus(None if counts is None else counts.total, counts)
     if isinstance(corpus_size, Mapping) and isinstance(next(iter(corpus_size.values()), None), str):
         raise InputError("corpus_size is a dict of texts; a dict gives N for each query: give len(corpus)")
-    if isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns"):
-        return Corpus(corpus_size, counts)
+    if corpus_size is None or isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns"):
+        return corpus_size, counts, []
     if isinstance(corpus_size, (str, bytes, float)) or hasattr(corpus_size, "__index__"):
-        return Corpus(whole_count(corpus_size, "corpus_size"), counts)
-    size = corpus_size_of_index(corpus_size)
-    if not size:
-        raise InputError(
-            f"corpus_size is a {type(corpus_size).__name__}, which does not say how many passages it can return: give "
-            f"the number"
-            if size is None
-            else f"corpus_size is a {type(corpus_size).__name__} without passages: add them first, or give the number"
-        )
-    index = type(corpus_size).__name__
-    identity = None if counts is not None else _identity(corpus_size, labelled)
+        return whole_count(corpus_size, "corpus_size"), counts, []
+    size, index = given_size(corpus_size), type(corpus_size).__name__
+    identity = None if counts is not None else _identity_in(corpus_size, labelled)
     found = None if identity is None else documents_in_index(corpus_size, identity)
     if found is None:
-        return Corpus(size, counts, (f"N = {size:,} is the number of passages in {index}.",))
+        return size, counts, [f"N = {size:,} is the number of passages in {index}."]
     note = f"The passages of each document were counted in {index}; labels know its passages by {identity}."
-    return Corpus(size, found, (note,))
+    return size, found, [note]
 
 
-def _identity(index: Any, labelled: Collection[str]) -> str | None:
+def _identity_in(index: Any, labelled: Collection[str]) -> str | None:
     """By which of their ids the labels know the passages of an index; None if it cannot list them or none is known."""
     passages = stored_passages(index) if labelled else None
     if passages is None:

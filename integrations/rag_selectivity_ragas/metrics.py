@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence, Sized
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence, Sized
 from numbers import Real
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 from langchain_core.callbacks import BaseCallbackHandler
 from ragas.callbacks import ChainType
+from ragas.metrics.base import MetricType, SingleTurnMetric
+from ragas.metrics.collections.base import BaseMetric
+from ragas.metrics.result import MetricResult
 
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
 from rag_selectivity.errors import SelectivityWarning
-from rag_selectivity.single import bits_over_random, per_query_measure
-from rag_selectivity_ragas.hybrid import HybridMetric
-from rag_selectivity_ragas.scoring import OfRepeats, RowOptions, RowScorer, Together, figures_or_raise
+from rag_selectivity.measures import default_query_measures
+from rag_selectivity.single import Labels, at_depths, bits_over_random_of_rows, per_query_measure
+from rag_selectivity_ragas.scoring import Figures, RowScorer
 
 _OPTIONAL_COLUMNS = (
     "retrieved_contexts",
@@ -24,6 +28,45 @@ _OPTIONAL_COLUMNS = (
     "reference_context_ids",
     "rubrics",
 )
+_ROW_OPTIONS = ("corpus_size", "passages_of", "pool", "scale", "grade_map", "identity")
+
+
+class HybridMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
+    """Serves `evaluate(metrics=[…])` as well as `.ascore`, `.batch_score` and `@experiment`."""
+
+    def __init__(self, name: str, *, required: Collection[str], optional: Collection[str] = ()) -> None:
+        BaseMetric.__init__(self, name=name, allowed_values=(-math.inf, math.inf))
+        self._required, self._optional = frozenset(required), frozenset(optional)
+
+    @property
+    def required_columns(self) -> dict[str, set[str]]:
+        """The columns without which Ragas refuses a dataset."""
+        return self.get_required_columns()
+
+    # Ragas' own setter refuses the columns of context ids.
+    def get_required_columns(self, with_optional: bool = False) -> dict[str, set[str]]:
+        """The columns that Ragas hands over."""
+        columns = self._required | self._optional if with_optional else self._required
+        return {MetricType.SINGLE_TURN.name: set(columns)}
+
+    def _only_required_columns_single_turn(self, sample: Any) -> Any:
+        """The sample as it is: Ragas would copy it, and nothing here writes into it."""
+        return sample
+
+    def init(self, run_config: Any) -> None:
+        """Nothing to prepare: everything came with the constructor."""
+
+    @abstractmethod
+    async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
+        """The figure of one sample, and why it is NaN."""
+
+    async def ascore(self, **fields: Any) -> MetricResult:
+        """Score by the fields of a sample: `user_input`, `retrieved_context_ids` or `retrieved_contexts`, …"""
+        value, reason = await self.measure_sample(fields)
+        return MetricResult(value=value, reason=reason)
+
+    async def _single_turn_ascore(self, sample: Any, callbacks: Any) -> float:
+        return (await self.measure_sample(vars(sample)))[0]
 
 
 class SelectivityMetric(HybridMetric):
@@ -39,21 +82,80 @@ class SelectivityMetric(HybridMetric):
     A sample that nobody judged scores NaN, which Ragas leaves out of its mean.
     """
 
-    def __init__(self, measure: str | Measure, labels: Any = None, **options: Unpack[RowOptions]) -> None:
+    def __init__(self, measure: str | Measure, labels: Any = None, **options: Any) -> None:
         self.measure = per_query_measure(measure)
         super().__init__(str(self.measure), required=["user_input"], optional=_OPTIONAL_COLUMNS)
-        self._scorer = RowScorer([self.measure], labels, **options)
-        self._together = Together(self._scorer.figures_of)
+        self._scorer = RowScorer.shared(labels, measures=[self.measure], **options)
 
     def value_of(self, sample: Any) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""
-        figure = figures_or_raise(self._scorer.figures_of([sample])[0])[0]
+        figure = self._scorer.figures_now(sample, [self.measure])[self.measure]
         return figure.value, figure.reason
 
     async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""
-        figure = figures_or_raise(await self._together.result_of(fields))[0]
+        figure = (await self._scorer.figures(fields, [self.measure]))[self.measure]
         return figure.value, figure.reason
+
+
+class RowFigures:
+    """The figures of one sample after another, for `@experiment`: `{**row, **await figures.ascore(**row)}`.
+
+    The experiment's rows then hold what `selectivity` needs for the whole report.
+
+    Parameters
+    ----------
+    labels : qrels, label store or {query: {passage: grade}}, optional
+        As in `selectivity`; without them the sample's own grades or references serve.
+    measures : sequence of str or Measure, optional
+        Measures with a figure for one query, at every depth or with their own (`RA-nWG@10`). Default: Success, with N
+        RandomSuccess (the two make BoR), on the utility scale RA-nWG and Harm.
+    depths : sequence of int
+    corpus_size : int, {query: int}, index, vector store or retriever, optional
+        N, or what knows it; else the sample's `corpus_size` or `rubrics["corpus_size"]`. With an index also the number
+        of passages of each labelled document is taken from it.
+    passages_of : {document: number of its passages}, optional
+        As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved.
+    pool : {query: [passage, …]}, optional
+        The candidates before reranking, for PROC and %PROC.
+    scale, grade_map
+        As in `selectivity`.
+    identity : str
+        As in `selectivity`.
+
+    Raises
+    ------
+    InputError
+        If a measure is a ratio of means, or labels lack the grades that a measure needs.
+    """
+
+    def __init__(
+        self,
+        labels: Any = None,
+        *,
+        measures: Sequence[str | Measure] | None = None,
+        depths: Sequence[int] = (10,),
+        scale: str | None = None,
+        grade_map: Any = None,
+        **options: Any,
+    ) -> None:
+        given = None if labels is None else Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
+        if measures is None:
+            sized = any(options.get(name) is not None for name in ("corpus_size", "passages_of"))
+            measures = default_query_measures((scale or "trec") if given is None else given.scale, sized=sized)
+        self._measures = at_depths(measures, depths)
+        self._scorer = RowScorer(given, measures=self._measures, scale=scale, **options)
+
+    async def ascore(self, **fields: Any) -> dict[str, float | None]:
+        """{measure: figure} of a sample by its fields; None if the figure is undefined for it."""
+        return self._plain(await self._scorer.figures(fields, self._measures))
+
+    def score(self, **fields: Any) -> dict[str, float | None]:
+        """`ascore` from ordinary code."""
+        return self._plain(self._scorer.figures_now(fields, self._measures))
+
+    def _plain(self, figures: Figures) -> dict[str, float | None]:
+        return {str(each): figures[each].score for each in self._measures}
 
 
 class _Named(SelectivityMetric):
@@ -62,7 +164,7 @@ class _Named(SelectivityMetric):
     _measure: ClassVar[str]
 
     def __init__(self, labels: Any = None, *, k: int = 10, **parameters: Any) -> None:
-        options: Any = {name: parameters.pop(name) for name in RowOptions.__annotations__ if name in parameters}
+        options = {name: parameters.pop(name) for name in _ROW_OPTIONS if name in parameters}
         spelled = ",".join(f"{name}={value}" for name, value in parameters.items())
         super().__init__(f"{self._measure}({spelled})@{k}", labels, **options)
 
@@ -125,13 +227,14 @@ def bor_from_result(
         If the pair is not there, or there are several and no `k`.
     """
     rows = _score_rows(result)
-    pairs = _pairs(rows)
     if k is not None:
-        pairs = {depth: pair for depth, pair in pairs.items() if depth == k}
-    if len(pairs) != 1:
-        depths = ", ".join(f"k={depth}" for depth in pairs) or "none"
+        rows = [{name: value for name, value in row.items() if name.endswith(f"@{k}")} for row in rows]
+    found = bits_over_random_of_rows(map(_plain, rows), total=_length(total), bootstrap=bootstrap)
+    if len(found) != 1:
+        depths = ", ".join(f"k={parse_measure(name).at}" for name in found)
         raise InputError(f"the result should hold one pair of BoR(…), Success@K and RandomSuccess@K; found {depths}")
-    (pair,) = pairs.values()
+    ((name, estimate),) = found.items()
+    pair = [name.replace("BoR", each, 1) for each in ("Success", "RandomSuccess")]
     raised = _raised(result, pair)
     if raised:
         warnings.warn(
@@ -142,9 +245,7 @@ def bor_from_result(
             ),
             stacklevel=2,
         )
-    success, random_success = ([_number(row.get(name)) for row in rows] for name in pair)
-    repeating = sum(isinstance(value, OfRepeats) for value in random_success)
-    return bits_over_random(success, random_success, total=_length(total), bootstrap=bootstrap, repeating=repeating)
+    return estimate
 
 
 def _length(total: Any) -> int | None:
@@ -156,7 +257,7 @@ def _length(total: Any) -> int | None:
         return number
 
 
-def _raised(result: Any, pair: tuple[str, str]) -> int:
+def _raised(result: Any, pair: Collection[str]) -> int:
     """The rows in which one of the metrics raised an exception: Ragas traces their calls without an output."""
     traces = getattr(result, "ragas_traces", None) or {}
     return len(
@@ -174,27 +275,13 @@ def _score_rows(result: Any) -> list[Mapping[str, Any]]:
         return scores
     if hasattr(result, "to_dict") and hasattr(result, "columns"):
         return list(result.to_dict("records"))
-    rows = list(result)
-    if not all(isinstance(row, Mapping) for row in rows):
-        rows = [row.model_dump() for row in rows]
-    return rows
+    return [row if isinstance(row, Mapping) else row.model_dump() for row in result]
 
 
-def _pairs(rows: Sequence[Mapping[str, Any]]) -> dict[int, tuple[str, str]]:
-    """{depth: (Success's column, RandomSuccess's column)}."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {
-        int(parse_measure(name).at or 0): (name, f"Random{name}")
-        for name in names
-        if name.startswith("Success") and "@" in name and f"Random{name}" in names
-    }
-
-
-def _number(value: Any) -> float:
-    value = getattr(value, "value", value)  # a MetricResult
-    if isinstance(value, OfRepeats):
-        return value
-    return float(value) if isinstance(value, Real) else math.nan
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a row, those of a MetricResult too."""
+    values: dict[str, Any] = {name: getattr(value, "value", value) for name, value in row.items()}
+    return {name: value for name, value in values.items() if value is None or isinstance(value, Real)}
 
 
 class BoRHandler(BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
@@ -218,6 +305,7 @@ class BoRHandler(BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
         if run_id not in self._evaluations:
             return
         self._evaluations.discard(run_id)
-        scores = outputs.get("scores") if isinstance(outputs, Mapping) else None
-        for depth in _pairs(scores or []):
-            self.bor[depth] = bor_from_result(scores, k=depth, bootstrap=self._bootstrap)
+        scores: list[Any] = (outputs.get("scores") if isinstance(outputs, Mapping) else None) or []
+        if any(name.startswith("RandomSuccess") for row in scores for name in row):
+            found = bits_over_random_of_rows(map(_plain, scores), bootstrap=self._bootstrap)
+            self.bor |= {int(parse_measure(name).at or 0): estimate for name, estimate in found.items()}

@@ -5,31 +5,31 @@ from __future__ import annotations
 import asyncio
 import math
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any
+from weakref import WeakSet
 
 from rag_selectivity import Measure
 from rag_selectivity.errors import SelectivityError, SelectivityWarning, examples
-from rag_selectivity.single import Labels, QueryFigure, evaluate_queries
+from rag_selectivity.hosted import AUTO
+from rag_selectivity.single import Labels, OfRepeats, QueryFigure, evaluate_queries
 from rag_selectivity.tables.matching import LISTS_BEFORE_DOUBT, Meeting
 from rag_selectivity_ragas.corpus import corpus_of
-from rag_selectivity_ragas.identity import AUTO, identified_row
-from rag_selectivity_ragas.samples import Row, grades_of, levels_of, pool_of, row_of, scale_of
+from rag_selectivity_ragas.rows import UTILITY_GRADES, row_of
 
-Figures = tuple[QueryFigure, ...]
+Figures = dict[Measure, QueryFigure]
 
-NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
-
-
-class OfRepeats(float):
-    """RandomSuccess of a list that repeats a passage within its top K, where no rule says what that means."""
+_NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
+#: Rows that are measured without a pause for the event loop.
+_MOST_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Judged:
     """A row with its labels."""
 
+    query: str
     grades: Mapping[str, int]
     passages: Sequence[str]
     pool: Sequence[str] | None
@@ -38,25 +38,14 @@ class _Prepared:
     levels: tuple[int, ...]
 
 
-class RowOptions(TypedDict, total=False):
-    """What a metric of rows may be told, as in `RowFigures`."""
-
-    corpus_size: Any
-    passages_of: Any
-    pool: Mapping[str, Sequence[str]] | None
-    scale: str | None
-    grade_map: Any
-    identity: str
-
-
 class RowScorer:
-    """The figures of several measures for rows; the arguments are those of `RowFigures`."""
+    """The figures of rows by labels; the arguments are those of `RowFigures`."""
 
     def __init__(
         self,
-        measures: Sequence[Measure],
         labels: Any = None,
         *,
+        measures: Sequence[Measure] = (),
         corpus_size: Any = None,
         passages_of: Any = None,
         pool: Mapping[str, Sequence[str]] | None = None,
@@ -64,113 +53,165 @@ class RowScorer:
         grade_map: Any = None,
         identity: str = AUTO,
     ) -> None:
-        self.measures = tuple(measures)
-        self.labels = None
-        if labels is not None:
-            self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=self.measures)
-        if self.labels is not None:
-            for measure in self.measures:
+        self._given = labels is not None
+        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
+        if self._given:
+            for measure in measures:
                 self.labels.require_for(measure)
-        by_query = {} if self.labels is None else self.labels.by_query
-        labelled_ids = {passage for grades in by_query.values() for passage in grades}
-        self._corpus = corpus_of(corpus_size, passages_of, labelled_ids)
-        self._pool = pool
-        self._scale, self._identity = scale, identity
-        self._met = Meeting()
+        labelled_ids = {passage for grades in self.labels.by_query.values() for passage in grades}
+        self._size, self._passages_of, _ = corpus_of(corpus_size, passages_of, labelled_ids)
+        self._pool, self._scale, self._identity = pool, scale, identity
+        #: Equal for scorers that give the same figures; None for one that shares nothing, since its N is a large table.
+        self.kind: Any = None
+        if self._passages_of is None and (self._size is None or isinstance(self._size, (int, Mapping))):
+            self.kind = self._given, self.labels, self._size, id(pool), scale, identity
+        self._met, self._counted = Meeting(), set[tuple[str, ...]]()
+        self._waiting: dict[
+            asyncio.AbstractEventLoop, list[tuple[Any, Sequence[Measure], asyncio.Future[Figures]]]
+        ] = {}
 
-    @property
-    def sized(self) -> bool:
-        """Whether N is known whatever the rows say."""
-        return self._corpus.size is not None
+    @classmethod
+    def shared(cls, labels: Any = None, **options: Any) -> RowScorer:
+        """A scorer of equal labels and options that another metric has already, or a new one."""
+        made = cls(labels, **options)
+        same = next((each for each in _SCORERS if made.kind is not None and each.kind == made.kind), made)
+        _SCORERS.add(same)
+        return same
 
-    def figures_of(self, samples: Sequence[Any]) -> list[Figures | SelectivityError]:
-        """The figures of each sample in the order of the measures, or the error that its input is."""
-        results: list[Figures | SelectivityError | None] = [None] * len(samples)
-        alike: dict[Hashable, tuple[list[int], list[_Prepared]]] = {}
+    # -- together ------------------------------------------------------------------------------------
+
+    async def figures(self, sample: Any, measures: Sequence[Measure]) -> Figures:
+        """The figures of a sample, computed at once with all others that are awaited at the same time.
+
+        Nothing waits for others: what the event loop holds ready is computed in its next pass.
+        """
+        loop = asyncio.get_running_loop()
+        waiting = self._waiting.get(loop)
+        if waiting is None:
+            waiting = self._waiting[loop] = []
+            loop.call_soon(self._settle, loop)
+        future: asyncio.Future[Figures] = loop.create_future()
+        waiting.append((sample, measures, future))
+        return await future
+
+    def _settle(self, loop: asyncio.AbstractEventLoop) -> None:
+        waiting = self._waiting.pop(loop)
+        for start in range(0, len(waiting), _MOST_AT_ONCE):
+            part = waiting[start : start + _MOST_AT_ONCE]
+            # Several metrics of a sample share its row.
+            samples = {id(sample): sample for sample, _, _ in part}
+            measures = list(dict.fromkeys(measure for _, of_one, _ in part for measure in of_one))
+            try:
+                outcomes = dict(zip(samples, self.figures_of(list(samples.values()), measures), strict=True))
+            except Exception as error:
+                outcomes = dict.fromkeys(samples, error)
+            for sample, _, future in part:
+                outcome = outcomes[id(sample)]
+                if future.done():
+                    continue
+                if isinstance(outcome, Exception):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
+
+    def figures_now(self, sample: Any, measures: Sequence[Measure]) -> Figures:
+        """The figures of a sample, from ordinary code."""
+        (outcome,) = self.figures_of([sample], measures)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def figures_of(self, samples: Sequence[Any], measures: Sequence[Measure]) -> list[Figures | Exception]:
+        """The figures of each sample, or the error that its input is."""
+        results: dict[int, Figures | Exception] = {}
+        alike: dict[Any, dict[int, _Judged]] = {}
         for i, sample in enumerate(samples):
             try:
-                prepared = self._prepared(sample)
+                row = self._judged(sample)
             except SelectivityError as error:
                 results[i] = error
                 continue
-            if prepared is None:
-                results[i] = evaluate_queries(self.measures, {"row": None}, {})["row"]
-                continue
-            kind = prepared.scale, prepared.levels, prepared.corpus_size is None
-            places, group = alike.setdefault(kind, ([], []))
-            places.append(i)
-            group.append(prepared)
-        self._look_for_hits([prepared for _, group in alike.values() for prepared in group])
-        for places, group in alike.values():
-            for i, prepared, outcome in zip(places, group, self._figures_of_group(group), strict=True):
-                results[i] = self._of_repeats(prepared, self._doubted(prepared, outcome))
-        return [each for each in results if each is not None]
+            if row is None:
+                results[i] = dict(zip(measures, evaluate_queries(measures, {"row": None}, {})["row"], strict=True))
+            else:
+                alike.setdefault((row.scale, row.levels, row.corpus_size is None), {})[i] = row
+        self._look_for_hits([row for rows in alike.values() for row in rows.values()])
+        for rows in alike.values():
+            results |= self._of_rows(rows, measures)
+        return [results[i] for i in range(len(samples))]
 
-    def _prepared(self, sample: Any) -> _Prepared | None:
+    # -- rows ----------------------------------------------------------------------------------------
+
+    def _judged(self, sample: Any) -> _Judged | None:
         """A row with its labels; None if nobody judged it."""
         row = row_of(sample)
-        row = identified_row(row, self.labels) if self._identity == AUTO else row.by(self._identity)
-        scale = self._scale or scale_of((row,), self.labels, self.measures)
-        grades = grades_of(row, self.labels, scale)
+        grades = row.grades(self.labels, given=self._given)
+        identity = row.best_identity(grades or (), given=self._given) if self._identity == AUTO else self._identity
+        passages = row.named(identity, grades or ())
         if grades is None:
             return None
-        pool = None
-        if self._pool is not None:
-            pool = pool_of(row, self._pool.get(row.query, ()), "pool")
-        levels = levels_of((row,), self.labels) or tuple(sorted({*grades.values()}))
-        return _Prepared(grades, row.passages, pool, self._size(row), scale, levels)
-
-    def _size(self, row: Row) -> int | None:
-        size = self._corpus.size
+        pool = None if self._pool is None else row.pooled(self._pool.get(row.query, ()), grades)
+        size = self._size
         if isinstance(size, Mapping):
-            found: int | None = size.get(row.query, size.get(row.user_input))
-            return found
-        return row.corpus_size if size is None else size
+            size = size.get(row.query, size.get(row.user_input))
+        own = row.own_grades is not None
+        return _Judged(
+            row.query,
+            grades,
+            passages,
+            pool,
+            row.corpus_size if size is None else size,
+            self._scale or ("utility" if own else self.labels.scale),
+            UTILITY_GRADES if own else self.labels.levels,
+        )
 
-    def _figures_of_group(self, group: Sequence[_Prepared]) -> list[Figures | SelectivityError]:
+    def _of_rows(self, rows: Mapping[int, _Judged], measures: Sequence[Measure]) -> dict[int, Figures | Exception]:
         """The figures of rows whose labels have the same scale and levels; a faulty row gets its error alone."""
-        unsized = group[0].corpus_size is None and self._corpus.passages_of is None
-        measures = [each for each in self.measures if not (unsized and each.needs_corpus_size)]
-        rows = {str(i): row for i, row in enumerate(group)}
+        any_row = next(iter(rows.values()))
+        unsized = any_row.corpus_size is None and self._passages_of is None
+        able = [each for each in measures if not (unsized and each.needs_corpus_size)]
+        by_key = {str(i): row for i, row in rows.items()}
+        sizes = {key: row.corpus_size for key, row in by_key.items() if row.corpus_size is not None}
         try:
             found = evaluate_queries(
-                measures,
-                {key: row.grades for key, row in rows.items()},
-                {key: row.passages for key, row in rows.items()},
-                pool=None if self._pool is None else {key: row.pool or () for key, row in rows.items()},
-                corpus_size={key: size for key, row in rows.items() if (size := row.corpus_size) is not None} or None,
-                passages_of=self._corpus.passages_of,
-                scale=group[0].scale,
-                levels=group[0].levels,
+                able,
+                {key: row.grades for key, row in by_key.items()},
+                {key: row.passages for key, row in by_key.items()},
+                pool=None if self._pool is None else {key: row.pool or () for key, row in by_key.items()},
+                corpus_size=sizes or None,
+                passages_of=self._passages_of,
+                scale=any_row.scale,
+                levels=any_row.levels,
             )
         except SelectivityError as error:
-            if len(group) == 1:
-                return [error]
-            return [self._figures_of_group([each])[0] for each in group]
-        return [self._with_unsized(measures, figures) for figures in found.values()]
+            if len(rows) == 1:
+                return dict.fromkeys(rows, error)
+            return {i: outcome for i in rows for outcome in self._of_rows({i: rows[i]}, measures).values()}
+        nowhere = {each: QueryFigure(each, math.nan, _NO_SIZE) for each in measures}
+        return {
+            i: self._doubted(row, nowhere | {each.measure: self._marked(row, each) for each in found[str(i)]})
+            for i, row in rows.items()
+        }
 
-    def _with_unsized(self, measures: Sequence[Measure], figures: Figures) -> Figures:
-        if len(measures) == len(self.measures):
-            return figures
-        by_measure = dict(zip(measures, figures, strict=True))
-        return tuple([by_measure.get(each) or QueryFigure(each, math.nan, NO_SIZE) for each in self.measures])
+    def _marked(self, row: _Judged, figure: QueryFigure) -> QueryFigure:
+        """RandomSuccess marked where the list repeats a passage within its top K, and no rule says what that means."""
+        if figure.measure.name != "RandomSuccess" or self._passages_of is not None:
+            return figure
+        top = row.passages[: figure.measure.at] if isinstance(figure.measure.at, int) else row.passages
+        return replace(figure, value=OfRepeats(figure.value)) if len(set(top)) < len(top) else figure
 
-    def _of_repeats(self, row: _Prepared, outcome: Figures | SelectivityError) -> Figures | SelectivityError:
-        """The figures, those of RandomSuccess marked where the list repeats a passage."""
-        if isinstance(outcome, SelectivityError) or self._corpus.passages_of is not None:
-            return outcome
-        if len(set(row.passages)) == len(row.passages):
-            return outcome
-        return tuple([_marked(figure, row.passages) for figure in outcome])
+    # -- ids that meet no label ----------------------------------------------------------------------
 
-    # -- ids that meet no label --------------------------------------------------------------------
-
-    def _look_for_hits(self, rows: Sequence[_Prepared]) -> None:
+    def _look_for_hits(self, rows: Sequence[_Judged]) -> None:
         """Remember whether any row held a labelled passage, and warn once if none of many did."""
         was_nothing = self._met.nothing
         for row in rows:
-            if row.grades:
+            # Several metrics measure a row; it counts once.
+            key = row.query, *row.passages
+            if row.grades and key not in self._counted:
                 self._met.add(row.passages, row.grades)
+                if self._met.lists <= LISTS_BEFORE_DOUBT:
+                    self._counted.add(key)
         if self._met.nothing and not was_nothing:
             doubt = (
                 f"not one of the first {LISTS_BEFORE_DOUBT} labelled samples retrieved a labelled passage, so ids may "
@@ -180,64 +221,15 @@ class RowScorer:
             )
             warnings.warn(SelectivityWarning(doubt, "ids-do-not-match"), stacklevel=2)
 
-    def _doubted(self, row: _Prepared, outcome: Figures | SelectivityError) -> Figures | SelectivityError:
-        if not self._met.nothing or isinstance(outcome, SelectivityError):
-            return outcome
+    def _doubted(self, row: _Judged, figures: Figures) -> Figures:
+        if not self._met.nothing:
+            return figures
         reason = (
             f"no labelled passage was retrieved in {LISTS_BEFORE_DOUBT} labelled samples, so ids may differ: the "
             f"labels name {examples(row.grades)}, and retrieved were {examples(row.passages)}"
         )
-        return tuple([QueryFigure(measure, math.nan, reason) for measure in self.measures])
+        return {measure: QueryFigure(measure, math.nan, reason) for measure in figures}
 
 
-def _marked(figure: QueryFigure, passages: Sequence[str]) -> QueryFigure:
-    top = passages[: figure.measure.at] if isinstance(figure.measure.at, int) else passages
-    repeats = figure.measure.name == "RandomSuccess" and len(set(top)) < len(top)
-    return replace(figure, value=OfRepeats(figure.value)) if repeats else figure
-
-
-def figures_or_raise(outcome: Figures | SelectivityError) -> Figures:
-    """The figures of a row, or its error raised."""
-    if isinstance(outcome, SelectivityError):
-        raise outcome
-    return outcome
-
-
-Result = TypeVar("Result")
-
-
-class Together(Generic[Result]):
-    """Computes at once what is awaited at the same time, since several rows cost little more than one.
-
-    Nothing waits for others: what the event loop holds ready is computed in its next pass.
-    """
-
-    def __init__(self, compute: Callable[[Sequence[Any]], Sequence[Result]], *, most: int = 256) -> None:
-        self._compute, self._most = compute, most
-        self._waiting: dict[asyncio.AbstractEventLoop, list[tuple[Any, asyncio.Future[Result]]]] = {}
-
-    async def result_of(self, item: Any) -> Result:
-        """What the function gives for an item."""
-        loop = asyncio.get_running_loop()
-        waiting = self._waiting.get(loop)
-        if waiting is None:
-            waiting = self._waiting[loop] = []
-            loop.call_soon(self._settle, loop)
-        future: asyncio.Future[Result] = loop.create_future()
-        waiting.append((item, future))
-        return await future
-
-    def _settle(self, loop: asyncio.AbstractEventLoop) -> None:
-        waiting = self._waiting.pop(loop)
-        for start in range(0, len(waiting), self._most):
-            part = waiting[start : start + self._most]
-            try:
-                results = self._compute([item for item, _ in part])
-            except Exception as error:
-                for _, future in part:
-                    if not future.done():
-                        future.set_exception(error)
-                continue
-            for (_, future), result in zip(part, results, strict=True):
-                if not future.done():
-                    future.set_result(result)
+#: Those that metrics have, so that metrics of the same labels measure a sample together.
+_SCORERS: WeakSet[RowScorer] = WeakSet()

@@ -174,6 +174,12 @@ class ModelJudge(ABC):
         self.name = name
         self.parameters: Mapping[str, Any] = dict(parameters)
 
+    @classmethod
+    def of(cls, model: Any) -> Judge:
+        """A judge as it is, or a framework's model as the judge that a subclass makes of it."""
+        make: Callable[[Any], Judge] = cls
+        return model if isinstance(model, Judge) else make(model)
+
     @abstractmethod
     async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
         """Call the model once.

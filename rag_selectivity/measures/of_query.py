@@ -62,6 +62,19 @@ def per_query_measure(measure: str | Measure, *, needs_depth: bool = True) -> Me
     return parsed
 
 
+def at_depths(measures: Iterable[str | Measure], depths: Iterable[int]) -> list[Measure]:
+    """Measures of one query, those that name no depth at each depth.
+
+    >>> at_depths(["Harm", "RR", "P@5"], [2, 4])
+    [Harm@2, Harm@4, RR, P@5]
+    """
+    chosen = []
+    for measure in map(parse_measure, measures):
+        is_fixed = measure.at is not None or measure.takes_whole_lists
+        chosen += [measure] if is_fixed else [measure @ depth for depth in depths]
+    return list(dict.fromkeys(map(per_query_measure, chosen)))
+
+
 @dataclass(frozen=True, slots=True)
 class QueryFigure:
     """A measure's figure for one query.

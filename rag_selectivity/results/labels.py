@@ -125,12 +125,15 @@ class Labels:
             renamed.levels = self.levels
             return renamed
         rows = [(query, *row) for query, grades in by_query.items() for row in grades.items()]
-        return Qrels.from_records(rows, queries=by_query, scale=self.scale, levels=self.levels)
+        # What they do not know by a name, a host expects without a grade.
+        expected = None if names is None else [query not in known for query, _, _ in rows]
+        return Qrels.from_records(rows, queries=by_query, expected=expected, scale=self.scale, levels=self.levels)
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
-        """The grades that occur."""
-        return tuple(sorted({grade for grades in self.by_query.values() for grade in grades.values()}))
+        """The grades that occur, here or in what these are a part of."""
+        known = set() if self.judged is None else set(self.judged.levels)
+        return tuple(sorted(known.union(*(grades.values() for grades in self.by_query.values()))))
 
     def name_of(self, *names: str | None) -> str | None:
         """The first of some names by which the labels know a query, or None."""

@@ -98,19 +98,6 @@ def metrics_of_its_own_evaluator():
     return found | keys.report(report_from_results(results, corpus_size=1000, depths=[2]), "results")
 
 
-def registered_names():
-    from llama_index.core.evaluation import RetrieverEvaluator
-    from rag_selectivity_llama_index import configure, register
-
-    register()
-    configure(worlds.BY_QUESTION, k=2, scale="utility")
-    named = RetrieverEvaluator.from_metric_names(["ra_nwg", "harm", "hit_rate"], retriever=_retriever())
-    values = {
-        q: named.evaluate(text, list(worlds.GRADES[q])[:3]).metric_vals_dict for q, text in worlds.QUESTIONS.items()
-    }
-    return {f"{query}/{name}": value for query, row in values.items() for name, value in row.items()}
-
-
 def live_query_engine():
     from llama_index.core.llms.mock import MockLLM
     from llama_index.core.query_engine import RetrieverQueryEngine

@@ -1,0 +1,316 @@
+"""Ragas' datasets as rows: who asked, what was retrieved, what is known of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from rag_selectivity import InputError
+from rag_selectivity.single import (
+    Labels,
+    as_text_id,
+    choose_identity,
+    is_missing,
+    numbered_queries,
+    text_or_number,
+    whole_count,
+    whole_grade,
+)
+from rag_selectivity.tables.matching import ChosenIdentity, labels_found
+
+#: The identity of rows with ids, and that of rows without: the hash of each text.
+IDS, TEXT = "retrieved_context_ids", "text"
+#: What `utility_grades` may hold.
+UTILITY_GRADES = (1, 2, 3, 4, 5)
+#: The columns of Ragas 0.1.
+_FORMER_NAMES = {"question": "user_input", "contexts": "retrieved_contexts"}
+_NO_IDS_OF_PASSAGES = frozenset(
+    (IDS, TEXT, "retrieved_contexts", "contexts", "reference_context_ids", "reference_contexts", "multi_responses")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sample.
+
+    `query` is its id column's value or its question. `ids` and `texts` are those of the retrieved passages, None where
+    there are none. `own_grades` and `corpus_size` are what the row itself says.
+    """
+
+    number: int
+    query: str
+    user_input: str
+    ids: tuple[str, ...] | None
+    texts: tuple[str, ...] | None
+    own_grades: Mapping[str, int] | None
+    corpus_size: int | None
+    fields: Mapping[str, Any]
+
+    def identity(self, *, given: bool) -> str:
+        """How its passages are known, if nothing else is chosen; `given` says whether labels were given."""
+        expects_texts = "reference_contexts" in self.fields and self.fields.get("reference_context_ids") is None
+        by_text = not given and self.own_grades is None and expects_texts and self.texts is not None
+        return TEXT if self.ids is None or by_text else IDS
+
+    def expected(self) -> list[str] | None:
+        """What the row itself says should be retrieved: ids if it retrieved ids, else texts."""
+        where = f"sample {self.number}"
+        ids = None if self.ids is None else _list(self.fields, "reference_context_ids", where)
+        return _list(self.fields, "reference_contexts", where) if ids is None and self.texts is not None else ids
+
+    def grades(self, labels: Labels, *, given: bool) -> dict[str, int] | None:
+        """Its own grades, else those of labels that were given, else its expected passages, which are relevant."""
+        if self.own_grades is not None:
+            return dict(self.own_grades)
+        return labels.of_query(self.query, self.user_input, relevant=None if given else self.expected())
+
+    def ids_by_name(self, wanted: Collection[str]) -> dict[str, Sequence[str]]:
+        """Every id by which labels may know its passages, by the name that `identity=` takes."""
+        found: dict[str, Sequence[str]] = {} if self.ids is None else {IDS: self.ids}
+        passages = self.ids or self.texts or ()
+        for name, value in self.fields.items():
+            is_list = name not in _NO_IDS_OF_PASSAGES and isinstance(value, (list, tuple))
+            if is_list and len(value) == len(passages) > 0 and all(isinstance(each, str) and each for each in value):
+                found[name] = value
+        if self.texts is not None:
+            found[TEXT] = self.named(TEXT, wanted)
+        return found
+
+    def named(self, identity: str, wanted: Collection[str]) -> list[str]:
+        """Its passages by one id; by their texts as the labels spell them, be that the text or its hash.
+
+        Raises
+        ------
+        InputError
+            If the row does not have it.
+        """
+        if identity == IDS and self.ids is not None:
+            return list(self.ids)
+        if identity == TEXT and self.texts is not None:
+            return spelled(self.texts, wanted)
+        found = self.ids_by_name(wanted).get(identity) if identity not in (IDS, TEXT) else None
+        if found is None:
+            raise InputError(
+                f"sample {self.number} ({self.user_input!r}) has no {identity} for each of its "
+                f"{len(self.ids or self.texts or ())} passages: choose another identity, as in identity='text'"
+            )
+        return list(found)
+
+    def best_identity(self, wanted: Collection[str], *, given: bool) -> str:
+        """By which id labels know its passages: its ids, unless they are found by another one alone."""
+        identity = self.identity(given=given)
+        if identity == TEXT or not wanted or not set(wanted).isdisjoint(self.ids or ()):
+            return identity
+        found = labels_found([(wanted, self.candidates(wanted))])
+        return max(found, key=lambda name: len(found[name]), default=IDS)
+
+    def pooled(self, passages: Iterable[Any], wanted: Collection[str], name: str = "pool") -> list[str]:
+        """Candidates by the id of its own passages."""
+        texts = [text_or_number(each, f"sample {self.number}: {name}") for each in passages]
+        return spelled(texts, wanted) if self.ids is None else texts
+
+    def candidates(self, wanted: Collection[str]) -> list[dict[str, str]]:
+        """For each passage every id by which labels may know it."""
+        by_name = self.ids_by_name(wanted)
+        return [dict(zip(by_name, ids, strict=True)) for ids in zip(*by_name.values(), strict=True)]
+
+
+def spelled(texts: Iterable[str], wanted: Collection[str]) -> list[str]:
+    """Texts or their hashes as labels spell them; as hashes where no label has them."""
+    by_hash = {as_text_id(label): label for label in wanted}
+    return [by_hash.get(hashed, hashed) for hashed in map(as_text_id, texts)]
+
+
+def chosen_identity(rows: Iterable[tuple[Row, Collection[str]]]) -> ChosenIdentity | None:
+    """By which id the labels know rows with ids, each with its labels; None if by these ids.
+
+    Raises
+    ------
+    InputError
+        If the labels cannot tell.
+    """
+    labelled = islice(((row, wanted) for row, wanted in rows if wanted), 50)
+    observed = [(wanted, row.candidates(wanted)) for row, wanted in labelled]
+    found = {name: len(labels) for name, labels in labels_found(observed).items()}
+    return None if found.get(IDS, 0) >= max(found.values(), default=0) else choose_identity(observed)
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def rows_of(dataset: Any, *, id_column: str | None = None) -> dict[str, Row]:
+    """{key: row} of what `selectivity` takes as a dataset; keys tell rows that ask the same apart.
+
+    Raises
+    ------
+    InputError
+        For a row without a question or without anything retrieved, and for an empty dataset.
+    """
+    rows = [row_of(sample, number, id_column) for number, sample in enumerate(_samples(dataset), 1)]
+    if not rows:
+        raise InputError("the dataset has no samples")
+    return dict(zip(numbered_queries(row.query for row in rows), rows, strict=True))
+
+
+def asked_rows(dataset: Any, *, id_column: str | None = None) -> dict[str, Row]:
+    """Rows as `rows_of` has them, with nothing retrieved: what an experiment was asked."""
+    nothing: dict[str, Any] = {IDS: [], "retrieved_contexts": None}
+    return rows_of([{**_fields(sample), **nothing} for sample in _samples(dataset)], id_column=id_column)
+
+
+def _samples(dataset: Any) -> Iterable[Any]:
+    if hasattr(dataset, "columns") and callable(getattr(dataset, "to_dict", None)):
+        return _rows_of_frame(dataset)
+    inner = getattr(dataset, "dataset", dataset)  # an EvaluationResult holds its dataset
+    samples = getattr(inner, "samples", inner)
+    no_list = isinstance(samples, (str, bytes, Mapping)) or not isinstance(samples, Iterable)
+    if no_list or not getattr(samples, "shape", 1):
+        raise InputError(
+            f"a dataset of samples is needed, got {type(dataset).__name__}: load it, as in "
+            f"EvaluationDataset.from_jsonl(path), or give a list of dicts"
+        )
+    rows: Iterable[Any] = samples
+    return rows
+
+
+def _rows_of_frame(frame: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a DataFrame of pandas or Polars; a missing cell is None."""
+    rows = frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
+    return ({name: None if is_missing(value) else value for name, value in row.items()} for row in rows)
+
+
+def row_of(sample: Any, number: int = 1, id_column: str | None = None) -> Row:
+    """A single sample as a row."""
+    fields, where = _fields(sample), f"sample {number}"
+    question = _question(fields.get("user_input"))
+    if not isinstance(question, str) or not question.strip():
+        raise InputError(f"{where}: user_input (the question) is missing")
+    query = question
+    if id_column is not None:
+        if fields.get(id_column) in (None, ""):
+            raise InputError(f"{where} ({question!r}) has no {id_column}, the column of ids that was asked for")
+        query = text_or_number(fields[id_column], f"{where}: {id_column}")
+    ids, texts = _retrieved(fields, where, question)
+    grades, size = _own(fields, "utility_grades"), _own(fields, "corpus_size")
+    return Row(
+        number,
+        query,
+        question,
+        ids,
+        texts,
+        None if grades is None else _own_grades(grades, where),
+        None if size is None else whole_count(_number(size), f"{where}: corpus_size"),
+        fields,
+    )
+
+
+def _retrieved(
+    fields: Mapping[str, Any], where: str, question: str
+) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """The ids and the texts of what was retrieved; None for ids that are not there, or not for each text."""
+    if "reference_tool_calls" in fields and IDS not in fields and "retrieved_contexts" not in fields:
+        raise InputError(
+            f"{where} ({question!r}) is a MultiTurnSample, which has no place for what was retrieved: give a "
+            f"SingleTurnSample, or a dict with retrieved_contexts, for each retrieval of the conversation"
+        )
+    ids, texts = _list(fields, IDS, where, optional=True), _list(fields, "retrieved_contexts", where)
+    if ids is None and texts is None:
+        raise InputError(
+            f"{where} ({question!r}) has neither retrieved_context_ids nor retrieved_contexts: give each sample one of "
+            f"the columns, or an empty list if nothing was retrieved"
+        )
+    if ids is not None and "" in ids and texts is None:
+        raise InputError(
+            f"{where} ({question!r}): retrieved_context_ids has an empty id: give each passage its id, or "
+            f"retrieved_contexts, whose texts then serve"
+        )
+    if ids is not None and texts and (not ids or "" in ids):
+        ids = None
+    if ids is not None and texts is not None and len(ids) != len(texts):
+        raise InputError(
+            f"{where} ({question!r}) has {len(ids)} retrieved_context_ids and {len(texts)} retrieved_contexts"
+        )
+    return None if ids is None else tuple(ids), None if texts is None else tuple(texts)
+
+
+def _question(asked: Any) -> Any:
+    """The last question of a person in a conversation; anything but a list of messages as it is."""
+    if not isinstance(asked, (list, tuple)):
+        return asked
+    fields = [each if isinstance(each, Mapping) else getattr(each, "__dict__", {}) for each in asked]
+    by_people = [each for each in fields if each.get("type", each.get("role")) in ("human", "user")]
+    return by_people[-1].get("content") if by_people else None
+
+
+def _fields(sample: Any) -> Mapping[str, Any]:
+    if isinstance(sample, Mapping):
+        fields: Mapping[str, Any] = sample
+    elif hasattr(sample, "model_dump"):
+        # What `model_dump` gives, without its copies.
+        extra = getattr(sample, "model_extra", None)
+        fields = {**vars(sample), **extra} if extra else vars(sample)
+    else:
+        raise InputError(f"a sample is a dict or one of Ragas' samples, got {type(sample).__name__}")
+    former = {name: fields[old] for old, name in _FORMER_NAMES.items() if old in fields and fields.get(name) is None}
+    return {**fields, **former} if former else fields
+
+
+def _list(fields: Mapping[str, Any], name: str, where: str, *, optional: bool = False) -> list[str] | None:
+    """The texts and whole numbers of a column; if they are optional, an empty text for None."""
+    given = items_of(fields.get(name), name, where)
+    if given is None or set(map(type, given)) <= {str}:
+        return given
+    return ["" if each is None and optional else text_or_number(each, f"{where}: {name}") for each in given]
+
+
+def items_of(value: Any, name: str, where: str) -> list[Any] | None:
+    """What a column holds as a list; None for a column that is not there."""
+    if value is None or type(value) is list:
+        return value
+    if isinstance(value, str):
+        value = _from_json(value, name, where)
+    if isinstance(value, Sequence):
+        return list(value)
+    # What numpy and frames hold; a single number of theirs has `tolist` too.
+    items = value.tolist() if hasattr(value, "tolist") else None
+    if not isinstance(items, list):
+        raise InputError(f"{where}: {name} must be a list, got {value!r}")
+    return items
+
+
+def _from_json(text: str, name: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(
+            f"{where}: {name} is a text, not a list or dict ({text[:40]!r}): write json.dumps(…), or save and load the "
+            f"dataset with ragas' local/jsonl (local/csv turns lists into texts)"
+        ) from None
+
+
+def _own(fields: Mapping[str, Any], name: str) -> Any:
+    """A free column, or what travels in `rubrics`, the one free field that Ragas' own samples keep."""
+    value = fields.get(name)
+    if value is None and isinstance(rubrics := fields.get("rubrics"), Mapping):
+        value = rubrics.get(name)
+    return None if isinstance(value, str) and not value else value
+
+
+def _number(value: Any) -> Any:
+    return int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+
+
+def _own_grades(value: Any, where: str) -> dict[str, int]:
+    """{passage: grade} of a row, as a dict or JSON text of one."""
+    where = f"{where}: utility_grades"
+    given = _from_json(value, "utility_grades", where) if isinstance(value, str) else value
+    if not isinstance(given, Mapping):
+        raise InputError(f"{where} must be {{passage: grade}}, got {given!r}")
+    return {
+        text_or_number(passage, where): whole_grade(grade, f"{where} of {passage!r}")
+        for passage, grade in given.items()
+        if grade is not None
+    }
