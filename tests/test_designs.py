@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.designs import allocated, calibrate_draw, next_to_settle
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
+from rag_selectivity.people.designs import allocated, calibrate_draw, next_to_settle
 
 pytestmark = pytest.mark.inside
 

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.golden import Check, build, check
-from rag_selectivity.golden.building import Built
-from rag_selectivity.grading.annotation.making import make_tasks
+from rag_selectivity.golden import Built, Check, build, check
 from rag_selectivity.grading.store import HumanLabel, Store
+from rag_selectivity.people import make_tasks
 from rag_selectivity.tables.writing import write_rows
 from tests.forked_cli import run_command
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set, graded_store, judge

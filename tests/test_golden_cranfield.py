@@ -11,11 +11,10 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.golden import build, check, diff, export, queries
-from rag_selectivity.golden.adjudicating import adjudication_task, annotator_agreement
-from rag_selectivity.grading.annotation.making import make_tasks
-from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.judged.reading import ranked_lists
+from rag_selectivity.people import adjudication_task, annotator_agreement, make_tasks
+from rag_selectivity.people.task import AnnotationTask
 from rag_selectivity.tables.texts import read_texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.inside]

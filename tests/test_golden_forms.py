@@ -12,7 +12,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden import GoldenSet, export
-from rag_selectivity.golden.forms import FORMS
+from rag_selectivity.golden.exporting import FORMS
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set
 
 pytestmark = pytest.mark.inside

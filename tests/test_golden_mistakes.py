@@ -11,7 +11,7 @@ import pytest
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden import GoldenSet, build, check, export
-from rag_selectivity.golden.forms import FORMS
+from rag_selectivity.golden.exporting import FORMS
 from rag_selectivity.golden.manifest import MANIFEST
 from tests.golden_world import CORPUS as WORLD
 from tests.golden_world import golden_set

@@ -12,14 +12,17 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.golden.adjudicating import adjudication_task, annotator_agreement
-from rag_selectivity.grading.annotation.answers import Answer, write_answers
-from rag_selectivity.grading.annotation.disagreeing import disagreement_draw
-from rag_selectivity.grading.annotation.importing import import_answers
-from rag_selectivity.grading.annotation.making import make_tasks
-from rag_selectivity.grading.annotation.outside import random_draw, tail_draw
-from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows
+from rag_selectivity.people import (
+    Answer,
+    adjudication_task,
+    annotator_agreement,
+    import_answers,
+    make_tasks,
+    write_answers,
+)
+from rag_selectivity.people.outside import random_draw, tail_draw
+from rag_selectivity.people.task import AnnotationTask
 from rag_selectivity.statistics.agreement import alpha_of_annotators
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from tests.annotation_world import World
@@ -107,22 +110,6 @@ def test_a_draw_goes_on_with_what_is_labelled_until_nothing_is_left(world) -> No
         world.answer(drawn.tasks[0])
     assert seen == differ
     assert drawn.notes[1] == "nothing is left to label"
-
-
-def test_a_sample_of_the_disagreements_has_the_chances_that_its_weights_say(world) -> None:
-    graded = {pair: {"a": world.grades[pair], "b": world.second[pair]} for pair in world.grades}
-    times: Counter[tuple[str, str]] = Counter()
-    chance = {}
-    for seed in range(600):
-        drawn = disagreement_draw(40, graded, frozenset(), sampled=True, seed=seed)
-        assert len(drawn) == 40
-        for each in drawn:
-            times[each.query, each.passage] += 1
-            chance[each.query, each.passage] = 1 / each.weight
-    differ = {pair for pair, grades in graded.items() if len(set(grades.values())) > 1}
-    assert chance.keys() == differ
-    for pair, expected in chance.items():
-        assert abs(times[pair] / 600 - expected) < 4.5 * math.sqrt(expected * (1 - expected) / 600) + 1e-9
 
 
 # -- random passages outside ------------------------------------------------------------------------------
@@ -368,7 +355,7 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
 def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
     world.write()
     texts = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
-    draw = ("annotate", "--store", "labels.db", *texts, "--draw", "disagree-sampled:40", "--repeats", "0")
+    draw = ("annotate", "--store", "labels.db", *texts, "--draw", "disagree:40", "--repeats", "0")
     done = run_command(
         *draw, "--annotator", "ada", "--annotator", "ben", "--overlap", "40", "-o", "t.html", cwd=world.folder
     )

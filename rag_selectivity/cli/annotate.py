@@ -27,8 +27,8 @@ def annotate(
             o.INPUT,
             "DRAW",
             "Pairs to label: calibrate:N (for calibrated figures), agree:N (to measure agreement), outside:N (outside "
-            "all lists), file:FILE (a table of query_id and passage_id), disagree:N or disagree-sampled:N (judges "
-            "differ), random:N or tail:LAST:N (N a query, outside of what was retrieved).",
+            "all lists), file:FILE (a table of query_id and passage_id), disagree:N (judges differ), random:N or "
+            "tail:LAST:N (N a query, outside of what was retrieved).",
         ),
     ],
     output: Annotated[
@@ -61,9 +61,9 @@ def annotate(
     from. `store import` takes the file of answers that it saves; the same command then goes on with what is labelled,
     and says so when nothing is left to label.
     """
-    from rag_selectivity.grading.annotation.making import make_tasks
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
     from rag_selectivity.grading.store import Store
+    from rag_selectivity.people.making import make_tasks
 
     refuse_standard_output(output, "--output")
     refuse_no_page(output)

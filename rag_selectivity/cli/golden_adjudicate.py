@@ -51,9 +51,9 @@ def golden_adjudicate(
     their own; after `store import` of its answers, the adjudicated grade is the label of the pair. The store keeps the
     others.
     """
-    from rag_selectivity.golden.adjudicating import adjudication_task, annotator_agreement
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
     from rag_selectivity.grading.store import Store
+    from rag_selectivity.people.annotators import adjudication_task, annotator_agreement
 
     chosen = chosen_format(format, output, TABLE_FORMATS)
     bootstrap = rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters))

@@ -75,7 +75,8 @@ def golden_check(
     Exits with 1 if there is a problem: ids without a text, or labels of texts that have changed since.
     """
     from rag_selectivity.golden import check
-    from rag_selectivity.golden.render import check_text
+    from rag_selectivity.golden.render import check_blocks
+    from rag_selectivity.render.blocks import text_of
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
     found = check(
@@ -98,7 +99,7 @@ def golden_check(
             note(f"wrote {counted(len(found.relabel), 'pair')} to label again to {relabel}")
         else:
             note("no pair is to be labelled again by people: nothing was written")
-    put(json_rows(found.to_dict()) if chosen is Format.json else check_text(found), output)
+    put(json_rows(found.to_dict()) if chosen is Format.json else text_of(check_blocks(found), ruled=False), output)
     if not found.passed(strict=strict):
         tell("the set did not pass: " + ", ".join(dict.fromkeys(each.code for each in found.failing(strict=strict))))
         raise typer.Exit(NOT_PASSED)

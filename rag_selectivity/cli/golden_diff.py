@@ -31,8 +31,9 @@ def golden_diff(
 ) -> None:
     """Show what changed between two versions of a golden set."""
     from rag_selectivity.golden import diff
-    from rag_selectivity.golden.render import difference_text
+    from rag_selectivity.golden.render import difference_blocks
+    from rag_selectivity.render.blocks import text_of
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
     found = diff(old, new, judges=judge)
-    put(json_rows(found.to_dict()) if chosen is Format.json else difference_text(found), output)
+    put(json_rows(found.to_dict()) if chosen is Format.json else text_of(difference_blocks(found), ruled=False), output)

@@ -26,15 +26,10 @@ def golden_queries(
             metavar=Readable("FILE"), help="Trace, OTLP spans, JSONL, CSV, TSV, Parquet, or a question on each line."
         ),
     ],
-    group: Annotated[
-        str, o.option(o.INPUT, "NAME", "What counts as the same question: exact, ngrams or vectors.")
-    ] = "exact",
+    group: Annotated[str, o.option(o.INPUT, "NAME", "What counts as the same question: exact or ngrams.")] = "exact",
     threshold: Annotated[
         float | None,
-        o.option(o.INPUT, "SHARE", "Least similarity of a group (default: .6 for ngrams, .9 for vectors)."),
-    ] = None,
-    vectors: Annotated[
-        Path | None, o.input_file("Vectors of the questions: .npy in their order, or a table of id and vector.")
+        o.option(o.INPUT, "SHARE", "Least similarity of a group by ngrams (default: .6)."),
     ] = None,
     size: Annotated[int | None, o.option(o.INPUT, "COUNT", "Queries to draw (default: all).")] = None,
     by: Annotated[
@@ -55,7 +50,7 @@ def golden_queries(
     from rag_selectivity.golden import queries
     from rag_selectivity.tables.writing import json_text
 
-    found = queries(source, group=group, threshold=threshold, vectors=vectors, size=size, by=by, seed=seed)
+    found = queries(source, group=group, threshold=threshold, size=size, by=by, seed=seed)
     rows = found.to_rows()
     if output is None or str(output) == "-":
         put("\n".join(json_text(row, None) for row in rows), None, is_data=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
-    from rag_selectivity.grading.annotation.task import AnnotationTask
+    from rag_selectivity.people.task import AnnotationTask
 
 #: The suffixes of a page.
 _PAGES = (".html", ".htm")
@@ -30,7 +30,7 @@ def task_targets(output: Path, tasks: Sequence[AnnotationTask]) -> dict[Path, An
     InputError
         If two annotators would have one file.
     """
-    from rag_selectivity.grading.annotation.task import in_file_name
+    from rag_selectivity.people.task import in_file_name
 
     def file_of(task: AnnotationTask) -> Path:
         return output.with_name(f"{output.stem}-{in_file_name(task.annotator)}{output.suffix}")

@@ -12,7 +12,6 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
 from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, number_of, shown
 from rag_selectivity.tables.exact import is_path, is_table
-from rag_selectivity.tables.limits import json_value
 from rag_selectivity.tables.names import QUERY_NAMES, TEXT_NAMES, optional_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.tables.texts import is_headless, read_texts
@@ -93,13 +92,9 @@ def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     row: dict[str, Any] = {"query_id": checked_id(str(given[of_id]), where, "query's"), "text": text}
     of_weight = optional_column([name for name in others if name != of_text], ("weight",))
     if of_weight is not None and not is_missing(given[of_weight]):
-        row["weight"] = checked_weight(given[of_weight], where)
+        row["weight"] = _weight(given[of_weight], where)
     known = {*_ID_COLUMNS, "text", "weight"}
-    row |= {
-        str(name): _as_written(str(name), given[name])
-        for name in others
-        if name != of_text and str(name).lower() not in known
-    }
+    row |= {str(name): given[name] for name in others if name != of_text and str(name).lower() not in known}
     try:
         json_line(row)
     except (TypeError, ValueError) as error:
@@ -107,22 +102,7 @@ def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     return row
 
 
-def _as_written(name: str, value: Any) -> Any:
-    """The value of a column of `golden queries`, which a cell of CSV holds as text; any other value as it is.
-
-    >>> _as_written("members", '["What is RAG?"]'), _as_written("frequency", "3"), _as_written("members", "ada")
-    (['What is RAG?'], 3, 'ada')
-    """
-    if name not in ("members", "frequency") or not isinstance(value, str):
-        return value
-    try:
-        found = json_value(value)
-    except ValueError:
-        return value
-    return found if isinstance(found, list if name == "members" else int) else value
-
-
-def checked_weight(value: Any, where: str) -> float:
+def _weight(value: Any, where: str) -> float:
     """A number above 0."""
     try:
         weight = math.nan if isinstance(value, bool) else number_of(value)

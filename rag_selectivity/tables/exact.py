@@ -42,7 +42,7 @@ _BLANK = " \t\r\n\v\f"
 STORES = {
     "store": "rag_selectivity.grading.labels_format",
     "exported": "rag_selectivity.grading.labels_format",
-    "golden": "rag_selectivity.golden.label_format",
+    "golden": "rag_selectivity.golden.golden_set",
 }
 TABLES = ("parquet", "csv", "jsonl", "tsv")
 FORMATS = ("trec", "beir", *reversed(TABLES), *STORES)

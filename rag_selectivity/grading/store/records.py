@@ -17,7 +17,7 @@ Key = tuple[int, bytes, bytes, int]
 ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
 #: Draws for people that choose pairs by what is known of their labels: what people say of these pairs says nothing
 #: about other pairs.
-TARGETED_DRAWS = ("disagree", "disagree-sampled")
+TARGETED_DRAWS = ("disagree",)
 #: The draw whose grade takes the place of the grades that it is about.
 ADJUDICATION = "adjudicate"
 #: The kind of a failure that was stored without one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.annotation.drawing import Choice, numbers_of, ranks_in_lists
-from rag_selectivity.grading.designs import DrawnPair, Pair, pairs_at
 from rag_selectivity.grading.drawing import CorpusOrder, Tail, how_of_tail, pair_number
 from rag_selectivity.grading.labels_format import read_whole
 from rag_selectivity.grading.store import Draw, Origin, Store, label_rows
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.judged.run import Run
+from rag_selectivity.people.designs import DrawnPair, Pair, pairs_at
+from rag_selectivity.people.drawing import Choice, numbers_of, ranks_in_lists
 from rag_selectivity.statistics.sampled_totals import SampledTotal
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted
@@ -28,56 +28,6 @@ _RELEVANT = scale_named("utility").relevant_from
 _ONE_SIDE = 0.025
 #: (name, list) of what was retrieved.
 Lists = Sequence[tuple[str, Run]]
-
-
-@dataclass(frozen=True)
-class OutsideDraw:
-    """Random passages outside of what was retrieved.
-
-    Attributes
-    ----------
-    pairs : {(query, passage): weight}
-        How many passages of the query each one stands for.
-    origins : list of (query, passage, Origin)
-        As the store keeps them: of kind `control`, or `tail`.
-    empty : int
-        Queries that have no such passage.
-    place : str
-        Where the passages are, in a sentence.
-    """
-
-    pairs: Mapping[Pair, float]
-    origins: tuple[tuple[str, str, Origin], ...]
-    empty: int = 0
-    place: str = "outside"
-
-    def waiting(self, known: Iterable[Pair], stratum: str) -> list[DrawnPair]:
-        """The pairs that no person has labelled."""
-        labelled = set(known)
-        return [DrawnPair(*pair, stratum, weight) for pair, weight in self.pairs.items() if pair not in labelled]
-
-    def estimate(self, people: Mapping[Pair, int]) -> OutsideEstimate:
-        """How many relevant passages a query has outside, from people's labels of these pairs."""
-        sizes: dict[str, float] = {}
-        found: dict[str, list[bool]] = {}
-        for pair, weight in self.pairs.items():
-            sizes[pair[0]] = sizes.get(pair[0], 0.0) + weight
-            if pair in people:
-                found.setdefault(pair[0], []).append(people[pair] >= _RELEVANT)
-        size = sum(sizes.values()) / (len(sizes) + self.empty) if sizes else 0.0
-        if sizes and not found:
-            return OutsideEstimate(0, len(sizes), self.empty, 0, 0, size, math.nan, math.nan, math.nan, self.place)
-        total = SampledTotal.counted(
-            np.array([round(sizes[query]) for query in found], np.int64),
-            np.array([len(labels) for labels in found.values()], np.int64),
-            np.array([sum(labels) for labels in found.values()], np.int64),
-        )
-        queries = len(found) + self.empty
-        among = max(1, queries)
-        low, high = total.interval(_ONE_SIDE)
-        counts = (queries, len(sizes) - len(found), self.empty, int(total.labelled.sum()), int(total.relevant.sum()))
-        means = (float(total.sizes.sum()) / among, total.value / among, low / among, high / among)
-        return OutsideEstimate(*counts, *means, self.place)
 
 
 @dataclass(frozen=True)
@@ -131,6 +81,51 @@ class OutsideEstimate:
         )
 
 
+@dataclass(frozen=True)
+class OutsideDraw:
+    """Random passages outside of what was retrieved.
+
+    Attributes
+    ----------
+    pairs : {(query, passage): weight}
+        How many passages of the query each one stands for.
+    origins : list of (query, passage, Origin)
+        As the store keeps them: of kind `control`, or `tail`.
+    empty : int
+        Queries that have no such passage.
+    place : str
+        Where the passages are, in a sentence.
+    """
+
+    pairs: Mapping[Pair, float]
+    origins: tuple[tuple[str, str, Origin], ...]
+    empty: int = 0
+    place: str = "outside"
+
+    def estimate(self, people: Mapping[Pair, int]) -> OutsideEstimate:
+        """How many relevant passages a query has outside, from people's labels of these pairs."""
+        sizes: dict[str, float] = {}
+        found: dict[str, list[bool]] = {}
+        for pair, weight in self.pairs.items():
+            sizes[pair[0]] = sizes.get(pair[0], 0.0) + weight
+            if pair in people:
+                found.setdefault(pair[0], []).append(people[pair] >= _RELEVANT)
+        if sizes and not found:
+            size = sum(sizes.values()) / (len(sizes) + self.empty)
+            return OutsideEstimate(0, len(sizes), self.empty, 0, 0, size, math.nan, math.nan, math.nan, self.place)
+        total = SampledTotal.counted(
+            np.array([round(sizes[query]) for query in found], np.int64),
+            np.array([len(labels) for labels in found.values()], np.int64),
+            np.array([sum(labels) for labels in found.values()], np.int64),
+        )
+        queries = len(found) + self.empty
+        among = max(1, queries)
+        low, high = total.interval(_ONE_SIDE)
+        counts = (queries, len(sizes) - len(found), self.empty, int(total.labelled.sum()), int(total.relevant.sum()))
+        means = (float(total.sizes.sum()) / among, total.value / among, low / among, high / among)
+        return OutsideEstimate(*counts, *means, self.place)
+
+
 def outside_choice(store: Store, draw: str, lists: Lists, corpus: Any, *, depth: int, seed: int) -> Choice:
     """The pairs of `random:N` and `tail:LAST:N` that no person has labelled, and what labels so far say of all."""
     *last, each = numbers_of(draw)
@@ -141,7 +136,8 @@ def outside_choice(store: Store, draw: str, lists: Lists, corpus: Any, *, depth:
     # A label of a text that has changed since says nothing of the text of now.
     outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
     people = {(q, p): grade for q, p, grade in label_rows(store, judges=()) if (q, p) not in outdated}
-    waiting = drawn.waiting(people, "tail" if last else "outside")
+    stratum = "tail" if last else "outside"
+    waiting = [DrawnPair(*pair, stratum, weight) for pair, weight in drawn.pairs.items() if pair not in people]
     done = () if waiting else ("nothing is left to label: people have labelled every passage of this draw",)
     return Choice(waiting, (drawn.estimate(people).sentence, *done), drawn.origins)
 

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.grading.designs import (
+from rag_selectivity.grading.labels_format import store_labels
+from rag_selectivity.grading.store import Origin, Store, median_grade
+from rag_selectivity.judged.origins import NO_GRADE
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.reading import ranked_rows
+from rag_selectivity.judged.run import Run
+from rag_selectivity.people.designs import (
     LEAST,
     DrawnPair,
     Pair,
@@ -20,23 +26,16 @@ from rag_selectivity.grading.designs import (
     pairs_at,
     tail_weights,
 )
-from rag_selectivity.grading.store import TARGETED_DRAWS, Origin
-from rag_selectivity.judged.origins import NO_GRADE
-from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import ranked_rows
-from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, find_column
 from rag_selectivity.wording import counted
 
-DRAWS = ("calibrate", "agree", "outside", "file", *TARGETED_DRAWS, "random", "tail")
-_FORMS = "calibrate:N, agree:N, outside:N, file:FILE, disagree:N, disagree-sampled:N, random:N or tail:LAST:N"
+DRAWS = ("calibrate", "agree", "outside", "file", "disagree", "random", "tail")
+_FORMS = "calibrate:N, agree:N, outside:N, file:FILE, disagree:N, random:N or tail:LAST:N"
 _A_NUMBER = "the number of pairs must be a whole number ≥ 1"
 #: The grade of a judge, or `NO_GRADE`, and how many passages the pair stands for.
 _Graded = tuple[int, float]
-#: {grade: pairs with what they stand for}.
-Strata = Mapping[int, Sequence[tuple[Pair, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,77 +59,6 @@ class Choice:
     how: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class DrawSource:
-    """What pairs are drawn from.
-
-    Attributes
-    ----------
-    labels : Qrels
-        The judge's labels.
-    runs : {name: Run}
-        Whose top K are the lists.
-    pools : sequence of Run
-        Further passages of the queries, with and without a label.
-    depth : int
-        K.
-    known : collection of (query, passage)
-        Pairs that people have labelled; they are not drawn again.
-    seed : int
-    """
-
-    labels: Qrels
-    runs: Mapping[str, Run] = field(default_factory=dict)
-    pools: Sequence[Run] = ()
-    depth: int = 10
-    known: Collection[Pair] = ()
-    seed: int = 7
-
-
-def draw_pairs(name: str, source: DrawSource) -> list[DrawnPair]:
-    """Draw pairs of a judge's labels, lists or a file by the name of a draw, in random order.
-
-    `calibrate:N`
-        For calibrated figures (`calibrate_draw`); needs runs.
-    `agree:N`
-        From all pairs that the judge graded except random controls, to measure how far it agrees with people: every
-        grade in proportion to the passages that it stands for, but at least five pairs of each, and within a grade
-        spread over the queries.
-    `outside:N`
-        From pairs in the top K of no run: those that the judge graded except random controls, and those of the pools;
-        every grade in proportion to the square root of the passages that it stands for, but at least five pairs.
-    `file:FILE`
-        The pairs of a table with query_id and passage_id.
-
-    Raises
-    ------
-    InputError
-        If the draw lacks what it needs, or asks for more pairs than there are.
-    """
-    kind, _, value = name.partition(":")
-    if kind == "file":
-        return _of_file(Path(value), source.seed)
-    (n,) = numbers_of(name)
-    labels, known, seed = source.labels, source.known, source.seed
-    if kind == "calibrate":
-        if not source.runs:
-            raise InputError("--draw calibrate needs the runs whose figures are to be calibrated: give --run FILE")
-        drawn = calibrate_draw(labels, source.runs, n, depth=source.depth, seed=seed, known=known)
-    elif kind == "agree":
-        drawn = stratified(n, _by_grade(_graded(labels), set(known)), np.asarray, seed, "")
-    else:
-        drawn = _outside(n, source)
-    if len(drawn) < n:
-        raise InputError(
-            f"--draw {name}: there are only {counted(len(drawn), 'pair')} to draw from"
-            f"{' that people have not labelled yet' if source.known else ''}; ask for {len(drawn):,} or fewer, or have "
-            f"more pairs graded"
-            if drawn
-            else f"--draw {name}: there is no pair to draw from; have pairs graded first, or name other files"
-        )
-    return drawn
-
-
 def kind_of_draw(name: str) -> str:
     """The name of a draw without what follows the colon; an InputError if there is no such draw."""
     kind, _, value = name.partition(":")
@@ -150,17 +78,76 @@ def numbers_of(name: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _outside(n: int, source: DrawSource) -> list[DrawnPair]:
-    if not source.runs and not source.pools:
-        raise InputError("--draw outside needs the lists that the pairs lie outside of: give --run FILE")
-    left_out = set(source.known)
-    for run in source.runs.values():
-        left_out |= {(query, passage) for query, passage, _ in ranked_rows(run, source.depth)}
-    candidates = _graded(source.labels)
-    for pool in source.pools:
-        for query, passage, _ in ranked_rows(pool):
-            candidates.setdefault((query, passage), (NO_GRADE, 1.0))
-    return stratified(n, _by_grade(candidates, left_out), np.sqrt, source.seed, " outside")
+def draw_pairs(
+    name: str,
+    labels: Qrels,
+    runs: Mapping[str, Run] | None = None,
+    pools: Sequence[Run] = (),
+    *,
+    depth: int = 10,
+    known: Collection[Pair] = (),
+    seed: int = 7,
+) -> list[DrawnPair]:
+    """Draw pairs of a judge's labels, lists or a file by the name of a draw, in random order.
+
+    `calibrate:N`
+        For calibrated figures (`calibrate_draw`); needs runs.
+    `agree:N`
+        From all pairs that the judge graded except random controls, to measure how far it agrees with people: every
+        grade in proportion to the passages that it stands for, but at least five pairs of each, and within a grade
+        spread over the queries.
+    `outside:N`
+        From pairs in the top K of no run: those that the judge graded except random controls, and those of the pools;
+        every grade in proportion to the square root of the passages that it stands for, but at least five pairs.
+    `file:FILE`
+        The pairs of a table with query_id and passage_id.
+
+    Parameters
+    ----------
+    labels : Qrels
+        The judge's labels.
+    runs : {name: Run}
+        Whose top K are the lists.
+    pools : sequence of Run
+        Further passages of the queries, with and without a label.
+    depth : int
+        K.
+    known : collection of (query, passage)
+        Pairs that people have labelled; they are not drawn again.
+
+    Raises
+    ------
+    InputError
+        If the draw lacks what it needs, or asks for more pairs than there are.
+    """
+    kind, _, value = name.partition(":")
+    if kind == "file":
+        return _of_file(Path(value), seed)
+    (n,) = numbers_of(name)
+    if kind == "calibrate":
+        if not runs:
+            raise InputError("--draw calibrate needs the runs whose figures are to be calibrated: give --run FILE")
+        drawn = calibrate_draw(labels, runs, n, depth=depth, seed=seed, known=known)
+    elif kind == "agree":
+        drawn = _stratified(n, _graded(labels), known, np.asarray, seed, "")
+    else:
+        if not runs and not pools:
+            raise InputError("--draw outside needs the lists that the pairs lie outside of: give --run FILE")
+        listed = {(query, passage) for run in (runs or {}).values() for query, passage, _ in ranked_rows(run, depth)}
+        candidates = _graded(labels)
+        for pool in pools:
+            for query, passage, _ in ranked_rows(pool):
+                candidates.setdefault((query, passage), (NO_GRADE, 1.0))
+        drawn = _stratified(n, candidates, listed.union(known), np.sqrt, seed, " outside")
+    if len(drawn) < n:
+        raise InputError(
+            f"--draw {name}: there are only {counted(len(drawn), 'pair')} to draw from"
+            f"{' that people have not labelled yet' if known else ''}; ask for {len(drawn):,} or fewer, or have more "
+            f"pairs graded"
+            if drawn
+            else f"--draw {name}: there is no pair to draw from; have pairs graded first, or name other files"
+        )
+    return drawn
 
 
 def _graded(labels: Qrels) -> dict[Pair, _Graded]:
@@ -170,19 +157,24 @@ def _graded(labels: Qrels) -> dict[Pair, _Graded]:
     return dict(zip(pairs_at(labels, rows), graded, strict=True))
 
 
-def _by_grade(graded: Mapping[Pair, _Graded], left_out: Collection[Pair]) -> Strata:
-    strata: dict[int, list[tuple[Pair, float]]] = {}
-    for pair, (grade, weight) in sorted(graded.items()):
-        if pair not in left_out:
-            strata.setdefault(grade, []).append((pair, weight))
-    return dict(sorted(strata.items()))
+def _stratified(
+    n: int,
+    graded: Mapping[Pair, _Graded],
+    left_out: Collection[Pair],
+    shares_of: Callable[[Any], Any],
+    seed: int,
+    where: str,
+) -> list[DrawnPair]:
+    """Pairs of each grade, all with the same chance, spread over its queries; in random order.
 
-
-def stratified(n: int, strata: Strata, shares_of: Callable[[Any], Any], seed: int, where: str) -> list[DrawnPair]:
-    """Pairs of each stratum, all with the same chance, spread over its queries; in random order.
-
-    `shares_of` makes the shares of the strata from what they stand for; `where` follows the name of a stratum.
+    `shares_of` makes the shares of the grades from what they stand for; `where` follows the name of a grade.
     """
+    strata: dict[int, list[tuple[Pair, float]]] = {}
+    without = set(left_out)
+    for pair, (grade, weight) in sorted(graded.items()):
+        if pair not in without:
+            strata.setdefault(grade, []).append((pair, weight))
+    strata = dict(sorted(strata.items()))
     random = np.random.default_rng(seed)
     sizes = np.array([len(pairs) for pairs in strata.values()], np.int64)
     stand_for = np.array([sum(weight for _, weight in pairs) for pairs in strata.values()])
@@ -250,11 +242,6 @@ def shares_of_annotators(
     return shares
 
 
-def pairs_of(drawn: Iterable[DrawnPair]) -> list[Pair]:
-    """The (query, passage) of drawn pairs."""
-    return [(each.query, each.passage) for each in drawn]
-
-
 def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) -> dict[Pair, dict[str, int]]:
     """The rank of each pair in the runs and pools that list it; the best one where two of them have one name."""
     queries = {query for query, _ in pairs}
@@ -266,3 +253,53 @@ def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) ->
                 of_pair = ranks.setdefault((query, passage), {})
                 of_pair[name] = min(rank, of_pair.get(name, rank))
     return ranks
+
+
+# -- pairs on which judges differ -------------------------------------------------------------------------
+
+
+def disagreements(store: Store, n: int, judges: Sequence[str] | None, seed: int) -> Choice:
+    """n pairs on which judges differ and that no person has labelled, the most different first, or all there are.
+
+    Among equal distances the order is random. Random controls are left out. People named among the judges are judges
+    too. Of several samples of a judge, the median counts.
+
+    Raises
+    ------
+    InputError
+        If fewer than two judges graded pairs of the store.
+    """
+    graded: dict[Pair, dict[str, int]] = {}
+    seen: set[str] = set()
+    for query, passage, by_judge in store.grades_by_pair(judges, as_given=True):
+        seen |= by_judge.keys()
+        if len(by_judge) > 1:
+            graded[query, passage] = {judge: median_grade(samples) for judge, samples in by_judge.items()}
+    if len(seen) < 2:
+        raise InputError(
+            f"{store.path}: judges can differ only where two of them graded the same pairs, and there is "
+            f"{counted(len(seen), 'judge')} ({', '.join(sorted(seen)) or 'none'}): have another model grade the pairs "
+            f"into this store, or name people with --judge"
+        )
+    labels = store_labels(store.path, judges, humans=False)
+    for pair in pairs_at(labels, np.flatnonzero(only_controls(labels))):
+        graded.pop(pair, None)
+    known = {(each.query, each.passage) for each in store.human_labels() if each.grade is not None}
+    apart: dict[int, list[Pair]] = {}
+    for pair, grades in sorted(graded.items()):
+        apart.setdefault(max(grades.values()) - min(grades.values()), []).append(pair)
+    apart.pop(0, None)
+    differing = sum(map(len, apart.values()))
+    left = {distance: [pair for pair in pairs if pair not in known] for distance, pairs in apart.items()}
+    random = np.random.default_rng(seed)
+    drawn = [
+        DrawnPair(query, passage, f"{distance} apart", float("nan"))
+        for distance in sorted(left, reverse=True)
+        for query, passage in [left[distance][i] for i in random.permutation(len(left[distance])).tolist()]
+    ]
+    note = (
+        f"judges differ on {differing:,} of the {counted(len(graded), 'pair')} that two or more graded; people have "
+        f"labelled {differing - len(drawn):,} of these"
+    )
+    done = () if drawn else ("nothing is left to label",)
+    return Choice(drawn[:n], (note, *done), how={"judges": sorted(set[str]().union(*graded.values()))})

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.grading.annotation.making import tasks_for
-from rag_selectivity.grading.annotation.task import AnnotationTask
-from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.store import ADJUDICATION, HumanLabel, Store, is_adjudication, is_targeted
+from rag_selectivity.grading.store import ADJUDICATION, Store, is_adjudication, is_targeted
+from rag_selectivity.people.designs import DrawnPair, Pair
+from rag_selectivity.people.making import tasks_for
+from rag_selectivity.people.task import AnnotationTask
 from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.statistics.agreement import Agreement, Interval, agreement, alpha_of_annotators
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -25,6 +25,7 @@ from rag_selectivity.wording import counted, enumeration
 
 DEFAULT_ADJUDICATOR = "adjudicator"
 _SCALE = scale_named("utility")
+_ENDS = (_SCALE.lowest, _SCALE.highest or _SCALE.lowest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +106,24 @@ class AnnotatorAgreement:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """A row for every coefficient of every two annotators, and one for alpha over all of them."""
-        rows = []
-        for names, found in self.pairs.items():
-            for name in ("exact", "kappa", "kappa_quadratic", "alpha"):
-                interval: Interval = getattr(found, name)
-                rows.append(_row(" and ".join(names), found.n, name, interval))
-        if len(self.annotators) > 2 or not rows:
-            rows.append(_row("all", self.shared, "alpha", self.alpha))
-        return rows
+        coefficients = [
+            (" and ".join(names), found.n, name, getattr(found, name))
+            for names, found in self.pairs.items()
+            for name in ("exact", "kappa", "kappa_quadratic", "alpha")
+        ]
+        if len(self.annotators) > 2 or not coefficients:
+            coefficients.append(("all", self.shared, "alpha", self.alpha))
+        return [
+            {
+                "annotators": names,
+                "pairs": pairs,
+                "figure": figure,
+                "value": each.value,
+                "low": each.low,
+                "high": each.high,
+            }
+            for names, pairs, figure, each in coefficients
+        ]
 
     def lines(self) -> list[str]:
         """What the figures rest on, in sentences."""
@@ -134,11 +145,6 @@ class AnnotatorAgreement:
             f"{len(self.waiting):,} left"
         )
         return lines
-
-
-def _row(names: str, pairs: int, figure: str, interval: Interval) -> dict[str, Any]:
-    numbers = {name: value for name, value in interval.to_dict().items() if name != "reason"}
-    return {"annotators": names, "pairs": pairs, "figure": figure, **numbers}
 
 
 def annotator_agreement(
@@ -179,37 +185,35 @@ def annotator_agreement(
         with Store(store, read_only=True) as opened:
             return annotator_agreement(opened, annotators, at_least=at_least, bootstrap=bootstrap)
     outdated = set(store.outdated_human_labels())
-    known = [
-        label
-        for label in store.human_labels()
-        if label.sample == 0
-        and label.grade is not None
-        and (label.query, label.passage, label.annotator) not in outdated
-    ]
-    adjudicated = {(each.query, each.passage): each for each in known if each.draw and is_adjudication(each.draw)}
-    labels = [each for each in known if each.draw is None or not is_adjudication(each.draw)]
-    names = _names(store, labels, annotators, {each.annotator for each in adjudicated.values()})
     grades: dict[Pair, dict[str, int]] = {}
-    chosen: set[Pair] = set()
-    for label in labels:
-        if label.annotator in names and label.grade is not None:
-            grades.setdefault((label.query, label.passage), {})[label.annotator] = label.grade
-            if label.draw is not None and is_targeted(label.draw):
-                chosen.add((label.query, label.passage))
+    adjudicated: dict[Pair, int] = {}
+    adjudicators, chosen = set[str](), set[Pair]()
+    for label in store.human_labels():
+        pair = label.query, label.passage
+        if label.sample or label.grade is None or (*pair, label.annotator) in outdated:
+            continue
+        if label.draw is not None and is_adjudication(label.draw):
+            adjudicated[pair] = label.grade
+            adjudicators.add(label.annotator)
+            continue
+        grades.setdefault(pair, {})[label.annotator] = label.grade
+        if label.draw is not None and is_targeted(label.draw) and label.annotator in (annotators or [label.annotator]):
+            chosen.add(pair)
+    names = _names(store, {name for of_pair in grades.values() for name in of_pair}, annotators, adjudicators)
+    grades = {pair: {name: of_pair[name] for name in of_pair if name in names} for pair, of_pair in grades.items()}
     several = {pair: of_pair for pair, of_pair in grades.items() if len(of_pair) > 1}
     sample = {pair: of_pair for pair, of_pair in several.items() if pair not in chosen}
-    disagreements = [
-        Disagreement(*pair, dict(sorted(of_pair.items())), adjudicated[pair].grade if pair in adjudicated else None)
-        for pair, of_pair in several.items()
+    differing = [
+        Disagreement(*pair, dict(sorted(of_pair.items())), adjudicated.get(pair)) for pair, of_pair in several.items()
     ]
-    differing = [each for each in disagreements if each.distance >= at_least]
+    differing = [each for each in differing if each.distance >= at_least]
     return AnnotatorAgreement(
         annotators={name: sum(name in of_pair for of_pair in grades.values()) for name in names},
         pairs=_of_two(sample, names, bootstrap),
         alpha=alpha_of_annotators(
             [list(of_pair.values()) for of_pair in sample.values()],
             [query for query, _ in sample],
-            ends=(_SCALE.lowest, _SCALE.highest or _SCALE.lowest),
+            ends=_ENDS,
             bootstrap=bootstrap,
         ),
         shared=len(sample),
@@ -274,9 +278,9 @@ def adjudication_task(
 
 
 def _names(
-    store: Store, labels: Sequence[HumanLabel], annotators: Sequence[str] | None, adjudicators: Collection[str]
+    store: Store, graders: Collection[str], annotators: Sequence[str] | None, adjudicators: Collection[str]
 ) -> list[str]:
-    known = sorted({label.annotator for label in labels})
+    known = sorted(graders)
     if annotators:
         annotators = names_in(annotators, "annotators")
         unknown = [name for name in annotators if name not in known]
@@ -312,7 +316,7 @@ def _of_two(
                 np.array([each[first] for _, each in both]),
                 np.array([each[second] for _, each in both]),
                 [query for (query, _), _ in both],
-                grades=(_SCALE.lowest, _SCALE.highest or _SCALE.lowest),
+                grades=_ENDS,
                 bootstrap=bootstrap,
             )
     return found
