@@ -15,7 +15,7 @@ from rag_selectivity.calibrated.people import calibration_ground, draws_of, judg
 from rag_selectivity.calibrated.ranking import biases_of, groups, passage_lengths, rankings, thirds
 from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.grading.store import Store, design_of, is_adjudication, is_targeted, label_rows
+from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.joined import join_runs
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -304,15 +304,8 @@ class _Sides:
 
 def chosen_by_labels(store: Store, annotators: Collection[str]) -> dict[tuple[str, str], str]:
     """{(query, passage): design} of what some people graded in a targeted draw or an adjudication."""
-    return {
-        (label.query, label.passage): design_of(label.draw)
-        for label in store.human_labels()
-        if label.annotator in annotators
-        and label.sample == 0
-        and label.grade is not None
-        and label.draw is not None
-        and (is_targeted(label.draw) or is_adjudication(label.draw))
-    }
+    labels = (x for x in store.human_labels() if x.annotator in annotators and x.sample == 0 and x.grade is not None)
+    return {x.pair: x.draw.design for x in labels if x.draw and (x.is_targeted or x.is_adjudication)}
 
 
 def _warn_of_targeted(text: str) -> None:
@@ -359,7 +352,8 @@ def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap
     with Store(labels, read_only=True) as store:
         twice = [
             (q, grades[0], grades[1])
-            for q, _, _, grades in store.judge_grades(judges, as_given=True)
+            for q, _, by_judge in store.grades_by_pair(judges, as_given=True, repeats=True)
+            for grades in by_judge.values()
             if len(grades) > 1
         ]
     if not twice:

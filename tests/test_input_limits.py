@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
 from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts
-from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.exchange import import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.judged.reading import read_qrels, read_run

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.gates import parse_fail_if, parse_max_drop
-from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Draw, HumanLabel, Store
 from rag_selectivity.judged.policy import TIES, Policy, resolve_policy

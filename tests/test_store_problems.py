@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.store import Label, Store, digest, label_rows, opening
+from rag_selectivity.grading.store import Label, Store, connection, digest, label_rows
 from tests.test_store import put
 from tests.test_store_writing import keys
 
@@ -100,7 +100,7 @@ def damaged(path: Path, how: str) -> None:
 def test_a_store_that_somebody_keeps_locked_is_named(tmp_path, monkeypatch) -> None:
     path = tmp_path / "s.db"
     Store(path).close()
-    monkeypatch.setattr(opening, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.1)
     with Store(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         put(store, "m", {("q", "a"): 3})
         other.execute("BEGIN IMMEDIATE")

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.judged.reading import read_qrels

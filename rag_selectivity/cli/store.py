@@ -138,7 +138,7 @@ def store_import(
     The store is created if it does not exist; if a label is wrong, nothing is imported. Answers go into the store that
     made their task; all or some of them can be imported, and a later file of the same task adds to it.
     """
-    from rag_selectivity.grading.importing import import_labels
+    from rag_selectivity.grading.exchange import import_labels
     from rag_selectivity.grading.store import Store
     from rag_selectivity.people.answers import is_answers
     from rag_selectivity.people.importing import import_answers

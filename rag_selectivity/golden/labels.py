@@ -8,8 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.exchange import label_table
-from rag_selectivity.grading.importing import import_export, import_labels
+from rag_selectivity.grading.exchange import import_export, import_labels, label_table
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.store import HumanLabel, Store, digest
 from rag_selectivity.grading.store_file import is_store

@@ -33,7 +33,7 @@ def read_labels(kind: str, path: Path, judges: Sequence[str] | None = None, huma
     """
     from tempfile import TemporaryDirectory
 
-    from rag_selectivity.grading.importing import import_export
+    from rag_selectivity.grading.exchange import import_export
     from rag_selectivity.grading.store import Store
 
     if kind == "exported":

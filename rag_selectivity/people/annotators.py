@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.store import ADJUDICATION, Store, is_adjudication, is_targeted
+from rag_selectivity.grading.store import ADJUDICATION, Store
 from rag_selectivity.people.designs import DrawnPair, Pair
 from rag_selectivity.people.making import tasks_for
 from rag_selectivity.people.task import AnnotationTask
@@ -192,12 +192,12 @@ def annotator_agreement(
         pair = label.query, label.passage
         if label.sample or label.grade is None or (*pair, label.annotator) in outdated:
             continue
-        if label.draw is not None and is_adjudication(label.draw):
+        if label.is_adjudication:
             adjudicated[pair] = label.grade
             adjudicators.add(label.annotator)
             continue
         grades.setdefault(pair, {})[label.annotator] = label.grade
-        if label.draw is not None and is_targeted(label.draw) and label.annotator in (annotators or [label.annotator]):
+        if label.is_targeted and label.annotator in (annotators or [label.annotator]):
             chosen.add(pair)
     names = _names(store, {name for of_pair in grades.values() for name in of_pair}, annotators, adjudicators)
     grades = {pair: {name: of_pair[name] for name in of_pair if name in names} for pair, of_pair in grades.items()}
@@ -250,7 +250,7 @@ def adjudication_task(
     graded = {
         (label.query, label.passage)
         for label in store.human_labels()
-        if label.annotator == adjudicator and (label.draw is None or not is_adjudication(label.draw))
+        if label.annotator == adjudicator and not label.is_adjudication
     }
     own = [each for each in waiting if (each.query, each.passage) in graded]
     if own:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_selectivity.errors import InputError, warn
-from rag_selectivity.grading.store import HumanLabel, Store, is_adjudication, is_targeted
+from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.people.answers import Answer, Answers, read_answers
 from rag_selectivity.people.task import StoredTask, stored_task
 from rag_selectivity.wording import counted
@@ -203,10 +203,9 @@ def _with_random_draw(label: HumanLabel, before: HumanLabel | None) -> HumanLabe
 
     A pair that was drawn at random stays a part of its sample, also if a targeted draw chose it later.
     """
-    if before is None or before.draw is None or before.grade is None or label.draw is None:
+    if before is None or before.draw is None or before.grade is None or before.is_targeted or before.is_adjudication:
         return label
-    stays = is_targeted(label.draw) and not is_targeted(before.draw) and not is_adjudication(before.draw)
-    return replace(label, draw=before.draw) if stays else label
+    return replace(label, draw=before.draw) if label.is_targeted else label
 
 
 def _is_to_write(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any, NamedTuple
 
-from rag_selectivity.grading.store.draws import draw_number
+from rag_selectivity.grading.store.connection import Connection
 from rag_selectivity.grading.store.gaps import Gaps
-from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import Draw, digest
-from rag_selectivity.grading.store.schema import one_moment
+from rag_selectivity.grading.store.writing import draw_number
 
 _UNKNOWN = Draw("unknown")
 #: Pairs that one statement writes; other processes wait for it.
@@ -56,7 +54,7 @@ class Pool:
         A connection of its own.
     """
 
-    def __init__(self, connection: StoreConnection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._draws: list[Draw] = []
         connection.execute("PRAGMA temp_store = FILE")
@@ -73,7 +71,7 @@ class Pool:
 
     def filling(self) -> AbstractContextManager[None]:
         """Commit everything that is added in the block, or nothing."""
-        return one_moment(self._connection)
+        return self._connection.moment()
 
     def add_pairs(self, rows: Iterable[tuple[str, str, int]], draw: Draw = _UNKNOWN) -> None:
         """Add (query id, passage id, rank) rows; a pair that occurs several times has its best rank.
@@ -178,42 +176,25 @@ class Pool:
         numbers = [(i, draw_number(self._connection, d)) for i, d in enumerate(self._draws) if d.kind != "unknown"]
         self._connection.execute("CREATE TEMP TABLE draw_numbers (place INTEGER PRIMARY KEY, number INTEGER NOT NULL)")
         self._connection.executemany("INSERT INTO draw_numbers VALUES (?, ?)", numbers)
-        place: tuple[str, str, int] | None = ("", "", -1)
-        while place is not None:
-            place = self._record_some(place)
-        self._connection.execute("DROP TABLE draw_numbers")
-
-    def _record_some(self, after: tuple[str, str, int]) -> tuple[str, str, int] | None:
-        """Write the rows behind a place; the last of them, or None if there are no more."""
-        behind = "(pool.query_id, pool.passage_id, pool.draw) > (?, ?, ?)"
-        last: tuple[str, str, int] | None = self._connection.execute(
-            f"SELECT query_id, passage_id, draw FROM pool WHERE {behind} ORDER BY query_id, passage_id, draw"
-            f" LIMIT 1 OFFSET {_AT_ONCE - 1}",
-            after,
-        ).fetchone()
-        span = behind + (" AND (pool.query_id, pool.passage_id, pool.draw) <= (?, ?, ?)" if last else "")
-        bounds = (*after, *(last or ()))
         self._connection.execute(
-            "INSERT INTO pairs SELECT pool.query_id, pool.passage_id, q.hash, p.hash FROM pool"
-            f" JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id WHERE {span}"
+            "INSERT INTO pairs SELECT DISTINCT pool.query_id, pool.passage_id, q.hash, p.hash FROM pool"
+            " JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id WHERE true"
             " ON CONFLICT DO UPDATE SET query_hash = excluded.query_hash, passage_hash = excluded.passage_hash"
-            " WHERE query_hash != excluded.query_hash OR passage_hash != excluded.passage_hash",
-            bounds,
+            " WHERE query_hash != excluded.query_hash OR passage_hash != excluded.passage_hash"
         )
         self._connection.execute(
             "INSERT INTO origins SELECT pool.query_id, pool.passage_id, d.number, pool.rank, pool.detail FROM pool"
-            f" JOIN draw_numbers d ON d.place = pool.draw WHERE {span}"
+            " JOIN draw_numbers d ON d.place = pool.draw WHERE true"
             " ON CONFLICT DO UPDATE SET rank = excluded.rank, detail = excluded.detail"
-            " WHERE rank IS NOT excluded.rank OR detail IS NOT excluded.detail",
-            bounds,
+            " WHERE rank IS NOT excluded.rank OR detail IS NOT excluded.detail"
         )
-        return last
+        self._connection.execute("DROP TABLE draw_numbers")
 
 
 class PoolTexts:
     """The texts of a pool's queries, or of its passages."""
 
-    def __init__(self, connection: sqlite3.Connection, table: str, column: str) -> None:
+    def __init__(self, connection: Connection, table: str, column: str) -> None:
         self._connection = connection
         self._table = table
         connection.execute(f"CREATE TEMP TABLE {table} (id TEXT PRIMARY KEY, hash BLOB NOT NULL, text TEXT NOT NULL)")
