@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -240,19 +240,6 @@ def shares_of_annotators(
     if without:
         raise InputError(f"{examples(without)} would get no pair: draw more pairs than there are annotators")
     return shares
-
-
-def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) -> dict[Pair, dict[str, int]]:
-    """The rank of each pair in the runs and pools that list it; the best one where two of them have one name."""
-    queries = {query for query, _ in pairs}
-    ranks: dict[Pair, dict[str, int]] = {}
-    for name, run in lists:
-        listed = np.flatnonzero([query in queries for query in run.queries])
-        for query, passage, rank in ranked_rows(run.of_lists(listed)):
-            if (query, passage) in pairs:
-                of_pair = ranks.setdefault((query, passage), {})
-                of_pair[name] = min(rank, of_pair.get(name, rank))
-    return ranks
 
 
 # -- pairs on which judges differ -------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples, warn
+from rag_selectivity.grading.drawing import ranks_in_lists
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Draw, Store, digest
@@ -24,7 +25,6 @@ from rag_selectivity.people.drawing import (
     draw_pairs,
     kind_of_draw,
     numbers_of,
-    ranks_in_lists,
     shares_of_annotators,
 )
 from rag_selectivity.people.outside import outside_choice

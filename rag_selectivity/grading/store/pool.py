@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from itertools import islice
 from typing import Any, NamedTuple
 
 from rag_selectivity.grading.store.connection import Connection
@@ -14,10 +13,6 @@ from rag_selectivity.grading.store.records import Draw, digest
 from rag_selectivity.grading.store.writing import draw_number
 
 _UNKNOWN = Draw("unknown")
-#: Pairs that one statement writes; other processes wait for it.
-_AT_ONCE = 2000
-#: In the place of a list: the order of all lists fused.
-_FUSED = -1
 #: The parts of a pool: the top ranks of its runs, what was drawn from the ranks below, and from the rest of the corpus.
 TOP, TAIL, CONTROL = 0, 1, 2
 
@@ -63,11 +58,6 @@ class Pool:
             " rank INTEGER, position REAL NOT NULL, part INTEGER NOT NULL, detail TEXT,"
             " PRIMARY KEY (query_id, passage_id, draw)) WITHOUT ROWID"
         )
-        connection.execute(
-            "CREATE TEMP TABLE listed (query_id TEXT NOT NULL, passage_id TEXT NOT NULL, list INTEGER NOT NULL,"
-            " rank INTEGER NOT NULL, PRIMARY KEY (query_id, passage_id, list)) WITHOUT ROWID"
-        )
-        self._order = _FUSED
 
     def filling(self) -> AbstractContextManager[None]:
         """Commit everything that is added in the block, or nothing."""
@@ -85,69 +75,13 @@ class Pool:
             rows,
         )
 
-    def add_list(self, rows: Iterable[tuple[str, str, int]], draw: Draw) -> None:
-        """Add (query id, passage id, rank) rows of a whole run: the pairs down to the depth of the draw are graded.
-
-        The others can be drawn from; see `below`. Of several lists, their order is needed too: see `add_fused`.
-        """
-        self._order = self._number(draw)
-        waiting = iter(rows)
-        while some := list(islice(waiting, _AT_ONCE)):
-            self._add_ranks(some, self._order)
-            self.add_pairs((row for row in some if draw.depth is None or row[2] <= draw.depth), draw)
-
-    def add_fused(self, rows: Iterable[tuple[str, str, int]]) -> None:
-        """Add (query id, passage id, rank) rows of all lists fused, whose ranks are then those of the tail."""
-        self._order = _FUSED
-        self._add_ranks(rows, _FUSED)
-
-    def _add_ranks(self, rows: Iterable[tuple[str, str, int]], number: int) -> None:
-        self._connection.executemany(
-            f"INSERT INTO listed VALUES (?, ?, {number}, ?) ON CONFLICT DO UPDATE SET rank = excluded.rank"
-            " WHERE excluded.rank < rank",
-            rows,
-        )
-
-    def below(self, last: int) -> Generator[tuple[str, str, int], None, None]:
-        """(query id, passage id, rank) rows down to a rank, without the pairs that are graded anyway, by their ids."""
-        yield from self._connection.execute(
-            "SELECT query_id, passage_id, rank FROM listed WHERE list = ? AND rank <= ? AND NOT EXISTS (SELECT 1"
-            " FROM pool WHERE pool.query_id = listed.query_id AND pool.passage_id = listed.passage_id"
-            f" AND part = {TOP}) ORDER BY query_id, passage_id",
-            (self._order, last),
-        )
-
-    def down_to(self, last: int | None) -> Generator[tuple[str, str], None, None]:
-        """(query id, passage id) rows by their ids: the pairs that are graded anyway, and the lists down to a rank."""
-        yield from self._connection.execute(
-            f"SELECT query_id, passage_id FROM pool WHERE part = {TOP} UNION"
-            " SELECT query_id, passage_id FROM listed WHERE list = ? AND rank <= ? ORDER BY query_id, passage_id",
-            (self._order, last),
-        )
-
-    def ranks_of(self, query: str, passage: str) -> dict[str, int]:
-        """{name of a run: rank} of the runs of `add_list` that list a passage."""
-        rows = self._connection.execute(
-            f"SELECT list, rank FROM listed WHERE query_id = ? AND passage_id = ? AND list != {_FUSED}",
-            (query, passage),
-        )
-        return {self._draws[number].source: rank for number, rank in rows}
-
-    def depths(self) -> dict[str, int]:
-        """{query id: its deepest rank in the pool}."""
-        return dict(
-            self._connection.execute(f"SELECT query_id, max(rank) FROM pool WHERE part = {TOP} GROUP BY query_id")
-        )
-
-    def add_drawn(self, pairs: Iterable[DrawnPair], draw: Draw, part: int) -> int:
-        """Add pairs that were drawn at random; how many."""
+    def add_drawn(self, pairs: Iterable[DrawnPair], draw: Draw, part: int) -> None:
+        """Add pairs that were drawn at random."""
         number = self._number(draw)
         self._connection.executemany(
             f"INSERT INTO pool VALUES (?, ?, {number}, ?, ?, {part}, ?)",
             ((*pair[:4], json.dumps(dict(pair.detail), sort_keys=True)) for pair in pairs),
         )
-        count = self._connection.execute("SELECT count(*) FROM pool WHERE draw = ?", (number,))
-        return int(count.fetchone()[0])
 
     def _number(self, draw: Draw) -> int:
         if draw not in self._draws:

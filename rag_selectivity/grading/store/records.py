@@ -239,6 +239,11 @@ class HumanLabel:
         return self.query, self.passage
 
     @property
+    def design(self) -> str:
+        """The name of its draw; empty if it is not known."""
+        return "" if self.draw is None else self.draw.design
+
+    @property
     def is_targeted(self) -> bool:
         """Whether a draw chose the pair by what was known of its labels."""
         return self.draw is not None and self.draw.is_targeted

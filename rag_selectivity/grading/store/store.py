@@ -428,12 +428,13 @@ class Store:
                 labels.append(HumanLabel(query, passage, annotator, grade, reason, of_query, of_passage, sample, draw))
             return labels
 
-    def _graded_by_people(self) -> list[HumanLabel]:
+    def graded_by_people(self) -> list[HumanLabel]:
+        """The grades of people that count: none that were skipped, and none that were given a second time."""
         return [label for label in self.human_labels() if label.sample == 0 and label.grade is not None]
 
     def people(self) -> dict[str, int]:
         """{annotator: pairs that they graded}."""
-        return dict(Counter(label.annotator for label in self._graded_by_people()))
+        return dict(Counter(label.annotator for label in self.graded_by_people()))
 
     def annotators_among(self, judges: Sequence[str] | None) -> list[str]:
         """The names among those of `judges` that are people's: those that no judge has."""
@@ -449,7 +450,7 @@ class Store:
 
         The grade of an adjudication takes the place of the grades that it was about, which stay in the store.
         """
-        graded = sorted(self._graded_by_people(), key=lambda label: label.pair)
+        graded = sorted(self.graded_by_people(), key=lambda label: label.pair)
         decided = {label.pair for label in graded if label.is_adjudication}
         for label in graded:
             if label.grade is not None and (label.is_adjudication or label.pair not in decided):
@@ -460,13 +461,13 @@ class Store:
 
         A pair that another draw chose for some annotator too, at random or unknown how, is not one of them.
         """
-        by_others = {x.pair for x in self._graded_by_people() if not x.is_targeted and not x.is_adjudication}
-        targeted = [x for x in self._graded_by_people() if x.is_targeted and x.pair not in by_others]
-        return {x.pair: x.draw.design for x in targeted if x.draw is not None}
+        graded = self.graded_by_people()
+        by_others = {x.pair for x in graded if not x.is_targeted and not x.is_adjudication}
+        return {x.pair: x.design for x in graded if x.is_targeted and x.pair not in by_others}
 
     def drawn_for_people(self) -> dict[str, int]:
         """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
-        draws = {(x.pair, x.draw and x.draw.source, x.draw.design if x.draw else "") for x in self._graded_by_people()}
+        draws = {(x.pair, x.draw and x.draw.source, x.design) for x in self.graded_by_people()}
         return dict(Counter(design for _, _, design in draws))
 
     def outdated_human_labels(self) -> list[tuple[str, str, str]]:
