@@ -35,7 +35,6 @@ COMMANDS = (
     "store export",
     "store import",
     "golden queries",
-    "golden adjudicate",
     "golden build",
     "golden check",
     "golden diff",

@@ -237,16 +237,17 @@ def _by_people(sides: _Sides) -> tuple[Qrels, dict[tuple[str, str], str]]:
             of_two = (sides.reference, *(sides.judges or ()))
             of_both = (label for label in store.graded_by_people() if label.annotator in of_two)
             left_out = {label.pair: label.design for label in of_both if label.is_targeted or label.is_adjudication}
-            what = (
-                f"{counted(len(left_out), 'pair')} left out that a person graded because of what was known of its "
-                f"labels ({enumeration(sorted(set(left_out.values())))}): such pairs are no random sample"
-            )
         else:
             people = [name for name in store.people() if name not in sides.without]
             rows = list(label_rows(store, judges=people if sides.without else ())) if people else []
             left_out = store.targeted_pairs()
-            what = left_out_as_targeted(left_out) if left_out else ""
     if left_out:
+        what = left_out_as_targeted(left_out)
+        if sides.reference:
+            what = (
+                f"{counted(len(left_out), 'pair')} left out that a person graded because of what was known of its "
+                f"labels ({enumeration(sorted(set(left_out.values())))}): such pairs are no random sample"
+            )
         warnings.warn(SelectivityWarning(f"{source}: {what}", "targeted-labels"), stacklevel=3)
     kept = [row for row in rows if row[:2] not in left_out]
     if not kept and not sides.reference:

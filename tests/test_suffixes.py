@@ -35,7 +35,6 @@ COMMANDS = {
     "golden check q.trec": ".txt or .json",
     "golden diff q.trec": ".txt or .json",
     "golden queries q.trec": ".csv, .jsonl or .parquet",
-    "golden adjudicate --store new.db": TABLE,
     "store info new.db": ".txt",
     "store failures new.db": ".txt or .json",
     "online join r.trec": ".jsonl, .json, .ndjson or .txt",

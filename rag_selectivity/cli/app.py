@@ -84,7 +84,6 @@ def _of_golden(name: str, purpose: str) -> Listed:
 class _Golden(Group):
     listed = (
         _of_golden("queries", "Make an evaluation set from the questions that users asked."),
-        _of_golden("adjudicate", "Compare annotators, and have their disagreements decided."),
         _of_golden("build", "Make the next version of a golden set."),
         _of_golden("check", "Check a golden set: texts, duplicates, judged shares, reusability."),
         _of_golden("diff", "Show what changed between two versions of a golden set."),

@@ -1,11 +1,10 @@
-"""People who label: what they label next, the offline page, their answers, and annotators beside each other."""
+"""People who label: what they label next, the offline page, and their answers."""
 
 from typing import TYPE_CHECKING
 
 from rag_selectivity.lazy import load_on_first_use
 
 if TYPE_CHECKING:
-    from rag_selectivity.people.annotators import adjudication_task, annotator_agreement
     from rag_selectivity.people.answers import Answer, read_answers, write_answers
     from rag_selectivity.people.designs import calibrate_draw, next_to_settle
     from rag_selectivity.people.drawing import draw_pairs
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from rag_selectivity.people.making import make_tasks
 
 _MODULES = {
-    "annotators": ("adjudication_task", "annotator_agreement"),
     "answers": ("Answer", "read_answers", "write_answers"),
     "designs": ("calibrate_draw", "next_to_settle"),
     "drawing": ("draw_pairs",),
@@ -22,8 +20,6 @@ _MODULES = {
 }
 __all__ = [
     "Answer",
-    "adjudication_task",
-    "annotator_agreement",
     "calibrate_draw",
     "draw_pairs",
     "import_answers",

@@ -31,8 +31,8 @@ from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.names import PASSAGE_NAMES, QUERY_NAMES, find_column
 from rag_selectivity.wording import counted
 
-DRAWS = ("calibrate", "agree", "outside", "file", "disagree", "random", "tail")
-_FORMS = "calibrate:N, agree:N, outside:N, file:FILE, disagree:N, random:N or tail:LAST:N"
+DRAWS = ("calibrate", "agree", "outside", "file", "disagree", "adjudicate", "random", "tail")
+_FORMS = "calibrate:N, agree:N, outside:N, file:FILE, disagree:N, adjudicate:N, random:N or tail:LAST:N"
 _A_NUMBER = "the number of pairs must be a whole number ≥ 1"
 #: The grade of a judge, or `NO_GRADE`, and how many passages the pair stands for.
 _Graded = tuple[int, float]
@@ -242,7 +242,7 @@ def shares_of_annotators(
     return shares
 
 
-# -- pairs on which judges differ -------------------------------------------------------------------------
+# -- pairs on which judges or people differ --------------------------------------------------------------
 
 
 def disagreements(store: Store, n: int, judges: Sequence[str] | None, seed: int) -> Choice:
@@ -271,22 +271,72 @@ def disagreements(store: Store, n: int, judges: Sequence[str] | None, seed: int)
     labels = store_labels(store.path, judges, humans=False)
     for pair in pairs_at(labels, np.flatnonzero(only_controls(labels))):
         graded.pop(pair, None)
-    known = {(each.query, each.passage) for each in store.human_labels() if each.grade is not None}
-    apart: dict[int, list[Pair]] = {}
-    for pair, grades in sorted(graded.items()):
-        apart.setdefault(max(grades.values()) - min(grades.values()), []).append(pair)
-    apart.pop(0, None)
-    differing = sum(map(len, apart.values()))
-    left = {distance: [pair for pair in pairs if pair not in known] for distance, pairs in apart.items()}
-    random = np.random.default_rng(seed)
-    drawn = [
-        DrawnPair(query, passage, f"{distance} apart", float("nan"))
-        for distance in sorted(left, reverse=True)
-        for query, passage in [left[distance][i] for i in random.permutation(len(left[distance])).tolist()]
-    ]
+    known = {each.pair for each in store.human_labels() if each.grade is not None}
+    drawn, differing = _most_different(graded, known, seed)
     note = (
         f"judges differ on {differing:,} of the {counted(len(graded), 'pair')} that two or more graded; people have "
         f"labelled {differing - len(drawn):,} of these"
     )
-    done = () if drawn else ("nothing is left to label",)
-    return Choice(drawn[:n], (note, *done), how={"judges": sorted(set[str]().union(*graded.values()))})
+    how = {"judges": sorted(set[str]().union(*graded.values()))}
+    return Choice(drawn[:n], (note,) if drawn else (note, "nothing is left to label"), how=how)
+
+
+def to_adjudicate(
+    store: Store, n: int, annotators: Sequence[str] | None, adjudicators: Sequence[str], seed: int
+) -> Choice:
+    """n pairs on which annotators differ and that are not adjudicated, the most different first, or all there are.
+
+    Labels of texts that have changed since do not count.
+
+    Raises
+    ------
+    InputError
+        If fewer than two annotators graded pairs, or an adjudicator graded one of the pairs as an annotator, whose
+        label would be replaced.
+    """
+    outdated = set(store.outdated_human_labels())
+    labels = [each for each in store.graded_by_people() if (*each.pair, each.annotator) not in outdated]
+    graded: dict[Pair, dict[str, int]] = {}
+    for each in labels:
+        if not each.is_adjudication and each.annotator in (annotators or (each.annotator,)):
+            graded.setdefault(each.pair, {})[each.annotator] = each.grade or 0
+    seen = sorted(set[str]().union(*graded.values()))
+    if len(seen) < 2:
+        raise InputError(
+            f"{store.path}: two annotators can differ, and the store has labels of {examples(seen) or 'nobody'}: have "
+            f"a second person label some of the pairs (annotate --annotator ada --annotator ben --overlap COUNT)"
+        )
+    several = {pair: grades for pair, grades in graded.items() if len(grades) > 1}
+    drawn, differing = _most_different(several, {each.pair for each in labels if each.is_adjudication}, seed)
+    for pair in drawn:
+        own = next((name for name in adjudicators if name in graded[pair.query, pair.passage]), None)
+        if own is not None:
+            raise InputError(
+                f"{own} graded one of these pairs as an annotator (query {pair.query!r}, passage {pair.passage!r}), "
+                f"and a second grade would replace that label: give another --annotator, such as {own}-final"
+            )
+    note = (
+        f"annotators differ on {differing:,} of the {counted(len(several), 'pair')} that two or more graded; "
+        f"{differing - len(drawn):,} of these are adjudicated"
+    )
+    return Choice(drawn[:n], (note,) if drawn else (note, "nothing is left to label"), how={"between": seen})
+
+
+def _most_different(
+    graded: Mapping[Pair, Mapping[str, int]], known: Collection[Pair], seed: int
+) -> tuple[list[DrawnPair], int]:
+    """The pairs with different grades that are not known, the most different first, and how many differ in all."""
+    apart: dict[int, list[Pair]] = {}
+    differing = 0
+    for pair, grades in sorted(graded.items()):
+        distance = max(grades.values()) - min(grades.values())
+        differing += distance > 0
+        if distance and pair not in known:
+            apart.setdefault(distance, []).append(pair)
+    random = np.random.default_rng(seed)
+    drawn = [
+        DrawnPair(query, passage, f"{distance} apart", float("nan"))
+        for distance in sorted(apart, reverse=True)
+        for query, passage in [apart[distance][i] for i in random.permutation(len(apart[distance])).tolist()]
+    ]
+    return drawn, differing

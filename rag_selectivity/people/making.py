@@ -26,6 +26,7 @@ from rag_selectivity.people.drawing import (
     kind_of_draw,
     numbers_of,
     shares_of_annotators,
+    to_adjudicate,
 )
 from rag_selectivity.people.outside import outside_choice
 from rag_selectivity.people.task import FORMAT, VERSION, AnnotationTask, Item
@@ -86,6 +87,9 @@ def make_tasks(
             As `draw_pairs` takes it.
         `disagree:N`
             Pairs on which two or more judges of the store differ, the most different first.
+        `adjudicate:N`
+            Pairs on which people (all, or the `judges`) differ, the most different first. The grade that the annotator
+            gives them takes the place of theirs, which stay in the store.
         `random:N`
             N random passages of the corpus for each query, outside of what was retrieved (origin `control`).
         `tail:LAST:N`
@@ -129,6 +133,9 @@ def make_tasks(
     lists = [*by_name.items(), *zip(pool_names(pools), further, strict=True)]
     if kind == "disagree":
         choice = disagreements(store, numbers_of(draw)[0], judges, seed)
+    elif kind == "adjudicate":
+        choice = to_adjudicate(store, numbers_of(draw)[0], judges, annotators or ("person",), seed)
+        repeats = 0
     elif kind in ("random", "tail"):
         choice = outside_choice(store, draw, lists, corpus, depth=list_depth, seed=seed)
     else:
@@ -155,7 +162,7 @@ def make_tasks(
         seed=seed,
         how={"depth": list_depth, "runs": sorted(by_name), **choice.how},
     )
-    if kind not in ("random", "tail"):
+    if kind not in ("adjudicate", "random", "tail"):
         _warn_of_another_rubric(store, judges, by)
     # A task that is recorded is complete: what it rests on comes first.
     store.put_origins(choice.origins)
