@@ -31,7 +31,6 @@ COMMANDS = (
     "annotate",
     "agree",
     "store info",
-    "store failures",
     "store export",
     "store import",
     "golden queries",

@@ -15,8 +15,8 @@ from rag_selectivity.calibrated.people import calibration_ground, draws_of, judg
 from rag_selectivity.calibrated.ranking import biases_of, groups, passage_lengths, rankings, thirds
 from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.grading.store import Store, label_rows
-from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.joined import join_runs
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels

@@ -18,7 +18,7 @@ from rag_selectivity.decision.decide import decide
 from rag_selectivity.decision.systems import comparable
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import measure_all, report_on
-from rag_selectivity.grading.store_file import reasons_in
+from rag_selectivity.grading.labels_format import reasons_in
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reading import read_qrels

@@ -240,7 +240,7 @@ def test_bytes_in_the_place_of_a_text_are_damage(tmp_path, table: str, column: s
     files = ("--queries", "queries.tsv", "--corpus", "corpus.jsonl", "--run", "pool.trec")
     commands = [("store", "export", "labels.db", "out.jsonl"), ("store", "export", "labels.db", "out.csv")]
     commands += [("report", "--qrels", "labels.db", "--judge", "judge-1", *files, "-o", "report.html")]
-    commands += [("store", "failures", "labels.db")] if column == "error" else []
+    commands += [("store", "info", "labels.db")] if column == "error" else []
     for command in commands:
         done = cli(tmp_path, *command)
         assert (done.code, "bug" in done.err) == (2, False), done.said

@@ -69,8 +69,7 @@ def _of_store(name: str, purpose: str) -> Listed:
 
 class _Store(Group):
     listed = (
-        _of_store("info", "Show who gave labels, how many, at what cost, and of which pairs."),
-        _of_store("failures", "Show the labels that failed, by reason, with an example of each."),
+        _of_store("info", "Show who gave labels, of which pairs, at what cost, and which failed."),
         _of_store("export", "Write the labels of a store to a file."),
         _of_store("import", "Add labels from a file to a store."),
     )

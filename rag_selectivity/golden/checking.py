@@ -41,6 +41,58 @@ SCHEMA = "rag-selectivity/golden-check/1"
 PROBLEM, WARNING, NOTE = _ORDER = "problem", "warning", "note"
 
 
+#: What may be found, by its code: its level, what it counts, and what to do about it.
+_FOUND: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "query-without-text": (
+        PROBLEM,
+        ("query has", "queries have"),
+        "{n} no text ({some}): nobody can label or search for them; add the texts, or leave the queries out",
+    ),
+    "passage-without-text": (
+        PROBLEM,
+        ("labelled passage has", "labelled passages have"),
+        "{n} no text in {place} ({some}): no retriever can find it there; give the corpus that was labelled, or remove "
+        "the labels",
+    ),
+    "text-changed": (
+        PROBLEM,
+        ("pair",),
+        "people labelled {n} whose text has changed since (for example query {query!r}, passage {passage!r}): their "
+        "grades still count, and may be wrong now; have the same people label these pairs again (--relabel FILE lists "
+        "them for annotate --draw file:FILE)",
+    ),
+    "text-changed by a judge": (
+        PROBLEM,
+        ("pair",),
+        "a judge labelled {n} whose text has changed since: run `grade` with the texts of now, which grades these "
+        "pairs alone, and make a new version",
+    ),
+    "corpus-changed": (
+        WARNING,
+        ("",),
+        "the corpus is not the one that version {version} was made with ({then:,} passages then, {now:,} now): "
+        "passages that are new have no labels",
+    ),
+    "near-duplicate-queries": (
+        WARNING,
+        ("group",),
+        "{n} of queries ask nearly the same ({some}): they are not independent, so that intervals become too narrow; "
+        "keep one of each, with its weight (golden queries --group ngrams), or give them as --clusters",
+    ),
+    "query-without-labels": (
+        WARNING,
+        ("query has", "queries have"),
+        "{n} no label ({some}): no figure is about them; have their passages labelled, or leave them out",
+    ),
+    "no-relevant-passage": (
+        WARNING,
+        ("query has", "queries have"),
+        f"{{n}} no passage of grade {_RELEVANT} or above ({{some}}): BoR, Success and RA-nWG leave such queries out or "
+        f"cannot tell systems apart by them; search further, or note that the corpus has no answer",
+    ),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that a check found.
@@ -206,9 +258,9 @@ def check(
     >>> for finding in found.findings:
     ...     print(finding.level, finding.code, finding.items)
     problem text-changed (('q1', 'd1'), ('q2', 'd1'))
-    warning corpus-changed ()
     warning near-duplicate-queries (('q1', 'q2'),)
     warning no-relevant-passage ('q2',)
+    warning corpus-changed ()
     """
     _check_arguments(runs, measures, pool_depth, min_judged, max_shift, min_tau, threshold)
     checked = GoldenSet.read(golden)
@@ -217,24 +269,30 @@ def check(
     if queries is not None:
         given = dict(read_texts(queries, "queries"))
         texts = {id_: given.get(id_) for id_ in asked}
-    stated, passages = manifest.corpus, checked.passages
+    stated = now = manifest.corpus
+    passages = checked.passages
     if corpus is not None:
         now, passages = printed(corpus, {row["passage_id"] for row in checked.label_rows})
     relabel, of_judges = _changed(checked, texts, passages)
-    findings = [
-        *_of_texts(labels, texts, passages, corpus is not None),
-        *_of_changes(relabel, of_judges),
-        *_of_queries(labels, asked, _near_duplicates(asked, THRESHOLD if threshold is None else threshold)),
+    first = relabel[0] if relabel else ChangedLabel("", "", "", ())
+    best = {id_: max(labels[id_].values(), default=0) if id_ in labels else 0 for id_ in asked}
+    found = [
+        _found("query-without-text", [id_ for id_, text in texts.items() if not (text or "").strip()]),
+        _found(
+            "passage-without-text",
+            sorted({p for query in labels for p in labels[query] if not passages.get(p, "").strip()}),
+            place="the set" if corpus is None else "the corpus",
+        ),
+        _found("text-changed", [(x.query, x.passage) for x in relabel], query=first.query, passage=first.passage),
+        _found("text-changed by a judge", of_judges),
+        _found("near-duplicate-queries", _near_duplicates(asked, THRESHOLD if threshold is None else threshold)),
+        _found("query-without-labels", [id_ for id_ in asked if not best[id_]]),
+        _found("no-relevant-passage", [id_ for id_ in asked if 0 < best[id_] < _RELEVANT]),
     ]
-    if corpus is not None and stated is not None and now != stated:
-        findings.append(
-            Finding(
-                "corpus-changed",
-                WARNING,
-                f"the corpus is not the one that version {checked.version} was made with ({stated['passages']:,} "
-                f"passages then, {now['passages']:,} now): passages that are new have no labels",
-            )
-        )
+    findings = [each for each in found if each.items]
+    if now is not None and stated is not None and now != stated:
+        counts = {"version": checked.version, "then": stated["passages"], "now": now["passages"]}
+        findings.append(_found("corpus-changed", (), **counts))
     judged: dict[str, dict[int, float]] = {}
     reusable = None
     if runs is not None:
@@ -255,9 +313,7 @@ def check(
             corpus_size=int(stated["passages"]) if needs_size and stated is not None else None,
         )
         findings += [*_too_few_judged(judged, min_judged), *_not_reusable(reusable, max_shift, min_tau)]
-    # Nothing was found where the ids are none, but for another corpus.
-    told = [each for each in findings if each.items or each.code == "corpus-changed"]
-    ordered = tuple(sorted(told, key=lambda finding: _ORDER.index(finding.level)))
+    ordered = tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.level)))
     return Check(manifest.name, manifest.version, manifest.fingerprint, ordered, judged, reusable, relabel)
 
 
@@ -277,27 +333,12 @@ def _check_arguments(runs: Any, measures: Any, pool_depth: int | None, *limits: 
         raise InputError("measures (--measure) are those of runs: give runs (--run) too")
 
 
-# -- texts ------------------------------------------------------------------------------------------------
-
-
-def _of_texts(labels: Qrels, texts: Texts, passages: Mapping[str, str], of_corpus: bool) -> Iterator[Finding]:
-    queries = [id_ for id_, text in texts.items() if not (text or "").strip()]
-    yield Finding(
-        "query-without-text",
-        PROBLEM,
-        f"{counted(len(queries), 'query has', 'queries have')} no text ({examples(queries)}): nobody can label or "
-        f"search for them; add the texts, or leave the queries out",
-        tuple(queries),
-    )
-    without = sorted({p for query in labels for p in labels[query] if not passages.get(p, "").strip()})
-    yield Finding(
-        "passage-without-text",
-        PROBLEM,
-        f"{counted(len(without), 'labelled passage has', 'labelled passages have')} no text in "
-        f"{'the corpus' if of_corpus else 'the set'} ({examples(without)}): no retriever can find it there; give the "
-        f"corpus that was labelled, or remove the labels",
-        tuple(without),
-    )
+def _found(code: str, ids: Sequence[Any], **values: Any) -> Finding:
+    """The finding of a code about some ids, or groups of ids."""
+    level, noun, text = _FOUND[code]
+    of_group = ids[0] if ids and code == "near-duplicate-queries" else ids
+    words = text.format(n=counted(len(ids), *noun), some=examples(map(str, of_group)), **values)
+    return Finding(code.partition(" ")[0], level, words, tuple(ids))
 
 
 def _changed(
@@ -323,29 +364,6 @@ def _changed(
     return tuple(relabel), tuple(of_judges)
 
 
-def _of_changes(relabel: Sequence[ChangedLabel], of_judges: tuple[tuple[str, str], ...]) -> Iterator[Finding]:
-    pairs = tuple((each.query, each.passage) for each in relabel)
-    query, passage = pairs[0] if pairs else ("", "")
-    yield Finding(
-        "text-changed",
-        PROBLEM,
-        f"people labelled {counted(len(pairs), 'pair')} whose text has changed since (for example query {query!r}, "
-        f"passage {passage!r}): their grades still count, and may be wrong now; have the same people label these "
-        f"pairs again (--relabel FILE lists them for annotate --draw file:FILE)",
-        pairs,
-    )
-    yield Finding(
-        "text-changed",
-        PROBLEM,
-        f"a judge labelled {counted(len(of_judges), 'pair')} whose text has changed since: run `grade` with the texts "
-        f"of now, which grades these pairs alone, and make a new version",
-        of_judges,
-    )
-
-
-# -- queries and labels ---------------------------------------------------------------------------------
-
-
 def _near_duplicates(texts: Mapping[str, str | None], threshold: float) -> list[tuple[str, ...]]:
     """The groups of two queries or more that ask nearly the same."""
     known = [(id_, key_of(text)) for id_, text in texts.items() if text is not None and key_of(text)]
@@ -358,35 +376,6 @@ def _near_duplicates(texts: Mapping[str, str | None], threshold: float) -> list[
     for (id_, _), leader in zip(known, leaders.tolist(), strict=True):
         groups.setdefault(leader, []).append(id_)
     return [tuple(group) for group in groups.values() if len(group) > 1]
-
-
-def _of_queries(labels: Qrels, queries: Texts, alike: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
-    yield Finding(
-        "near-duplicate-queries",
-        WARNING,
-        f"{counted(len(alike), 'group')} of queries ask nearly the same ({examples(alike[0] if alike else ())}): they "
-        f"are not independent, so that intervals become too narrow; keep one of each, with its weight (golden queries "
-        f"--group ngrams), or give them as --clusters",
-        tuple(alike),
-    )
-    best = {id_: max(labels[id_].values(), default=0) if id_ in labels else 0 for id_ in queries}
-    without = [id_ for id_ in queries if not best[id_]]
-    yield Finding(
-        "query-without-labels",
-        WARNING,
-        f"{counted(len(without), 'query has', 'queries have')} no label ({examples(without)}): no figure is about "
-        f"{'it' if len(without) == 1 else 'them'}; have their passages labelled, or leave them out",
-        tuple(without),
-    )
-    irrelevant = [id_ for id_ in queries if 0 < best[id_] < _RELEVANT]
-    yield Finding(
-        "no-relevant-passage",
-        WARNING,
-        f"{counted(len(irrelevant), 'query has', 'queries have')} no passage of grade {_RELEVANT} or above "
-        f"({examples(irrelevant)}): BoR, Success and RA-nWG leave such queries out or cannot tell systems apart by "
-        f"them; search further, or note that the corpus has no answer",
-        tuple(irrelevant),
-    )
 
 
 # -- runs ---------------------------------------------------------------------------------------------

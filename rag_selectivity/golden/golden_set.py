@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden.labels import Row, qrels_of_export
+from rag_selectivity.golden.labels import Row
 from rag_selectivity.golden.manifest import FILES, LABELS, MANIFEST, PASSAGES, QUERIES, RUBRIC, Manifest
+from rag_selectivity.grading.labels_format import exported_labels
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.columns import Columns
 from rag_selectivity.tables.exact import is_path, read_records
@@ -202,7 +203,7 @@ class GoldenSet:
 
     def qrels(self, *, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
         """The labels, one grade for each pair; the arguments as in `rag_selectivity.read_qrels`."""
-        return qrels_of_export(self.folder / LABELS, judges, humans=humans)
+        return exported_labels(self.folder / LABELS, judges, humans)
 
 
 def _version_folder(path: Path, version: int | None) -> Path:

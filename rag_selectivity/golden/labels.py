@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.exchange import import_export, import_labels, label_table
-from rag_selectivity.grading.labels_format import store_labels
+from rag_selectivity.grading.exchange import import_labels, label_table
+from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.grading.store import HumanLabel, Store, digest
-from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.exact import is_path, is_table, read_records
 from rag_selectivity.tables.grades import SCALES
@@ -67,19 +66,6 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
             store.put_human_labels(HumanLabel(query, passage, by, grade) for query, passage, grade in rows)
         # When these labels were given is not known.
         return [{**row, "created": None} for row in label_table(store)]
-
-
-def qrels_of_export(path: Path, judges: Sequence[str] | None, *, humans: bool = True) -> Qrels:
-    """One grade for each pair of an export, as a label store gives it."""
-    with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
-        import_export(store, path)
-        try:
-            labels = store_labels(store.path, judges, humans)
-        except InputError as error:
-            # The store is a temporary one, of which the user knows nothing.
-            raise InputError(str(error).replace(str(store.path), str(path))) from None
-    labels.source = str(path)
-    return labels
 
 
 def pair_of(row: Row) -> tuple[str, str]:

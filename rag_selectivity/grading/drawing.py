@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.grading.store.pool import DrawnPair
 from rag_selectivity.judged.reading import ranked_lists, ranked_rows
 from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.ids import HashArray, id_hashes, id_texts
@@ -82,16 +83,7 @@ def check_controls(controls: Any) -> int:
     return controls
 
 
-class TailPair(NamedTuple):
-    """A pair that was drawn from a tail, and what the store keeps of it: the size of its tail, and its ranks."""
-
-    query: str
-    passage: str
-    rank: int
-    detail: Mapping[str, Any]
-
-
-def drawn_tail(lists: Lists, tail: Tail, taken: Taken, seed: int) -> dict[str, list[TailPair]]:
+def drawn_tail(lists: Lists, tail: Tail, taken: Taken, seed: int) -> dict[str, list[DrawnPair]]:
     """{query: pairs} drawn from each query's list down to the tail's last rank, without what is taken.
 
     The ranks are those of the list, or of several lists fused. Fused, a drawn passage can come before some that are
@@ -99,13 +91,13 @@ def drawn_tail(lists: Lists, tail: Tail, taken: Taken, seed: int) -> dict[str, l
     or empty gives what it has.
     """
     fused = len(lists) > 1
-    drawn: dict[str, list[TailPair]] = {}
+    drawn: dict[str, list[DrawnPair]] = {}
     for query, row in sorted(ranked_lists(ordered(lists), tail.last)):
         of_tail = {p: rank for rank, p in reversed([*enumerate(row, 1)]) if p not in taken.get(query, ())}
         shuffled = sorted(of_tail, key=lambda passage: (pair_number(seed, "tail", query, passage), passage))
         chosen = shuffled[: tail.drawn]
         detail = {"of": len(of_tail), "drawn": len(chosen)}
-        drawn[query] = [TailPair(query, passage, of_tail[passage], detail) for passage in chosen]
+        drawn[query] = [DrawnPair(query, passage, of_tail[passage], detail) for passage in chosen]
     if not fused:
         return drawn
     ranks = ranks_in_lists(lists, {each[:2] for pairs in drawn.values() for each in pairs})

@@ -22,7 +22,6 @@ from rag_selectivity.grading.store import (
     label_rows,
 )
 from rag_selectivity.grading.store.records import ORIGIN_KINDS
-from rag_selectivity.grading.store_file import is_store
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.grading import other_models
 from rag_selectivity.results.shapes import check_version
@@ -36,7 +35,7 @@ from rag_selectivity.tables.cells import (
     whole_count,
     whole_grade,
 )
-from rag_selectivity.tables.exact import is_table, read_records
+from rag_selectivity.tables.exact import is_table, kind_of, read_records
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.limits import json_value
 from rag_selectivity.tables.writing import without_apostrophe, write_rows, write_whole
@@ -228,7 +227,7 @@ def import_labels(
         if the file is itself a store. Nothing is imported then.
     """
     file = Path(path)
-    if is_store(file):
+    if file.is_file() and kind_of(file) == "store":
         raise InputError(
             f"{file} is a label store: write its labels with `rag-selectivity store export {file.name} labels.jsonl`, "
             f"and import labels.jsonl"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,21 +103,20 @@ class _Graded:
                 deepest = row.index([*dict.fromkeys(row)][-1]) + 1 if row else 0
                 self.deepest[query] = max(deepest, self.deepest.get(query, 0))
 
-    def position(self, seed: int, query: str, passage: str) -> float:
-        """A random place among the ranks of a query, so that a judge cannot tell drawn pairs by their order."""
-        return 0.5 + self.deepest[query] * (pair_number(seed, "position", query, passage) / 2**64)
+    def position(self, seed: int) -> Callable[[str, str], float]:
+        """Random places among the ranks of a query, so that a judge cannot tell drawn pairs by their order."""
+        return lambda query, passage: (
+            0.5 + self.deepest[query] * (pair_number(seed, "position", query, passage) / 2**64)
+        )
 
 
 def _draw_tail(pool: Pool, graded: _Graded, tail: Tail, seed: int) -> DrawnPart:
     fused = len(graded.lists) > 1
     drawn = drawn_tail(graded.lists, tail, graded.passages, seed)
-    rows = [
-        DrawnPair(query, passage, rank, graded.position(seed, query, passage), detail)
-        for pairs in drawn.values()
-        for query, passage, rank, detail in pairs
-    ]
+    rows = [pair for pairs in drawn.values() for pair in pairs]
     names = "+".join(name for name, _ in graded.lists)
-    pool.add_drawn(rows, Draw("tail", names, tail.last, how_of_tail(tail, fused=fused, seed=seed)), TAIL)
+    draw = Draw("tail", names, tail.last, how_of_tail(tail, fused=fused, seed=seed))
+    pool.add_drawn(rows, draw, TAIL, graded.position(seed))
     short = sum(0 < len(pairs) < tail.drawn for pairs in drawn.values())
     without = len(graded.passages) - sum(map(bool, drawn.values()))
     return DrawnPart(
@@ -142,13 +141,13 @@ def _draw_controls(pool: Pool, graded: _Graded, corpus: Any, controls: int, tail
         for query, row in ranked_lists(ordered(graded.lists), tail.last):
             listed.setdefault(query, set()).update(row)
     rows = [
-        DrawnPair(query, passage, None, graded.position(seed, query, passage), {"drawn": controls})
+        DrawnPair(query, passage, None, {"drawn": controls})
         for query in sorted(listed)
         for passage in order.drawn(query, listed[query], controls, seed, "controls (--controls)")
     ]
     below = graded.depth if tail is None else tail.last
     how = {"drawn": controls, "corpus_size": len(order), "seed": seed, "below": below}
-    pool.add_drawn(rows, Draw("control", how=how), CONTROL)
+    pool.add_drawn(rows, Draw("control", how=how), CONTROL, graded.position(seed))
     return DrawnPart(pairs=len(rows), queries=len(graded.passages), each=controls, corpus_size=len(order))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -18,23 +18,11 @@ TOP, TAIL, CONTROL = 0, 1, 2
 
 
 class DrawnPair(NamedTuple):
-    """A pair that was drawn at random.
-
-    Attributes
-    ----------
-    query, passage : str
-    rank : int or None
-        Its rank in the run, or in the fused runs, from 1.
-    position : float
-        Its place in the order of asking, among the ranks of the query's other pairs.
-    detail : mapping
-        As in `Origin`.
-    """
+    """A pair that was drawn at random, its rank in the run or in the fused runs, and `detail` as in `Origin`."""
 
     query: str
     passage: str
     rank: int | None
-    position: float
     detail: Mapping[str, Any]
 
 
@@ -75,12 +63,19 @@ class Pool:
             rows,
         )
 
-    def add_drawn(self, pairs: Iterable[DrawnPair], draw: Draw, part: int) -> None:
-        """Add pairs that were drawn at random."""
-        number = self._number(draw)
+    def add_drawn(
+        self, pairs: Iterable[DrawnPair], draw: Draw, part: int, position: Callable[[str, str], float]
+    ) -> None:
+        """Add pairs that were drawn at random.
+
+        `position` gives the place of each in the order of asking, among the ranks of the query's other pairs.
+        """
         self._connection.executemany(
-            f"INSERT INTO pool VALUES (?, ?, {number}, ?, ?, {part}, ?)",
-            ((*pair[:4], json.dumps(dict(pair.detail), sort_keys=True)) for pair in pairs),
+            f"INSERT INTO pool VALUES (?, ?, {self._number(draw)}, ?, ?, {part}, ?)",
+            (
+                (query, passage, rank, position(query, passage), json.dumps(dict(detail), sort_keys=True))
+                for query, passage, rank, detail in pairs
+            ),
         )
 
     def _number(self, draw: Draw) -> int:

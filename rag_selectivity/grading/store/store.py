@@ -272,8 +272,8 @@ class Store:
                 for number, *values in rows
             ]
 
-    def failures(self, judges: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """The failed labels and answers of some judges (default: all) by reason, the most frequent first.
+    def failures(self) -> list[dict[str, Any]]:
+        """The failed labels and answers by judge and reason, the most frequent first.
 
         Each row has the `judge`, the `kind` of its work (grade, claims), the `failure`, the `count`, and of the latest
         one `query_id` and `passage_id` (None for claims), `attempts`, `error` and `last_answer`.
@@ -291,11 +291,9 @@ class Store:
         columns = ("kind", "failure", "count", "query_id", "passage_id", "attempts", "error", "last_answer")
         with self._reading() as connection:
             names = names_of(connection, None)
-            chosen = names if judges is None else self._chosen(connection, judges, None)
             rows = [
                 {"judge": names[number], **connection.row(columns, values)}
                 for number, *values in connection.execute(statement)
-                if judges is None or number in chosen
             ]
         return sorted(rows, key=lambda row: (-row["count"], row["judge"], row["failure"]))
 
@@ -392,11 +390,9 @@ class Store:
                         grades[name] = [*grades.get(name, ()), *samples]
                 yield query, passage, grades
 
-    def _chosen(
-        self, connection: Connection, judges: Sequence[str] | None, kind: str | None = "grade"
-    ) -> dict[int, str]:
+    def _chosen(self, connection: Connection, judges: Sequence[str] | None) -> dict[int, str]:
         """The settings of some judges, by name or model: {number: name of the judge}."""
-        names = names_of(connection, kind)
+        names = names_of(connection)
         if judges is None:
             return names
         models, people = models_of(connection, None), self.people()
