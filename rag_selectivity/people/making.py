@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -147,21 +147,24 @@ def make_tasks(
         choice = Choice(draw_pairs(draw, labels, by_name, further, depth=list_depth, known=known, seed=seed))
     if not choice.pairs:
         return Drawn((), choice.notes)
-    tasks = tasks_for(
-        store,
-        choice.pairs,
+    if not 0 <= repeats <= 1:
+        raise InputError(f"--repeats must be a share from 0 to 1, got {repeats}")
+    names = tuple(annotators) or ("person",)
+    shares = shares_of_annotators(choice.pairs, names, overlap)
+    pairs = {(each.query, each.passage) for each in choice.pairs}
+    texts = _texts_of(store, pairs, queries, corpus)
+    ranks = ranks_in_lists(lists, pairs)
+    facts = {
+        "depth": list_depth,
+        "runs": sorted(by_name),
+        **choice.how,
         # Without a folder: the store must not depend on where a file was.
-        f"file:{Path(draw.partition(':')[2]).name}" if kind == "file" else draw,
-        queries=queries,
-        corpus=corpus,
-        lists=lists,
-        annotators=annotators,
-        overlap=overlap,
-        repeats=repeats,
-        rubric=by,
-        seed=seed,
-        how={"depth": list_depth, "runs": sorted(by_name), **choice.how},
-    )
+        "design": f"file:{Path(draw.partition(':')[2]).name}" if kind == "file" else draw,
+        "seed": seed,
+        "annotators": list(names),
+        "overlap": overlap,
+    }
+    tasks = [replace(_task(share, texts, name, by, facts, repeats), ranks=ranks) for name, share in shares.items()]
     if kind not in ("adjudicate", "random", "tail"):
         _warn_of_another_rubric(store, judges, by)
     # A task that is recorded is complete: what it rests on comes first.
@@ -169,38 +172,6 @@ def make_tasks(
     for task in tasks:
         task.record(store)
     return Drawn(tuple(tasks), choice.notes)
-
-
-def tasks_for(
-    store: Store,
-    drawn: Sequence[DrawnPair],
-    design: str,
-    *,
-    queries: Any,
-    corpus: Any,
-    lists: Iterable[tuple[str, Run]] = (),
-    annotators: Sequence[str] = (),
-    overlap: int = 0,
-    repeats: float = DEFAULT_REPEATS,
-    rubric: Rubric = DEFAULT_RUBRIC,
-    seed: int = 7,
-    how: Mapping[str, Any] | None = None,
-) -> list[AnnotationTask]:
-    """A task for each annotator of pairs that are drawn already; the arguments as in `make_tasks`.
-
-    `lists` are the runs and pools whose ranks the store keeps, `how` what else it is to know of the draw. Nothing is
-    written: `AnnotationTask.record` does it.
-    """
-    if not 0 <= repeats <= 1:
-        raise InputError(f"--repeats must be a share from 0 to 1, got {repeats}")
-    names = tuple(annotators) or ("person",)
-    shares = shares_of_annotators(drawn, names, overlap)
-    pairs = {(each.query, each.passage) for each in drawn}
-    texts = _texts_of(store, pairs, queries, corpus)
-    ranks = ranks_in_lists(lists, pairs)
-    facts = {**(how or {}), "design": design, "seed": seed, "annotators": list(names), "overlap": overlap}
-    tasks = [_task(share, texts, name, rubric, facts, repeats) for name, share in shares.items()]
-    return [replace(task, ranks=ranks) for task in tasks]
 
 
 def _task(
