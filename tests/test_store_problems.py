@@ -6,7 +6,6 @@ import os
 import sqlite3
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -78,23 +77,6 @@ def test_a_full_disk_is_named(tmp_path) -> None:
         assert not connection.in_transaction
         connection.execute("PRAGMA max_page_count = 100000")
         store.add_texts([("q", "d", digest("q"), digest("d"))])
-
-
-def damaged(path: Path, how: str) -> None:
-    with Store(path) as store:
-        number = put(store, "m", {("q", "a"): 3})
-        store.add_texts(("q", f"d{i}", digest("q"), digest(str(i))) for i in range(3000))
-        store.put([Label((number, digest("q"), digest(str(i)), 0), 3, reason="r" * 99) for i in range(3000)]).result()
-    content = bytearray(path.read_bytes())
-    if how == "cut short":
-        content = content[: len(content) // 2]
-    elif how == "cut within a page":
-        content = content[: len(content) // 2 + 100]
-    elif how == "only its head":
-        content = content[:100]
-    else:
-        content[8192:] = os.urandom(len(content) - 8192)
-    path.write_bytes(content)
 
 
 def test_a_store_that_somebody_keeps_locked_is_named(tmp_path, monkeypatch) -> None:
