@@ -258,9 +258,9 @@ def check(
     >>> for finding in found.findings:
     ...     print(finding.level, finding.code, finding.items)
     problem text-changed (('q1', 'd1'), ('q2', 'd1'))
+    warning corpus-changed ()
     warning near-duplicate-queries (('q1', 'q2'),)
     warning no-relevant-passage ('q2',)
-    warning corpus-changed ()
     """
     _check_arguments(runs, measures, pool_depth, min_judged, max_shift, min_tau, threshold)
     checked = GoldenSet.read(golden)
@@ -276,6 +276,10 @@ def check(
     relabel, of_judges = _changed(checked, texts, passages)
     first = relabel[0] if relabel else ChangedLabel("", "", "", ())
     best = {id_: max(labels[id_].values(), default=0) if id_ in labels else 0 for id_ in asked}
+    other_corpus = []
+    if now is not None and stated is not None and now != stated:
+        counts = {"version": checked.version, "then": stated["passages"], "now": now["passages"]}
+        other_corpus = [_found("corpus-changed", (), **counts)]
     found = [
         _found("query-without-text", [id_ for id_, text in texts.items() if not (text or "").strip()]),
         _found(
@@ -285,14 +289,12 @@ def check(
         ),
         _found("text-changed", [(x.query, x.passage) for x in relabel], query=first.query, passage=first.passage),
         _found("text-changed by a judge", of_judges),
+        *other_corpus,
         _found("near-duplicate-queries", _near_duplicates(asked, THRESHOLD if threshold is None else threshold)),
         _found("query-without-labels", [id_ for id_ in asked if not best[id_]]),
         _found("no-relevant-passage", [id_ for id_ in asked if 0 < best[id_] < _RELEVANT]),
     ]
-    findings = [each for each in found if each.items]
-    if now is not None and stated is not None and now != stated:
-        counts = {"version": checked.version, "then": stated["passages"], "now": now["passages"]}
-        findings.append(_found("corpus-changed", (), **counts))
+    findings = [each for each in found if each.items or each.code == "corpus-changed"]
     judged: dict[str, dict[int, float]] = {}
     reusable = None
     if runs is not None:
