@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,11 @@ from rag_selectivity.calibrated.ranking import biases_of, groups, passage_length
 from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.grading.store import Store, design_of, is_adjudication, is_targeted, label_rows
-from rag_selectivity.grading.store_file import is_store
+from rag_selectivity.grading.labels_format import is_store
+from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
-from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.agreement import JudgeReport, Ranking
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, Interval, agreement
@@ -29,7 +28,6 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named
-from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted, enumeration
 
 
@@ -101,32 +99,31 @@ def agree(
     """
     bootstrap, chosen = Bootstrap.required(bootstrap), scale_named(scale)
     sides = _Sides.of(human, labels, judges)
-    human, labels, judges = sides.human, sides.labels, sides.judges
-    by_hand = sides.by_hand().regraded(grade_map)
-    by_judge = _by_judges(labels, judges).regraded(labels_grade_map)
+    of_people, left_out = _by_people(sides)
+    by_hand = of_people.regraded(grade_map)
+    by_judge = _by_judges(sides.labels, sides.judges).regraded(labels_grade_map)
     for side in (by_hand, by_judge):
         side.check_scale(chosen)
-    pairs = _Pairs.of(by_hand, by_judge)
-    both = ~np.isnan(pairs.human)
-    if not both.any():
-        by_judges = pairs.keys()
-        left_out = {pair: design for pair, design in sides.targeted().items() if pair in by_judges}
-        if left_out:
+    known = {(query, passage): grade for query in by_hand for passage, grade in by_hand[query].items()}
+    judged = {(query, passage): grade for query in by_judge for passage, grade in by_judge[query].items()}
+    both = [pair for pair in judged if pair in known]
+    if not both:
+        designs = {pair: design for pair, design in left_out.items() if pair in judged}
+        if designs:
             raise InputError(
-                f"{counted(len(left_out), 'pair was', 'pairs were')} graded by both, and left out, since they were "
-                f"chosen by what was known of their labels ({enumeration(sorted(set(left_out.values())))}); no other "
+                f"{counted(len(designs), 'pair was', 'pairs were')} graded by both, and left out, since they were "
+                f"chosen by what was known of their labels ({enumeration(sorted(set(designs.values())))}); no other "
                 f"pair was graded by both: have both grade pairs that are drawn at random (annotate --draw agree:N)"
             )
         raise InputError(
             f"no pair was graded by both: the human labels have queries {examples(by_hand)}, "
             f"the judge's {examples(by_judge)}; do both use the same ids?"
         )
-    grades = (chosen.lowest, chosen.lowest if chosen.highest is None else chosen.highest)
     found = agreement(
-        pairs.human[both].astype(np.int64),
-        pairs.judge[both],
-        [pairs.queries[i] for i in pairs.query[both].tolist()],
-        grades=grades,
+        np.array([known[pair] for pair in both]),
+        np.array([judged[pair] for pair in both]),
+        [query for query, _ in both],
+        grades=(chosen.lowest, chosen.lowest if chosen.highest is None else chosen.highest),
         bootstrap=bootstrap,
     )
     ranks, biases = _by_runs(by_hand, by_judge, runs, list_depth, corpus, chosen, bootstrap)
@@ -134,8 +131,8 @@ def agree(
         ranks=ranks,
         biases=biases,
         agreement=found,
-        itself=_with_itself(labels, judges, bootstrap),
-        provenance=_provenance(sides, found, len(pairs.judge), chosen),
+        itself=_with_itself(sides.labels, sides.judges, bootstrap),
+        provenance=_provenance(sides, found, len(judged), chosen),
     )
 
 
@@ -173,53 +170,6 @@ def _by_runs(
     lengths = passage_lengths(ground.labels, corpus)
     found = rankings(ground, judged, depth, sampling_of(bootstrap))
     return tuple(found), biases_of(ground, [*groups(ground, judged, depth), *thirds(lengths)], bootstrap)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """All pairs that the judge graded, with the human's grade if there is one.
-
-    Attributes
-    ----------
-    queries : list of str
-    query : int64[pairs]
-        Position in `queries`.
-    passages : list of str
-    human : float64[pairs]
-        NaN if no human graded the pair.
-    judge : int64[pairs]
-    """
-
-    queries: list[str]
-    query: IntArray
-    passages: list[str]
-    human: FloatArray
-    judge: IntArray
-
-    @classmethod
-    def of(cls, by_hand: Qrels, by_judge: Qrels) -> _Pairs:
-        known = {(query, passage): grade for query in by_hand for passage, grade in by_hand[query].items()}
-        rows = [
-            (place, passage, known.get((query, passage), np.nan), grade)
-            for place, query in enumerate(by_judge)
-            for passage, grade in by_judge[query].items()
-        ]
-        query, passages, human, judge = zip(*rows, strict=True) if rows else ((), (), (), ())
-        return cls(
-            list(by_judge.queries),
-            np.array(query, np.int64),
-            list(passages),
-            np.array(human, np.float64),
-            np.array(judge, np.int64),
-        )
-
-    def key(self, row: int) -> tuple[str, str]:
-        """(query, passage) of a row."""
-        return self.queries[self.query[row]], self.passages[row]
-
-    def keys(self) -> set[tuple[str, str]]:
-        """(query, passage) of all rows."""
-        return {self.key(row) for row in range(len(self.judge))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,66 +225,38 @@ class _Sides:
             )
         return cls(human, labels, judges, without=tuple(people))
 
-    def by_hand(self) -> Qrels:
-        """The labels that the judge's are compared with."""
-        if self.reference:
-            with Store(self.human, read_only=True) as store:
-                rows = list(label_rows(store, judges=[self.reference], humans=False, as_given=True))
-                chosen = chosen_by_labels(store, [self.reference, *(self.judges or ())])
-            if chosen:
-                designs = enumeration(sorted(set(chosen.values())))
-                _warn_of_targeted(
-                    f"{self.human}: {counted(len(chosen), 'pair')} left out that a person graded because of what was "
-                    f"known of its labels ({designs}): such pairs are no random sample"
-                )
-            return Qrels.from_records([row for row in rows if row[:2] not in chosen], source=str(self.human))
-        return _by_people(self.human, self.without)
 
-    def targeted(self) -> Mapping[tuple[str, str], str]:
-        """{(query, passage): design} of the labels that `by_hand` leaves out."""
-        if not (is_path(self.human) and is_store(self.human)):
-            return {}
-        with Store(self.human, read_only=True) as store:
-            if not self.reference:
-                return store.targeted_pairs()
-            graded = {row[:2] for row in label_rows(store, judges=[self.reference], humans=False, as_given=True)}
-            chosen = chosen_by_labels(store, [self.reference, *(self.judges or ())])
-        return {pair: design for pair, design in chosen.items() if pair in graded}
-
-
-def chosen_by_labels(store: Store, annotators: Collection[str]) -> dict[tuple[str, str], str]:
-    """{(query, passage): design} of what some people graded in a targeted draw or an adjudication."""
-    return {
-        (label.query, label.passage): design_of(label.draw)
-        for label in store.human_labels()
-        if label.annotator in annotators
-        and label.sample == 0
-        and label.grade is not None
-        and label.draw is not None
-        and (is_targeted(label.draw) or is_adjudication(label.draw))
-    }
-
-
-def _warn_of_targeted(text: str) -> None:
-    warnings.warn(SelectivityWarning(text, "targeted-labels"), stacklevel=5)
-
-
-def _by_people(source: Any, without: Sequence[str]) -> Qrels:
+def _by_people(sides: _Sides) -> tuple[Qrels, dict[tuple[str, str], str]]:
+    """The labels that the judge's are compared with, and {pair: draw} of those that are left out of these."""
+    source = sides.human
     if not (is_path(source) and is_store(source)):
-        return Qrels.of(source)
+        return Qrels.of(source), {}
     with Store(source, read_only=True) as store:
-        targeted = store.targeted_pairs()
-        people = [name for name in store.people() if name not in without]
-        rows = label_rows(store, judges=people) if without and people else label_rows(store, judges=())
-        rows_left = [row for row in rows if row[:2] not in targeted] if people else []
-    if targeted:
-        _warn_of_targeted(f"{source}: {left_out_as_targeted(targeted)}")
-    if not rows_left:
+        if sides.reference:
+            rows = list(label_rows(store, judges=[sides.reference], humans=False, as_given=True))
+            of_two = (sides.reference, *(sides.judges or ()))
+            of_both = (label for label in store.graded_by_people() if label.annotator in of_two)
+            left_out = {label.pair: label.design for label in of_both if label.is_targeted or label.is_adjudication}
+        else:
+            people = [name for name in store.people() if name not in sides.without]
+            rows = list(label_rows(store, judges=people if sides.without else ())) if people else []
+            left_out = store.targeted_pairs()
+    if left_out:
+        what = left_out_as_targeted(left_out)
+        if sides.reference:
+            what = (
+                f"{counted(len(left_out), 'pair')} left out that a person graded because of what was known of its "
+                f"labels ({enumeration(sorted(set(left_out.values())))}): such pairs are no random sample"
+            )
+        warnings.warn(SelectivityWarning(f"{source}: {what}", "targeted-labels"), stacklevel=3)
+    kept = [row for row in rows if row[:2] not in left_out]
+    if not kept and not sides.reference:
         raise InputError(
             f"{source}: the label store has no human labels"
-            + (" of pairs that were drawn at random: draw them with annotate --draw agree:N" if targeted else "")
+            + (" of pairs that were drawn at random: draw them with annotate --draw agree:N" if left_out else "")
         )
-    return Qrels.from_records(rows_left, source=str(source))
+    graded = {row[:2] for row in rows}
+    return Qrels.from_records(kept, source=str(source)), {pair: left_out[pair] for pair in left_out if pair in graded}
 
 
 def _by_judges(source: Any, judges: Sequence[str] | None) -> Qrels:
@@ -359,7 +281,8 @@ def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap
     with Store(labels, read_only=True) as store:
         twice = [
             (q, grades[0], grades[1])
-            for q, _, _, grades in store.judge_grades(judges, as_given=True)
+            for q, _, by_judge in store.grades_by_pair(judges, as_given=True, repeats=True)
+            for grades in by_judge.values()
             if len(grades) > 1
         ]
     if not twice:

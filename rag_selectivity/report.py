@@ -21,7 +21,7 @@ from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
 from rag_selectivity.figures.by import NAMES, slicings_of
 from rag_selectivity.figures.slicing import Slicing
-from rag_selectivity.grading.store_file import reasons_in
+from rag_selectivity.grading.labels_format import reasons_in
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.run import Run

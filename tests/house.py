@@ -26,7 +26,7 @@ PUBLIC = {
     f"rag_selectivity.{name}"
     for name in (
         *("cli", "cli.app", "decision", "errors", "explain", "gates", "golden", "grading.judge"),
-        *("grading.openai_judge", "grading.store"),
+        *("grading.openai_judge", "grading.store", "people"),
         *("live.tools", "live.trace", "online", "sample", "single"),
     )
 }

@@ -10,12 +10,10 @@ from collections import Counter
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.annotation.answers import Answer, write_answers
-from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs
-from rag_selectivity.grading.annotation.importing import import_answers
-from rag_selectivity.grading.annotation.making import judge_labels, make_tasks
-from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, digest
+from rag_selectivity.people import Answer, draw_pairs, import_answers, write_answers
+from rag_selectivity.people.making import judge_labels, make_tasks
+from rag_selectivity.people.task import AnnotationTask
 from tests.annotation_world import World
 from tests.answered_pages import answer_page
 from tests.forked_cli import run_command
@@ -58,7 +56,7 @@ def test_agree_draws_every_grade_in_proportion_and_spreads_over_queries(tmp_path
     labels = rs.Qrels.of(
         {f"q{i}": {f"d{i}-{j}": 5 if (i, j) in {(0, 0), (1, 1)} else 1 + j % 2 for j in range(20)} for i in range(30)}
     )
-    drawn = draw_pairs("agree:90", DrawSource(labels))
+    drawn = draw_pairs("agree:90", labels)
     assert len({(each.query, each.passage) for each in drawn}) == 90
     sizes = Counter(grade for query in labels for grade in labels[query].values())
     for each in drawn:
@@ -76,11 +74,11 @@ def test_agree_draws_every_grade_in_proportion_and_spreads_over_queries(tmp_path
 def test_the_weights_of_a_draw_add_up_to_what_was_drawn_from(world) -> None:
     labels = rs.read_qrels(world.store)
     runs = {"bm25": rs.Run.of({q: row[:10] for q, row in world.run.items()})}
-    outside = draw_pairs("outside:60", DrawSource(labels, runs=runs, depth=10))
+    outside = draw_pairs("outside:60", labels, runs=runs, depth=10)
     assert sum(each.weight for each in outside) == pytest.approx(20 * 10)
     assert not {(e.query, e.passage) for e in outside} & {(q, p) for q, row in world.run.items() for p in row[:10]}
     pool = rs.Run.of(world.run)
-    wider = draw_pairs("outside:60", DrawSource(labels, runs=runs, pools=[pool], depth=10))
+    wider = draw_pairs("outside:60", labels, runs=runs, pools=[pool], depth=10)
     assert sum(each.weight for each in wider) == pytest.approx(20 * 15)
     ungraded = [each for each in wider if each.stratum == "no grade outside"]
     assert ungraded
@@ -105,7 +103,7 @@ def test_controls_are_not_drawn_and_a_tail_stands_for_its_passages(world) -> Non
         assert not set(task_of(world, draw, runs=runs).drawn) & set(control)
     with Store(world.store, read_only=True) as store:
         labels = judge_labels(store, None)
-    drawn = draw_pairs("outside:100", DrawSource(labels, {"bm25": rs.Run.of(runs["bm25"])}, depth=5))
+    drawn = draw_pairs("outside:100", labels, {"bm25": rs.Run.of(runs["bm25"])}, depth=5)
     others = 20 * (20 - 5 - 2)
     assert sum(each.weight for each in drawn) == pytest.approx(20 * 95 + others)
 
@@ -115,7 +113,7 @@ def test_the_chance_to_be_drawn_is_what_the_weight_says() -> None:
     times: Counter[tuple[str, str]] = Counter()
     chance = {}
     for seed in range(2000):
-        for each in draw_pairs("agree:12", DrawSource(labels, seed=seed)):
+        for each in draw_pairs("agree:12", labels, seed=seed):
             times[each.query, each.passage] += 1
             chance[each.query, each.passage] = 1 / each.weight
     for pair, expected in chance.items():
@@ -299,20 +297,20 @@ def test_answers_of_texts_that_changed_since_are_left_out(world) -> None:
         (lambda data: data.pop("annotator"), "do not name their annotator"),
         (
             lambda data: data["answers"][1].update(grade=6),
-            "answer 2: the grade must be .* from 1 to 5, got 6",
+            "answer 2: `grade` must be .* from 1 to 5, got 6",
         ),
-        (lambda data: data["answers"][1].update(grade=True), "answer 2: the grade must be .* got True"),
-        (lambda data: data["answers"][1].update(grade=2.5), "answer 2: the grade must be .* got 2.5"),
+        (lambda data: data["answers"][1].update(grade=True), "answer 2: `grade` must be .* got True"),
+        (lambda data: data["answers"][1].update(grade=2.5), "answer 2: `grade` must be .* got 2.5"),
         (lambda data: data["answers"][1].update(item=99), "answer 2: the task has no item 99"),
         (lambda data: data["answers"][1].update(item=0), "answer 2: item 0 is answered at .*answer 1 already"),
-        (lambda data: data["answers"][1].update(item="1"), "answer 2: the item must be a whole number"),
+        (lambda data: data["answers"][1].update(item="1"), "answer 2: `item` must be a whole number"),
         (
             lambda data: data["answers"][1].update(passage="00" * 16),
             "answer 2: item 1 is of other texts than",
         ),
         (lambda data: data["answers"][1].update(passage="?"), r"answer 2: '\?' is not the fingerprint of a text"),
         (lambda data: data["answers"][1].update(answered="now"), "answer 2: `answered` must be a number ≥ 0"),
-        (lambda data: data["answers"][1].update(note=3), "answer 2: the note must be a text, got 3"),
+        (lambda data: data["answers"][1].update(note=3), "answer 2: `note` must be a text, got 3"),
         (lambda data: data["answers"].append(7), "answer 3: not an answer but 7"),
     ],
 )

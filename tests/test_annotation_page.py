@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from rag_selectivity.grading.annotation.answers import read_answers
-from rag_selectivity.grading.annotation.importing import import_answers
-from rag_selectivity.grading.annotation.making import make_tasks
-from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import Store
+from rag_selectivity.people import import_answers, make_tasks, read_answers
+from rag_selectivity.people.task import AnnotationTask
 from tests.annotation_world import HOSTILE, World
 from tests.browser import Window
 
@@ -92,8 +90,12 @@ def test_keys_note_skip_undo_and_the_file(window, tmp_path) -> None:
     assert shown.page.input_value("#note") == "5 of 10 sure"
     shown.press("Control+1", "q", "3", "s")
     answers = read_answers(shown.saved("#save", tmp_path))
-    assert [(a.item, a.grade, a.note) for a in answers.answers] == [(0, 4, ""), (1, 3, "5 of 10 sure"), (2, None, "")]
-    assert [(a.query, a.passage) for a in answers.answers] == [item.fingerprints for item in task.items[:3]]
+    assert [(a.item, a.grade, a.note) for a in answers.answers.values()] == [
+        (0, 4, ""),
+        (1, 3, "5 of 10 sure"),
+        (2, None, ""),
+    ]
+    assert [(a.query, a.passage) for a in answers.answers.values()] == [item.fingerprints for item in task.items[:3]]
     assert shown.is_quiet()
 
 
@@ -112,7 +114,7 @@ def test_it_goes_on_after_closing_and_elsewhere(window, tmp_path) -> None:
     elsewhere.press("5")
     elsewhere.page.set_input_files("#file", file)
     elsewhere.page.wait_for_function("document.querySelector('#position').textContent === 'Passage 3 of 13'")
-    grades = [answer.grade for answer in read_answers(elsewhere.saved("#save", tmp_path)).answers]
+    grades = [answer.grade for answer in read_answers(elsewhere.saved("#save", tmp_path)).answers.values()]
     assert grades == [5, 2]  # the answer that was given last counts
     for content in ("nothing", '{"format": "another"}', file.read_text().replace(task.id, "0" * 20)):
         wrong = tmp_path / "wrong.json"
@@ -133,7 +135,7 @@ def test_two_windows_of_one_task_do_not_lose_answers(window, tmp_path) -> None:
     first.keyboard.press("2")
     shown.page.wait_for_function("document.querySelector('#progress-text').textContent.startsWith('2 of 13')")
     shown.press("1")
-    assert [a.grade for a in read_answers(shown.saved("#save", tmp_path)).answers] == [4, 2, 1]
+    assert [a.grade for a in read_answers(shown.saved("#save", tmp_path)).answers.values()] == [4, 2, 1]
 
 
 def test_hostile_passages_are_text(window, tmp_path) -> None:

@@ -14,10 +14,10 @@ import rag_selectivity as rs
 from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
 from rag_selectivity.calibrated.ground import Ground, Places, Strata, tops
 from rag_selectivity.calibrated.people import calibration_ground
-from rag_selectivity.grading.designs import calibrate_draw, tail_weights
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.people.designs import calibrate_draw, tail_weights
 from rag_selectivity.statistics.completion import Completion
 from rag_selectivity.tables.grades import scale_named
 

@@ -12,7 +12,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.golden import build
-from rag_selectivity.golden.corpus_print import printed
+from rag_selectivity.golden.golden_set import printed
 from rag_selectivity.render.explorer.texts import LEAST, texts_with_room
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.forms import AS_THEY_ARE

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.designs import allocated, calibrate_draw, next_to_settle
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
+from rag_selectivity.people import calibrate_draw, next_to_settle
 
 pytestmark = pytest.mark.inside
 
@@ -57,19 +57,6 @@ def test_for_differences_what_one_run_alone_has_is_drawn_more_often():
 def test_as_many_pairs_as_wanted_or_all_there_are(n):
     labels, runs = world()
     assert len(calibrate_draw(labels, runs, n)) == min(n, len(labels.grade))
-
-
-def test_the_allocation_never_takes_more_than_wanted_or_than_there_are():
-    random = np.random.default_rng(3)
-    for _ in range(500):
-        available = random.integers(0, 40, random.integers(1, 8))
-        shares = random.exponential(1, len(available)) * available
-        total = int(random.integers(0, 120))
-        result = allocated(total, shares, available, 5)
-        assert result.sum() == min(total, available.sum())
-        assert (result <= available).all()
-        if total >= np.minimum(available, 5).sum():
-            assert (result >= np.minimum(available, 5)).all()
 
 
 def test_known_pairs_controls_and_labels_of_people_are_not_drawn():

@@ -219,7 +219,7 @@ def test_failed_pairs_are_asked_again_by_their_reasons(tmp_path) -> None:
         server.requests.clear()
         again = run(tmp_path, server.url)
         assert (again.code, again.data["earlier_failures"], len(server.requests)) == (1, 4, 0)
-        listed = cli(tmp_path, "store", "failures", "labels.db")
+        listed = cli(tmp_path, "store", "info", "labels.db")
         assert listed.code == 0, listed.said
         assert "refusal" in listed.out
         assert "too_long" in listed.out

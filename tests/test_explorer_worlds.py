@@ -51,9 +51,9 @@ def test_hostile_ids_names_and_texts_are_text(chromium, tmp_path) -> None:
     with page.expect_download() as download:
         page.locator("#x-save-hard button").click()
     download.value.save_as(tmp_path / "pairs.csv")
-    from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs
+    from rag_selectivity.people import draw_pairs
 
-    drawn = draw_pairs(f"file:{tmp_path / 'pairs.csv'}", DrawSource(rs.Qrels.of(grades)))
+    drawn = draw_pairs(f"file:{tmp_path / 'pairs.csv'}", rs.Qrels.of(grades))
     tops = [{(q, p) for q in queries for p in of_run[q][:4] if p not in grades[q]} for of_run in runs.values()]
     assert {(each.query, each.passage) for each in drawn} == tops[0] & tops[1]
     assert {each.passage for each in drawn} > {*names[-2:]}

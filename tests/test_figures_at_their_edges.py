@@ -18,7 +18,7 @@ from rag_selectivity.measures import EF, Outcome
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.statistics import controls, correlation, rank_correlation, score
-from rag_selectivity.statistics.agreement import agreement, alpha_of_annotators
+from rag_selectivity.statistics.agreement import agreement
 from rag_selectivity.statistics.always_valid import log_gamma_mixture
 from rag_selectivity.statistics.behind_best import behind_best
 from rag_selectivity.statistics.completion import _with_mean
@@ -112,20 +112,6 @@ def test_values_seen_in_parts_have_the_moments_of_all() -> None:
     assert (moments.squares, moments.products, moments.covariate_squares) == pytest.approx(
         (whole[0, 0], whole[0, 1], whole[1, 1])
     )
-
-
-def test_alpha_of_two_grades_is_krippendorffs() -> None:
-    """2 and 4 by up to three annotators: 1 − observed over expected squared differences, each grade weighing once."""
-    rng = np.random.default_rng(8)
-    pairs = [rng.choice([2, 4], 2 + i % 2, p=[0.3, 0.7]).tolist() for i in range(40)]
-    given = np.concatenate(pairs)
-    within = sum(sum((a - b) ** 2 for a in each for b in each) / (len(each) - 1) for each in pairs) / len(given)
-    between = sum((a - b) ** 2 for a in given for b in given) / (len(given) * (len(given) - 1))
-    found = alpha_of_annotators(pairs, [f"q{i}" for i in range(40)])
-    assert found.value == pytest.approx(1 - within / between, rel=1e-9)
-    alike = alpha_of_annotators([[3, 3]] * 5, list("abcde"))
-    assert math.isnan(alike.value)
-    assert alike.reason == "Everybody gave grade 3 to every pair."
 
 
 @pytest.mark.parametrize("spread", [0.1, 0.7, 1.3])

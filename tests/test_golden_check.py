@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from hashlib import blake2b
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,13 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.golden import Check, build, check
-from rag_selectivity.golden.building import Built
-from rag_selectivity.grading.annotation.making import make_tasks
+from rag_selectivity.golden import Check, build, check, diff
 from rag_selectivity.grading.store import HumanLabel, Store
-from rag_selectivity.tables.writing import write_rows
+from rag_selectivity.people import make_tasks
 from tests.forked_cli import run_command
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set, graded_store, judge
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 
 def codes(found: Check) -> list[tuple[str, str]]:
@@ -96,8 +93,9 @@ def test_labels_of_people_whose_text_changed_are_found(tmp_path) -> None:
 def test_the_list_to_label_again_is_a_draw_and_a_new_grade_mends_the_set(tmp_path) -> None:
     golden_set(tmp_path)
     changed = {**CORPUS, "d0": "passage 0, quite another text"}
-    write_rows(tmp_path / "changed.jsonl", [{"_id": id_, "text": text} for id_, text in changed.items()])
-    write_rows(tmp_path / "queries.jsonl", [{"_id": id_, "text": text} for id_, text in QUERIES.items()])
+    for name, texts in (("changed", changed), ("queries", QUERIES)):
+        lines = [json.dumps({"_id": id_, "text": text}) for id_, text in texts.items()]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     command = ["golden", "check", "golden", "--corpus", "changed.jsonl", "--relabel", "again.csv"]
     done = run_command(*command, cwd=tmp_path, timeout=60)
     assert done.returncode == 1, done.stderr
@@ -108,8 +106,8 @@ def test_the_list_to_label_again_is_a_draw_and_a_new_grade_mends_the_set(tmp_pat
     store = tmp_path / "labels.db"
     rs.grade(QUERIES, changed, [tmp_path / f"{name}.trec" for name in RUNS], store=store, judge=judge)
     with Store(store) as opened:
-        texts = {"queries": tmp_path / "queries.jsonl", "corpus": tmp_path / "changed.jsonl"}
-        (task,) = make_tasks(opened, f"file:{tmp_path / 'again.csv'}", annotators=["ada"], repeats=0, **texts).tasks
+        files = {"queries": tmp_path / "queries.jsonl", "corpus": tmp_path / "changed.jsonl"}
+        (task,) = make_tasks(opened, f"file:{tmp_path / 'again.csv'}", annotators=["ada"], repeats=0, **files).tasks
         assert [(item.query, item.passage) for item in task.items] == [("q0", "d0")]
         assert check(build(tmp_path / "golden", labels=opened, queries=QUERIES, corpus=changed).golden).relabel
         opened.put_human_labels([HumanLabel("q0", "d0", "ada", 2)])
@@ -122,15 +120,29 @@ def test_the_list_to_label_again_is_a_draw_and_a_new_grade_mends_the_set(tmp_pat
 
 ASKED = {"q1": "What is RAG?"}
 GRADES = {"q1": {"d1": 5, "d2": 1}}
+TEXTS, EDITED = {"d1": "one", "d2": "two"}, {"d1": "one", "d2": "another text"}
 
 
-def version(place: Path, corpus: Any, labels: Any = GRADES, **options: Any) -> Built:
-    return build(place / "set", labels=labels, queries=options.pop("queries", ASKED), corpus=corpus, **options)
+def relabelled(place: Path, corpus: Any, labels: Any = GRADES) -> list[tuple[str, str]]:
+    """What is to be labelled again in the next version of a set that is made of qrels."""
+    golden = build(place / "set", labels=labels, queries=ASKED, corpus=corpus).golden
+    return [(each.query, each.passage) for each in check(golden).relabel]
 
 
-def again(text: str | None) -> HumanLabel:
-    hashes = [None if each is None else blake2b(each.encode(), digest_size=16).digest() for each in (ASKED["q1"], text)]
-    return HumanLabel("q1", "d2", "person", 1, None, *(hashes if text else (None, None)))
+def test_a_label_belongs_to_the_text_of_the_version_in_which_it_first_stands(tmp_path) -> None:
+    assert relabelled(tmp_path, TEXTS) == []
+    assert relabelled(tmp_path, EDITED) == [("q1", "d2")]
+    assert relabelled(tmp_path, {**EDITED, "d3": "more"}) == [("q1", "d2")]
+    assert relabelled(tmp_path, EDITED, {"q1": {"d1": 5, "d2": 2}}) == []
+
+
+def test_a_version_without_a_corpus_knows_no_text_of_a_passage(tmp_path) -> None:
+    assert relabelled(tmp_path, None) == []
+    assert relabelled(tmp_path, TEXTS) == []
+    assert relabelled(tmp_path, EDITED) == [("q1", "d2")]
+    assert diff(tmp_path / "set").passages_reworded == ("d2",)
+    first = diff(tmp_path / "set" / "v1", tmp_path / "set" / "v2")
+    assert (first.labels_added, first.labels_removed) == ({}, {})
 
 
 # -- runs ----------------------------------------------------------------------------------------------

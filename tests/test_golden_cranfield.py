@@ -11,11 +11,10 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.golden import build, check, diff, export, queries
-from rag_selectivity.golden.adjudicating import adjudication_task, annotator_agreement
-from rag_selectivity.grading.annotation.making import make_tasks
-from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.judged.reading import ranked_lists
+from rag_selectivity.people import make_tasks
+from rag_selectivity.people.task import AnnotationTask
 from rag_selectivity.tables.small import read_texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.inside]
@@ -104,17 +103,14 @@ def test_a_set_of_cranfield(data, tmp_path) -> None:
         said = {(each.query, each.passage, each.annotator): each.grade for each in labels.human_labels()}
         both = [(q, p) for q, p, name in said if name == "ada" and (q, p, "ben") in said]
         differ = {(q, p) for q, p in both if said[q, p, "ada"] != said[q, p, "ben"]}
-        agreement = annotator_agreement(labels)
-        assert agreement.shared == len(both) == SHARED
-        assert {(each.query, each.passage) for each in agreement.waiting} == differ != set()
-        exact = agreement.pairs["ada", "ben"].exact
+        exact = rs.agree(labels=store, judges=["ada", "ben"]).agreement.exact
         assert exact.value == pytest.approx(1 - len(differ) / SHARED)
         # Both right: .9 × .8. Both wrong alike is possible too, where a grade of 1 or 5 has one neighbour.
         assert exact.low <= 0.72 + 0.02 <= exact.high
-        task = adjudication_task(labels, agreement, **source, adjudicator="cy")
-        assert task is not None
+        (task,) = make_tasks(labels, "adjudicate:1000", **source, annotators=["cy"]).tasks
+        assert set(task.drawn) == differ != set()
         labelled_by_scripts(labels, task, truth)
-        assert annotator_agreement(labels).waiting == ()
+        assert make_tasks(labels, "adjudicate:1000", **source, annotators=["cy"]).tasks == ()
         by_people = {(q, p): grade for (q, p, _), grade in said.items()}
         by_people |= {(q, p): truth[q].get(p, 1) for q, p in differ}
 

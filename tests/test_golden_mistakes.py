@@ -11,12 +11,10 @@ import pytest
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden import GoldenSet, build, check, export
-from rag_selectivity.golden.forms import FORMS
-from rag_selectivity.golden.manifest import MANIFEST
 from tests.golden_world import CORPUS as WORLD
 from tests.golden_world import golden_set
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 QUERIES = {"q1": "What is RAG?", "q2": "How do I rerank?"}
 LABELS = {"q1": {"d1": 5, "d2": 1}, "q2": {"d2": 4}}
@@ -39,7 +37,7 @@ def content_of(folder: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("target", ["s", "s/v1", "s/v1/../v1"])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["trec", "beir", "ragas", "langsmith", "llama-index"])
 def test_an_export_into_a_set_is_refused_and_leaves_it(home, target, form) -> None:
     before = content_of("s")
     with pytest.raises(InputError, match="golden set, whose files an export would replace: name another folder"):
@@ -61,7 +59,7 @@ def test_a_version_that_lost_its_manifest_is_not_passed_over(home) -> None:
 
 
 def damage(path: Sequence[str], value: Any) -> None:
-    file = Path("s/v1") / MANIFEST
+    file = Path("s/v1/manifest.json")
     data = json.loads(file.read_text())
     place = data
     for name in path[:-1]:

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
+import re
 import warnings
 from collections import Counter
-from itertools import combinations, count
+from itertools import count
 
 import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.golden.adjudicating import adjudication_task, annotator_agreement
-from rag_selectivity.grading.annotation.answers import Answer, write_answers
-from rag_selectivity.grading.annotation.disagreeing import disagreement_draw
-from rag_selectivity.grading.annotation.importing import import_answers
-from rag_selectivity.grading.annotation.making import make_tasks
-from rag_selectivity.grading.annotation.outside import random_draw, tail_draw
-from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows
-from rag_selectivity.statistics.agreement import alpha_of_annotators
-from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.people import Answer, import_answers, make_tasks, write_answers
+from rag_selectivity.people.outside import random_draw, tail_draw
+from rag_selectivity.people.task import AnnotationTask
 from tests.annotation_world import World
 from tests.answered_pages import answer_page
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
 
-NO_INTERVALS = Bootstrap(200)
+NO_INTERVALS = rs.Bootstrap(200)
 
 
 class TwoJudges(World):
@@ -107,22 +101,6 @@ def test_a_draw_goes_on_with_what_is_labelled_until_nothing_is_left(world) -> No
         world.answer(drawn.tasks[0])
     assert seen == differ
     assert drawn.notes[1] == "nothing is left to label"
-
-
-def test_a_sample_of_the_disagreements_has_the_chances_that_its_weights_say(world) -> None:
-    graded = {pair: {"a": world.grades[pair], "b": world.second[pair]} for pair in world.grades}
-    times: Counter[tuple[str, str]] = Counter()
-    chance = {}
-    for seed in range(600):
-        drawn = disagreement_draw(40, graded, frozenset(), sampled=True, seed=seed)
-        assert len(drawn) == 40
-        for each in drawn:
-            times[each.query, each.passage] += 1
-            chance[each.query, each.passage] = 1 / each.weight
-    differ = {pair for pair, grades in graded.items() if len(set(grades.values())) > 1}
-    assert chance.keys() == differ
-    for pair, expected in chance.items():
-        assert abs(times[pair] / 600 - expected) < 4.5 * math.sqrt(expected * (1 - expected) / 600) + 1e-9
 
 
 # -- random passages outside ------------------------------------------------------------------------------
@@ -277,79 +255,57 @@ def labels_by(world: World, annotator: str) -> dict[tuple[str, str], int | None]
         return {(x.query, x.passage): x.grade for x in store.human_labels() if x.annotator == annotator}
 
 
-def test_kappa_and_alpha_of_annotators_by_brute_force(world) -> None:
-    annotated(world)
-    ada, ben = labels_by(world, "ada"), labels_by(world, "ben")
-    found = annotator_agreement(world.store, bootstrap=NO_INTERVALS)
-    first, second = np.array([ada[p] for p in ada]), np.array([ben[p] for p in ada])
-    observed = ((first - second) ** 2).mean()
-    expected = ((first[:, None] - second) ** 2).mean()
-    (pair,) = found.pairs.values()
-    assert pair.kappa_quadratic.value == pytest.approx(1 - observed / expected)
-    assert found.alpha.value == pytest.approx(pair.alpha.value)
-    assert found.alpha.low < found.alpha.value < found.alpha.high
-    assert (found.shared, found.left_out) == (120, 0)
-    differ = {p for p in ada if ada[p] != ben[p]}
-    assert {(each.query, each.passage) for each in found.disagreements} == differ
-    wide = annotator_agreement(world.store, at_least=2, bootstrap=NO_INTERVALS)
-    assert len(wide.disagreements) == sum(abs(ada[p] - ben[p]) >= 2 for p in ada)
-
-
-def krippendorff(units: list[list[int]], levels: int = 5) -> float:
+def krippendorff(units: list[tuple[int, int]]) -> float:
     """Ordinal alpha by the definition, with loops."""
-    several = [unit for unit in units if len(unit) > 1]
-    values = [grade for unit in several for grade in unit]
+    values = [grade for unit in units for grade in unit]
     count = Counter(values)
 
     def distance(one: int, other: int) -> float:
         low, high = min(one, other), max(one, other)
         return (sum(count[g] for g in range(low, high + 1)) - (count[low] + count[high]) / 2) ** 2
 
-    observed = sum(2 * distance(a, b) / (len(unit) - 1) for unit in several for a, b in combinations(unit, 2)) / len(
-        values
-    )
+    observed = sum(2 * distance(*unit) for unit in units) / len(values)
     expected = sum(distance(a, b) for i, a in enumerate(values) for j, b in enumerate(values) if i != j)
     return 1 - observed / (expected / (len(values) * (len(values) - 1)))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_alpha_of_many_annotators_is_krippendorffs(seed) -> None:
-    random = np.random.default_rng(seed)
-    true = random.integers(1, 6, 50)
-    units = [
-        [int(np.clip(t + random.integers(-1, 2), 1, 5)) for _ in range(random.integers(1, 5))] for t in true.tolist()
-    ]
-    queries = [f"q{i % 13}" for i in range(50)]
-    found = alpha_of_annotators(units, queries, ends=(1, 5), bootstrap=NO_INTERVALS)
-    assert found.value == pytest.approx(krippendorff(units))
+def test_kappa_and_alpha_of_annotators_by_brute_force(world) -> None:
+    annotated(world)
+    ada, ben = labels_by(world, "ada"), labels_by(world, "ben")
+    found = rs.agree(labels=world.store, judges=["ada", "ben"], bootstrap=NO_INTERVALS).agreement
+    first, second = np.array([ada[p] for p in ada]), np.array([ben[p] for p in ada])
+    observed = ((first - second) ** 2).mean()
+    expected = ((first[:, None] - second) ** 2).mean()
+    assert found.kappa_quadratic.value == pytest.approx(1 - observed / expected)
+    assert found.alpha.value == pytest.approx(krippendorff([(ada[p], ben[p]) for p in ada]))
+    assert found.alpha.low < found.alpha.value < found.alpha.high
+    assert found.n == 120
 
 
 def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
     annotated(world)
     ada, ben = labels_by(world, "ada"), labels_by(world, "ben")
-    found = annotator_agreement(world.store, bootstrap=NO_INTERVALS)
-    with Store(world.store) as store:
-        with pytest.raises(rs.InputError, match=r"ada graded .* such as ada-final"):
-            adjudication_task(store, found, adjudicator="ada", **world.texts)
-        task = adjudication_task(store, found, **world.texts)
-        again = adjudication_task(store, found, **world.texts)
-    assert task is not None
-    assert again is not None
-    assert task.id == again.id
-    assert len(task.items) == len(found.waiting)
+    differ = {pair for pair in ada if ada[pair] != ben[pair]}
+    with pytest.raises(rs.InputError, match=r"ada graded .* such as ada-final"):
+        world.draw("adjudicate:500", annotators=["ada"])
+    drawn = world.draw("adjudicate:500", annotators=["cy"])
+    (task,) = drawn.tasks
+    assert drawn.notes[0].startswith(f"annotators differ on {len(differ)} of the 120 pairs that two or more graded")
+    assert pairs_in(task) == differ
+    assert len(task.items) == len(differ)
+    assert world.draw("adjudicate:500", annotators=["cy"]).tasks[0].id == task.id
+    gaps = [abs(ada[pair] - ben[pair]) for pair in pairs_in(world.draw("adjudicate:9", annotators=["cy"]).tasks[0])]
+    assert sorted(gaps) == sorted(abs(ada[pair] - ben[pair]) for pair in differ)[-9:]
+    agreed = rs.agree(labels=world.store, judges=["ada", "ben"], bootstrap=NO_INTERVALS).agreement.alpha
     half = range(len(task.items) // 2)
     world.answer(task, lambda *_: 3, "final.json", only=half)
-    part = annotator_agreement(world.store, bootstrap=NO_INTERVALS)
-    assert len(part.waiting) == len(found.waiting) - len(half)
-    assert part.alpha == found.alpha
+    assert len(pairs_in(world.draw("adjudicate:500", annotators=["cy"]).tasks[0])) == len(differ) - len(half)
     world.answer(task, lambda *_: 3, "final.json")
-    done = annotator_agreement(world.store, bootstrap=NO_INTERVALS)
-    assert not done.waiting
-    assert len(done.disagreements) == len(found.disagreements)
+    done = world.draw("adjudicate:500", annotators=["cy"])
+    assert (done.tasks, done.notes[1]) == ((), "nothing is left to label")
+    assert rs.agree(labels=world.store, judges=["ada", "ben"], bootstrap=NO_INTERVALS).agreement.alpha == agreed
     with Store(world.store) as store:
-        assert adjudication_task(store, done, **world.texts) is None
         people = {(q, p): grade for q, p, grade in label_rows(store, judges=())}
-    differ = {pair for pair in ada if ada[pair] != ben[pair]}
     assert people == {pair: 3 if pair in differ else ada[pair] for pair in ada}
     assert (labels_by(world, "ada"), labels_by(world, "ben")) == (ada, ben)
     # The pairs belong to the random draw of those who graded them first, so that they calibrate with the new grade.
@@ -368,7 +324,7 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
 def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
     world.write()
     texts = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
-    draw = ("annotate", "--store", "labels.db", *texts, "--draw", "disagree-sampled:40", "--repeats", "0")
+    draw = ("annotate", "--store", "labels.db", *texts, "--draw", "disagree:40", "--repeats", "0")
     done = run_command(
         *draw, "--annotator", "ada", "--annotator", "ben", "--overlap", "40", "-o", "t.html", cwd=world.folder
     )
@@ -382,12 +338,15 @@ def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
 
         answer_page(world.folder / f"t-{name}.html", world.folder / f"t-{name}.json", grade)
         assert run_command("store", "import", "labels.db", f"t-{name}.json", cwd=world.folder).returncode == 0
-    table = run_command("golden", "adjudicate", "--store", "labels.db", "--format", "json", cwd=world.folder)
-    assert table.returncode == 0, table.stderr
-    found = json.loads(table.stdout)
-    assert (found["shared"], found["left_out"]) == (0, 40)
-    assert found["alpha"]["value"] is None
-    made = run_command("golden", "adjudicate", "--store", "labels.db", *texts, "--task", "a.html", cwd=world.folder)
+    with (
+        pytest.warns(rs.SelectivityWarning, match="targeted"),
+        pytest.raises(rs.InputError, match="40 pairs were graded"),
+    ):
+        rs.agree(labels=world.store, judges=["ada", "ben"])
+    command = ("annotate", "--store", "labels.db", *texts, "--draw", "adjudicate:50", "--annotator", "cy")
+    made = run_command(*command, "--output", "a.html", cwd=world.folder)
     assert made.returncode == 0, made.stderr
-    assert f"wrote a.html: {len(found['disagreements'])} pairs for adjudicator" in made.stderr
+    pairs = re.search(r"annotators differ on (\d+) of the 40 pairs", made.stdout)
+    assert pairs is not None
+    assert f"wrote a.html: {pairs[1]} pairs for cy, 0 of them twice" in made.stderr
     assert (world.folder / "a.html").exists()

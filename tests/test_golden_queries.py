@@ -12,8 +12,8 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden import grouping, queries
+from rag_selectivity.golden.query_set import sampled
 from rag_selectivity.golden.questions import key_of
-from rag_selectivity.golden.sampling import sampled
 from rag_selectivity.tables.small import read_texts
 
 pytestmark = pytest.mark.inside
@@ -60,22 +60,6 @@ def test_groups_by_ngrams_are_those_of_the_definition(monkeypatch, threshold) ->
         by_hand = sorted(map(sorted, groups_by_hand(asked, threshold)))
         assert sorted(sorted(map(key_of, query.members)) for query in found) == by_hand
         assert sum(query.frequency for query in found) == len(asked)
-
-
-def test_groups_by_vectors(tmp_path) -> None:
-    asked = {"a": "one", "b": "uno", "c": "two", "d": "one"}
-    vectors = {"a": [1.0, 0.0], "b": [5.0, 1.0], "c": [0.0, 2.0], "d": [2.0, 0.0]}
-    found = queries(asked, vectors=vectors)
-    assert [(query.text, query.query_id, query.members) for query in found] == [
-        ("one", "a", ("one", "uno")),
-        ("two", "c", ("two",)),
-    ]
-    np.save(tmp_path / "v.npy", np.array(list(vectors.values())))
-    rows = "".join(json.dumps({"id": id_, "vector": vector}) + "\n" for id_, vector in vectors.items())
-    (tmp_path / "v.jsonl").write_text(rows, encoding="utf-8")
-    for file in ("v.npy", "v.jsonl"):
-        assert queries(asked, group="vectors", vectors=tmp_path / file) == found
-    assert len(queries(asked, vectors=vectors, threshold=0.99)) == 3
 
 
 def test_the_same_questions_in_another_order_give_the_same_sample() -> None:
@@ -151,16 +135,12 @@ def test_the_file_is_read_as_queries(tmp_path) -> None:
         ([3], {}, "the question is no text, but 3"),
         ([{"id": "q"}], {}, "text"),
         (["a"], {"group": "ngram"}, 'did you mean "ngrams"'),
-        (["a"], {"group": "vectors"}, "belong together"),
         (["a"], {"threshold": 0.5}, "give group too"),
         (["a"], {"group": "ngrams", "threshold": 0}, "above 0"),
         (["a"], {"size": 2}, "more than the 1 different"),
         (["a"], {"size": 0}, "whole number ≥ 1"),
         (["a", "b c d e"], {"size": 1, "by": "length"}, "less than the 2 strata"),
         (["a"], {"by": "lenght"}, 'did you mean "length"'),
-        ({"q": "a"}, {"vectors": {"x": [1.0]}}, "no vector by their id"),
-        (["a"], {"vectors": [[1.0], [2.0]]}, "a row for each of the 1 questions"),
-        (["a"], {"vectors": [[0.0]]}, "zero"),
         ([{"id": "q", "text": "a"}, {"id": "q", "text": "b"}], {}, "'q' is the id of questions that are not alike"),
         (["a\ud800"], {}, "half of a surrogate pair"),
     ],

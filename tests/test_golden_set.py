@@ -15,10 +15,11 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden import GoldenSet, build, diff, queries
-from rag_selectivity.golden.render import difference_text
+from rag_selectivity.golden.render import difference_blocks
 from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import HumanLabel, Store
+from rag_selectivity.render.blocks import text_of
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set
 
 pytestmark = pytest.mark.inside
@@ -239,7 +240,7 @@ def test_a_difference_names_what_changed(tmp_path) -> None:
         "grades changed": 1,
         "pairs with other draws": 0,
     }
-    told = difference_text(found)
+    told = text_of(difference_blocks(found), ruled=False)
     assert "1 query added\n1 query removed\n1 query with another text\n1 weight changed\n1 passage with another" in told
     assert "2 pairs with a grade now\n2 pairs without a grade now\n1 grade changed" in told
     assert not found.is_empty

@@ -17,15 +17,15 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
-from rag_selectivity.grading.annotation.answers import read_answers
 from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts
-from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.exchange import import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.judged.reading import read_qrels, read_run
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
+from rag_selectivity.people import read_answers
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.tables.small import read_ids, read_texts

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, digest
 from tests.forked_cli import run_command
 from tests.test_store import put

@@ -163,8 +163,8 @@ def test_a_changed_output_is_a_difference() -> None:
 def test_a_stale_figure_of_a_text_is_found() -> None:
     notebook = nbformat.read(PAGES[0], as_version=4)
     before = figures_without_source(notebook)
-    notebook.cells[0].source += "\nThe recall is .987, that is 98.7 %, and in `code` .986."
-    assert figures_without_source(notebook) == [".987", "98.7 %", *before]
+    notebook.cells[0].source += "\nThe recall is .983, that is 98.3 %, and in `code` .986."
+    assert figures_without_source(notebook) == [".983", "98.3 %", *before]
 
 
 def test_a_path_a_warning_and_too_much_are_problems() -> None:

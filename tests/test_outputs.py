@@ -170,7 +170,7 @@ def test_no_name_of_a_store_begins_a_line(forging) -> None:
     code, out, err = command("store", "import", "s.db", "people.qrels", "--annotator", FORGING)
     assert code == 0, err
     assert holds_no_forged_line(out)
-    for words in (("store", "info", "s.db"), ("store", "failures", "s.db"), ("store", "export", "s.db", "l.jsonl")):
+    for words in (("store", "info", "s.db"), ("store", "export", "s.db", "l.jsonl")):
         code, out, err = command(*words)
         assert code == 0, err
         assert holds_no_forged_line(out) if words[1] != "export" else not has_forged_line(err)

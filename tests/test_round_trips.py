@@ -21,15 +21,14 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.gates import parse_fail_if, parse_max_drop
-from rag_selectivity.grading.annotation.answers import Answer, read_answers, write_answers
-from rag_selectivity.grading.annotation.task import AnnotationTask, Item
-from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Draw, HumanLabel, Store
 from rag_selectivity.judged.policy import TIES, Policy, resolve_policy
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
+from rag_selectivity.people import Answer, read_answers, write_answers
+from rag_selectivity.people.task import AnnotationTask, Item
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.tables.cells import LARGEST_GRADE, id_fault
 from rag_selectivity.tables.grades import parse_grade_map
@@ -296,7 +295,7 @@ def test_answers(items, annotator, given_answers) -> None:
         write_answers(folder / "a.json", task, answers)
         read = read_answers(folder / "a.json")
         assert (read.task, read.annotator, read.rubric) == (task.id, annotator, DEFAULT_RUBRIC.version)
-        assert list(read.answers) == list(answers.values())
+        assert list(read.answers.values()) == list(answers.values())
 
 
 def toml_text(text: str) -> str:

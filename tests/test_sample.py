@@ -138,8 +138,7 @@ def test_calibrated_figures_can_be_made_from_the_answers(folder, tmp_path) -> No
     """The cheap judge puts bm25 ahead of the dense run; 200 checked labels move both towards the chat model's."""
     import shutil
 
-    from rag_selectivity.grading.annotation.importing import import_answers
-    from rag_selectivity.grading.annotation.making import make_tasks
+    from rag_selectivity.people import import_answers, make_tasks
 
     shutil.copy(folder / "cheap.db", tmp_path / "cheap.db")
     runs = {name: folder / f"{name}.trec" for name in ("bm25", "dense", "reranked")}

@@ -78,7 +78,7 @@ def test_no_error_summary_store_or_resume_line_holds_it(tmp_path, place: str, st
     assert "bad path" in done.said
     assert "go on with: rag-selectivity grade" in " ".join(stopped.said.split())
     assert equals.code == (2 if status == 404 else 1), equals.said
-    listed = cli(tmp_path, "store", "failures", "labels.db")
+    listed = cli(tmp_path, "store", "info", "labels.db")
     refuse_secret(tmp_path, done, plain, stopped, equals, listed)
 
 
@@ -240,7 +240,7 @@ def test_bytes_in_the_place_of_a_text_are_damage(tmp_path, table: str, column: s
     files = ("--queries", "queries.tsv", "--corpus", "corpus.jsonl", "--run", "pool.trec")
     commands = [("store", "export", "labels.db", "out.jsonl"), ("store", "export", "labels.db", "out.csv")]
     commands += [("report", "--qrels", "labels.db", "--judge", "judge-1", *files, "-o", "report.html")]
-    commands += [("store", "failures", "labels.db")] if column == "error" else []
+    commands += [("store", "info", "labels.db")] if column == "error" else []
     for command in commands:
         done = cli(tmp_path, *command)
         assert (done.code, "bug" in done.err) == (2, False), done.said

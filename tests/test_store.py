@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows
 
@@ -97,7 +96,7 @@ def test_what_leaves_comes_back_as_it_was(tmp_path, suffix) -> None:
         assert import_labels(other, tmp_path / f"out{suffix}").labels == 4
         again = list(other.rows())
         assert import_labels(other, tmp_path / f"out{suffix}").labels == 4  # twice is once
-        assert list(other.judge_grades()) == [("q", "a", "m", [2, 5])]
+        assert list(other.grades_by_pair()) == [("q", "a", {"m": [2, 5]})]
         assert len(list(other.rows())) == 4
     for before, after in zip(written, again, strict=True):
         for volatile in ("created",):
@@ -110,7 +109,7 @@ def test_qrels_leave_and_human_qrels_come_in(tmp_path) -> None:
     (tmp_path / "human.qrels").write_text("q 0 a 3\nq 0 b 0\n")
     with Store(tmp_path / "s.db") as store:
         assert import_labels(store, tmp_path / "human.qrels", grade_map={0: 1, 3: 5}).labels == 2
-        assert store.humans() == [("human", 2)]
+        assert store.people() == {"human": 2}
         export_labels(store, tmp_path / "out.qrels")
         assert (tmp_path / "out.qrels").read_text() == "q 0 a 5\nq 0 b 1\n"
         store.put_human([("q 1", "a", 3, None)], "alice")

@@ -1,8 +1,7 @@
-"""`store info` and `store failures`: what a person reads about the labels of a store."""
+"""`store info`: what a person reads about the labels of a store."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -66,7 +65,7 @@ def test_a_store_is_no_file_of_labels_and_its_export_is(folder) -> None:
 
 
 def test_failures_by_reason_with_an_example_of_each(folder) -> None:
-    assert run(folder, "failures", "labels.db").splitlines() == [
+    assert run(folder, "info", "labels.db").splitlines()[-11:] == [
         "mini: 2 × off_schema",
         "  for example query q1, passage worse",
         "  message: no grade in it",
@@ -79,11 +78,3 @@ def test_failures_by_reason_with_an_example_of_each(folder) -> None:
         "mini: 1 × refusal",
         "  message: it will not",
     ]
-
-
-def test_failures_of_one_judge_as_json_in_a_file(folder) -> None:
-    assert run(folder, "failures", "labels.db", "--judge", "mini", "--format", "json", "--output", "f.json") == ""
-    first, second = json.loads((folder / "f.json").read_text())
-    assert (first["failure"], first["count"], first["passage_id"], first["attempts"]) == ("off_schema", 2, "worse", 3)
-    assert first["last_answer"].startswith("I am\n\x1b[31msorry!!")
-    assert (second["judge"], second["failure"], second["query_id"]) == ("mini", "refusal", None)

@@ -6,12 +6,11 @@ import os
 import sqlite3
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.store import Label, Store, digest, label_rows, opening
+from rag_selectivity.grading.store import Label, Store, connection, digest, label_rows
 from tests.test_store import put
 from tests.test_store_writing import keys
 
@@ -80,27 +79,10 @@ def test_a_full_disk_is_named(tmp_path) -> None:
         store.add_texts([("q", "d", digest("q"), digest("d"))])
 
 
-def damaged(path: Path, how: str) -> None:
-    with Store(path) as store:
-        number = put(store, "m", {("q", "a"): 3})
-        store.add_texts(("q", f"d{i}", digest("q"), digest(str(i))) for i in range(3000))
-        store.put([Label((number, digest("q"), digest(str(i)), 0), 3, reason="r" * 99) for i in range(3000)]).result()
-    content = bytearray(path.read_bytes())
-    if how == "cut short":
-        content = content[: len(content) // 2]
-    elif how == "cut within a page":
-        content = content[: len(content) // 2 + 100]
-    elif how == "only its head":
-        content = content[:100]
-    else:
-        content[8192:] = os.urandom(len(content) - 8192)
-    path.write_bytes(content)
-
-
 def test_a_store_that_somebody_keeps_locked_is_named(tmp_path, monkeypatch) -> None:
     path = tmp_path / "s.db"
     Store(path).close()
-    monkeypatch.setattr(opening, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.1)
     with Store(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         put(store, "m", {("q", "a"): 3})
         other.execute("BEGIN IMMEDIATE")

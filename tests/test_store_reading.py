@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Settings, Store, digest, label_rows, reading
+from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Settings, Store, digest, label_rows
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside
@@ -34,42 +33,6 @@ def many(path: Path, count: int, judges: int = 1) -> None:
             store.put(
                 [Label((number, *of, 0), i % 5 + 1 if i % 7 else None, served_model="m") for i, of in enumerate(hashes)]
             ).result()
-
-
-# -- linear ---------------------------------------------------------------------------------------
-
-READERS = {
-    "grades": lambda file: list(reading.grades_by_pair(file, [1], as_given=False)),
-    "rows": lambda file: list(reading.rows(file)),
-    "judges": reading.judges,
-    "failures": reading.failures,
-    "people": lambda file: (list(reading.human_grades(file)), reading.outdated_human_labels(file)),
-    "a query": lambda file: reading.labels_of_query(file, "q1", 1),
-}
-
-
-def steps(path: Path, read) -> int:
-    """Steps of SQLite's virtual machine, in tens."""
-    count = 0
-
-    def step() -> None:
-        nonlocal count
-        count += 1
-
-    with closing(sqlite3.connect(path)) as file:
-        file.set_progress_handler(step, 10)
-        read(file)
-    return count
-
-
-@pytest.mark.parametrize("judges", [1, 3])
-def test_four_times_the_labels_are_at_most_five_times_the_work(tmp_path, judges) -> None:
-    many(tmp_path / "one.db", 1000, judges)
-    many(tmp_path / "four.db", 4000, judges)
-    for name, read in READERS.items():
-        one, four = steps(tmp_path / "one.db", read), steps(tmp_path / "four.db", read)
-        assert four <= (1.5 * one + 5 if name == "a query" else 5 * one), name
-        assert one > 0
 
 
 # -- while others write ---------------------------------------------------------------------------
@@ -121,7 +84,7 @@ def test_many_threads_share_a_store(tmp_path) -> None:
             thread.join()
         assert wrong == []
         assert sum(judge["graded"] for judge in store.judges()) == 160
-        assert dict(store.humans()) == {"ada": 160}
+        assert store.people() == {"ada": 160}
 
 
 # -- files that cannot be changed -----------------------------------------------------------------

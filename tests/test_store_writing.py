@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import stat
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.store import (
     Draw,
     HumanLabel,
@@ -22,9 +19,7 @@ from rag_selectivity.grading.store import (
     Store,
     StoredAnswer,
     digest,
-    writer,
 )
-from rag_selectivity.grading.store.opening import connect
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside
@@ -34,33 +29,6 @@ Q = digest("q")
 
 def keys(count: int, start: int = 0) -> list[tuple[int, bytes, bytes, int]]:
     return [(1, Q, digest(str(i)), 0) for i in range(start, start + count)]
-
-
-# -- the cost -------------------------------------------------------------------------------------
-
-
-def steps(connection: sqlite3.Connection, action) -> int:
-    """Steps of SQLite's virtual machine."""
-    count = 0
-
-    def step() -> None:
-        nonlocal count
-        count += 1
-
-    connection.set_progress_handler(step, 1)
-    action()
-    connection.set_progress_handler(None, 1)
-    return count
-
-
-def test_a_write_costs_the_same_beside_many_labels(tmp_path) -> None:
-    thread = writer.Writer(tmp_path / "unused.db")
-    with Store(tmp_path / "s.db") as store, closing(connect(tmp_path / "s.db")) as file:
-        first = steps(file, lambda: thread._write(file, [Label(key, 3) for key in keys(100)]))
-        store.put([Label(key, 3) for key in keys(20_000, 1000)]).result()
-        last = steps(file, lambda: thread._write(file, [Label(key, 3) for key in keys(100, 30_000)]))
-    thread.close()
-    assert last <= 1.05 * first
 
 
 # -- what a label carries -------------------------------------------------------------------------

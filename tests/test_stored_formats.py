@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.annotation.answers import read_answers
-from rag_selectivity.grading.exchange import export_labels
-from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.judged.reading import read_qrels
@@ -23,6 +21,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.measures import REGISTRY
+from rag_selectivity.people import read_answers
 from rag_selectivity.results.stored import StoredReport
 from tests.test_input_limits import READERS, RUBRIC, content
 from tests.test_store import put

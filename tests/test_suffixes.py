@@ -35,9 +35,7 @@ COMMANDS = {
     "golden check q.trec": ".txt or .json",
     "golden diff q.trec": ".txt or .json",
     "golden queries q.trec": ".csv, .jsonl or .parquet",
-    "golden adjudicate --store new.db": TABLE,
     "store info new.db": ".txt",
-    "store failures new.db": ".txt or .json",
     "online compare r.trec --metric clicks": TABLE,
     "online preference r.trec": TABLE,
 }
@@ -85,11 +83,3 @@ def test_a_format_that_is_given_takes_any_name(folder) -> None:
     code, said = invoke("evaluate --qrels q.trec --run r.trec --format json --output out.data")
     assert code == 0, said
     assert Path("out.data").read_text().startswith("{")
-
-
-def test_a_suffix_sets_json_where_a_command_writes_text_or_json(folder) -> None:
-    code, said = invoke("store import labels.db q.trec --annotator ann --origin person --grade-map 0:1,1:5")
-    assert code == 0, said
-    code, said = invoke("store failures labels.db --output out.json")
-    assert code == 0, said
-    assert Path("out.json").read_text().strip() == "[]"

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.simulated import Floats, Line
 from rag_selectivity import Bootstrap
-from rag_selectivity.golden.sampling import sampled
+from rag_selectivity.golden.query_set import sampled
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import BoR

@@ -21,8 +21,8 @@ from rag_selectivity.calibrated.differences import calibrated_differences
 from rag_selectivity.calibrated.figures import Calibrated, Sampling, calibrated_figures
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import PeoplesLabels, calibration_ground
-from rag_selectivity.grading.designs import calibrate_draw, next_to_settle
 from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.people.designs import calibrate_draw, next_to_settle
 
 MEASURES = [parse_measure(name) for name in ("Harm", "RA-nWG", "BoR")]
 #: Worlds that are tried at other K too.

@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_selectivity.calibrated.ground import UNLABELLED, Ground
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.store_file import is_store
+from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels

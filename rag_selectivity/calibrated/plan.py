@@ -10,11 +10,11 @@ import numpy as np
 from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
 from rag_selectivity.calibrated.ground import UNLABELLED, Ground, Places, Strata, tops
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.designs import calibrate_draw
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures.plan import Plan
+from rag_selectivity.people.designs import calibrate_draw
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.ids import IntArray
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files
 from rag_selectivity.cli.output import note, put_lines, refuse_standard_output
-from rag_selectivity.cli.tasks import refuse_no_page, task_targets, write_tasks
 from rag_selectivity.cli.writable import OF_OUTPUT
+from rag_selectivity.errors import InputError
 
 EXAMPLES = (
     "rag-selectivity annotate --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --run bm25.trec "
@@ -27,8 +27,8 @@ def annotate(
             o.INPUT,
             "DRAW",
             "Pairs to label: calibrate:N (for calibrated figures), agree:N (to measure agreement), outside:N (outside "
-            "all lists), file:FILE (a table of query_id and passage_id), disagree:N or disagree-sampled:N (judges "
-            "differ), random:N or tail:LAST:N (N a query, outside of what was retrieved).",
+            "all lists), file:FILE (a table of query_id and passage_id), disagree:N (judges differ), adjudicate:N "
+            "(people differ), random:N or tail:LAST:N (N a query, outside of what was retrieved).",
         ),
     ],
     output: Annotated[
@@ -61,13 +61,16 @@ def annotate(
     from. `store import` takes the file of answers that it saves; the same command then goes on with what is labelled,
     and says so when nothing is left to label.
     """
-    from rag_selectivity.grading.annotation.making import make_tasks
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
     from rag_selectivity.grading.store import Store
+    from rag_selectivity.people.making import make_tasks
+    from rag_selectivity.people.task import in_file_name
+    from rag_selectivity.render.annotation_page import annotation_page
+    from rag_selectivity.tables.writing import write_files
 
     refuse_standard_output(output, "--output")
-    refuse_no_page(output)
-    wording = DEFAULT_RUBRIC if rubric is None else rubric
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{output}: a task is a page: name a file that ends in .html")
     with Store(store, create=False) as labels:
         drawn = make_tasks(
             labels,
@@ -81,13 +84,19 @@ def annotate(
             overlap=overlap,
             repeats=repeats,
             judges=judge,
-            rubric=wording,
+            rubric=DEFAULT_RUBRIC if rubric is None else rubric,
             seed=seed,
         )
-    targets = task_targets(output, drawn.tasks) if drawn.tasks else {}
-    write_tasks(targets)
-    for line in drawn.notes:
-        put_lines([line])
+    alone = len(drawn.tasks) == 1
+    targets = {
+        output if alone else output.with_name(f"{output.stem}-{in_file_name(task.annotator)}{output.suffix}"): task
+        for task in drawn.tasks
+    }
+    if len(targets) < len(drawn.tasks):
+        raise InputError("two annotators' names give one file name; make them differ in letters or digits")
+    write_files({target: annotation_page(task) for target, task in targets.items()})
+    if drawn.notes:
+        put_lines(drawn.notes)
     for target, task in targets.items():
         pairs = len(task.drawn)
         again = len(task.items) - pairs

@@ -61,34 +61,26 @@ class _Program(Group):
     )
 
 
-def _of_store(name: str, purpose: str) -> Listed:
-    return Listed(
-        name, purpose, "Commands", module="store", function=f"store_{name}", examples=f"{name.upper()}_EXAMPLES"
-    )
+def _of(module: str, name: str, purpose: str) -> Listed:
+    examples = f"{name.upper()}_EXAMPLES"
+    return Listed(name, purpose, "Commands", module=module, function=f"{module}_{name}", examples=examples)
 
 
 class _Store(Group):
     listed = (
-        _of_store("info", "Show who gave labels, how many, at what cost, and of which pairs."),
-        _of_store("failures", "Show the labels that failed, by reason, with an example of each."),
-        _of_store("export", "Write the labels of a store to a file."),
-        _of_store("import", "Add labels from a file to a store."),
+        _of("store", "info", "Show who gave labels, of which pairs, at what cost, and which failed."),
+        _of("store", "export", "Write the labels of a store to a file."),
+        _of("store", "import", "Add labels from a file to a store."),
     )
-
-
-def _of_golden(name: str, purpose: str) -> Listed:
-    module = f"golden_{name}"
-    return Listed(name, purpose, "Commands", module=module, function=module, examples=f"{name.upper()}_EXAMPLES")
 
 
 class _Golden(Group):
     listed = (
-        _of_golden("queries", "Make an evaluation set from the questions that users asked."),
-        _of_golden("adjudicate", "Compare annotators, and have their disagreements decided."),
-        _of_golden("build", "Make the next version of a golden set."),
-        _of_golden("check", "Check a golden set: texts, duplicates, judged shares, reusability."),
-        _of_golden("diff", "Show what changed between two versions of a golden set."),
-        _of_golden("export", "Write a golden set in the form of another tool."),
+        _of("golden", "queries", "Make an evaluation set from the questions that users asked."),
+        _of("golden", "build", "Make the next version of a golden set."),
+        _of("golden", "check", "Check a golden set: texts, duplicates, judged shares, reusability."),
+        _of("golden", "diff", "Show what changed between two versions of a golden set."),
+        _of("golden", "export", "Write a golden set in the form of another tool."),
     )
 
 

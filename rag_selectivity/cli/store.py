@@ -1,4 +1,4 @@
-"""`rag-selectivity store`: info, failures, export and import."""
+"""`rag-selectivity store`: info, export and import."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import STANDARD_INPUT, Readable, name_of
-from rag_selectivity.cli.output import STANDARD_OUTPUT, Format, chosen_format, csv_text, json_rows, note, put, put_lines
+from rag_selectivity.cli.output import STANDARD_OUTPUT, csv_text, note, put, put_lines
 from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.grades import parse_grade_map
@@ -29,11 +29,6 @@ IMPORT_EXAMPLES = (
     "rag-selectivity store import people.db formats/graded03.trec --annotator ben --grade-map 0:1,1:3,2:4,3:5",
 )
 
-FAILURES_EXAMPLES = (
-    "rag-selectivity store failures labels.db",
-    "rag-selectivity store failures labels.db --format json --output failures.json",
-)
-
 #: As `rag_selectivity.grading.store` has them, which is imported where it is used.
 _ORIGINS = ("pool", "tail", "control", "person", "unknown")
 _STREAMED = ("qrels", "jsonl", "csv")
@@ -41,36 +36,17 @@ StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Label stor
 
 
 def store_info(store: StoreArgument, output: o.TextOutputOption = None) -> None:
-    """Show who gave labels, how many, at what cost, and of which pairs."""
-    from rag_selectivity.grading.exchange import summary_lines
-    from rag_selectivity.grading.store import Store
+    """Show who gave labels, of which pairs, at what cost, and which failed.
 
-    with Store(store, read_only=True) as labels:
-        put_lines([*summary_lines(labels)] or ["the store has no labels yet"], output)
-
-
-def store_failures(
-    store: StoreArgument,
-    judge: Annotated[
-        list[str] | None, o.option(o.INPUT, "NAME", "Judge whose failures to show (default: all). Repeat for more.")
-    ] = None,
-    format: o.TextOrJsonOption = None,
-    output: o.TextOrJsonOutputOption = None,
-) -> None:
-    """Show the labels that failed, by reason, with an example of each.
-
-    The example is the latest: its query, its passage, the message, and the first 500 characters of the judge's answer.
+    The example of a failure is the latest: its query, its passage, the message, and the first 500 characters of the
+    judge's answer.
     """
-    from rag_selectivity.grading.exchange import failure_lines
+    from rag_selectivity.grading.exchange import failure_lines, summary_lines
     from rag_selectivity.grading.store import Store
 
-    chosen = chosen_format(format, output, (Format.table, Format.json))
     with Store(store, read_only=True) as labels:
-        failures = labels.failures(judge)
-    if chosen is Format.json:
-        put(json_rows(failures), output)
-    else:
-        put_lines([*failure_lines(failures)] or ["no label failed"], output)
+        lines = [*summary_lines(labels), *failure_lines(labels.failures())]
+    put_lines(lines or ["the store has no labels yet"], output)
 
 
 def store_export(
@@ -138,10 +114,10 @@ def store_import(
     The store is created if it does not exist; if a label is wrong, nothing is imported. Answers go into the store that
     made their task; all or some of them can be imported, and a later file of the same task adds to it.
     """
-    from rag_selectivity.grading.annotation.answers import is_answers
-    from rag_selectivity.grading.annotation.importing import import_answers
-    from rag_selectivity.grading.importing import import_labels
+    from rag_selectivity.grading.exchange import import_labels
     from rag_selectivity.grading.store import Store
+    from rag_selectivity.people.answers import is_answers
+    from rag_selectivity.people.importing import import_answers
 
     if is_answers(source):
         if grade_map is not None:

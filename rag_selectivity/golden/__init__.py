@@ -1,8 +1,7 @@
 """Golden sets: queries drawn from traffic, versions of a set with its labels, checks, and exports."""
 
 from rag_selectivity.golden.building import Built, build
-from rag_selectivity.golden.checked import ChangedLabel, Check, Finding
-from rag_selectivity.golden.checking import check
+from rag_selectivity.golden.checking import ChangedLabel, Check, Finding, check
 from rag_selectivity.golden.differing import Difference, GradeChange, WeightChange, diff
 from rag_selectivity.golden.exporting import Exported, export
 from rag_selectivity.golden.golden_set import GoldenSet

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import rag_selectivity
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden.contents import SetContents
-from rag_selectivity.golden.corpus_print import printed
-from rag_selectivity.golden.golden_set import GoldenSet, is_set_path, versions_of
-from rag_selectivity.golden.label_source import label_rows_of
-from rag_selectivity.golden.labelled_texts import keeping_labelled_texts, with_versions_before
-from rag_selectivity.golden.manifest import LABELS, MANIFEST, QUERIES, RUBRIC, Manifest
+from rag_selectivity.golden.golden_set import (
+    GoldenSet,
+    contents_of,
+    counts_of,
+    fingerprint,
+    is_golden_set,
+    printed,
+    versions_of,
+)
+from rag_selectivity.golden.labels import Row, Texts, changed_texts, label_rows_of, pair_of, sources_of, with_texts
+from rag_selectivity.golden.manifest import LABELS, MANIFEST, PASSAGES, QUERIES, RUBRIC, Manifest
 from rag_selectivity.golden.query_rows import query_rows
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.tables.cells import shown
-from rag_selectivity.tables.writing import json_text, refuse_unwritable_folder, write_files
+from rag_selectivity.tables.writing import json_line, json_text, refuse_unwritable_folder, write_files
+
+_JUDGE = ("judge", "model", "parameters", "rubric", "rubric_version", "prompt_version")
+#: What a version says of itself: with the same of each, it is no new one.
+_NAMED = ("name", "licence", "description")
 
 
 @dataclass(frozen=True)
@@ -66,8 +78,8 @@ def build(
         Of the set; made if need be.
     labels : path of a label store, of its export, of qrels or of a golden set; Qrels; or {query: {passage: grade}}
         Grades from 1 to 5. All labels of the queries are kept, with judges, people, reasons and origins. A label of a
-        person that does not say which texts were read, as in qrels, belongs to those of the first version that has it:
-        it keeps their hashes where the texts are others now, unless it has another grade or a later date.
+        person that does not say which texts were read, as in qrels, belongs to those of the version in which it first
+        stands, unless it has another grade or a later date there.
     queries : QuerySet, path, DataFrame, {id: text} or list of records
         As `golden queries` writes them; `weight`, `stratum` and other columns are kept.
     corpus : path, {id: text}, DataFrame or records, optional
@@ -102,54 +114,56 @@ def build(
     ('faq v1', {'q1': {'d1': 5}}, True, False)
     """
     place = Path(folder)
-    sets = [
-        GoldenSet.read(each) if isinstance(each, GoldenSet) or is_set_path(each) else None for each in (labels, queries)
-    ]
     labels, queries = (
-        given if golden is None else golden.folder / file
-        for given, golden, file in zip((labels, queries), sets, (LABELS, QUERIES), strict=True)
+        GoldenSet.read(given).folder / file if isinstance(given, GoldenSet) or is_golden_set(given) else given
+        for given, file in ((labels, LABELS), (queries, QUERIES))
     )
     former = _newest_of(place)
     refuse_unwritable_folder(place)
     rows = query_rows(queries)
-    asked = {row["query_id"] for row in rows}
+    asked: Texts = {row["query_id"]: row["text"] for row in rows}
     all_labels = label_rows_of(labels, annotator=annotator, grade_map=grade_map)
-    kept = [row for row in all_labels if row["query_id"] in asked]
-    if not kept:
+    of_set = [row for row in all_labels if row["query_id"] in asked]
+    if not of_set:
         raise InputError(
             f"{place}: no label (there are {len(all_labels):,}) belongs to a query of the set (there are "
             f"{len(rows):,}): do they use the same ids?"
         )
-    labelled = {row["passage_id"] for row in kept}
-    of_corpus, texts = (None, {}) if corpus is None else printed(corpus, labelled)
-    texts_of_queries = {row["query_id"]: row["text"] for row in rows}
-    for known in (sets[0], former):
-        if known is not None:
-            kept = keeping_labelled_texts(kept, with_versions_before(known), texts_of_queries, texts)
-    contents = SetContents(
-        rows,
-        texts,
-        kept,
-        of_corpus,
-        _rubric(rubric, former),
-    )
-    files = contents.files()
+    of_corpus, texts = (None, {}) if corpus is None else printed(corpus, {row["passage_id"] for row in of_set})
+    labelled = [*with_texts(of_set, () if former is None else former.label_rows, asked, texts)]
+    files = {
+        QUERIES: _lines(rows),
+        PASSAGES: _lines({"passage_id": id_, "text": texts[id_]} for id_ in sorted(texts)),
+        LABELS: _lines(labelled),
+        **_rubric(rubric, former),
+    }
     before = None if former is None else former.manifest
+    told = {"name": name, "licence": licence, "description": description}
     if before is not None:
-        name = before.name if name is None else name
-        licence = before.licence if licence is None else licence
-        description = before.description if description is None else description
-    manifest = contents.manifest(
-        files,
-        name=name or place.resolve().name,
-        date=date or _now(),
-        previous=before,
-        licence=licence,
-        description=description,
+        told = {key: getattr(before, key) if value is None else value for key, value in told.items()}
+    contents = contents_of(files)
+    manifest = Manifest.model_validate(
+        {
+            **told,
+            "name": told["name"] or place.resolve().name,
+            "version": 1 if before is None else before.version + 1,
+            "fingerprint": fingerprint(contents, of_corpus),
+            "date": date or _now(),
+            "previous": None if before is None else {"version": before.version, "fingerprint": before.fingerprint},
+            "files": contents,
+            "queries": counts_of(rows),
+            "corpus": of_corpus,
+            "labels": _labels(labelled, asked, texts),
+            "pools": list(_draws(labelled)),
+            "judges": list(_judges(labelled)),
+            "people": list(_people(labelled)),
+            "made_by": f"rag-selectivity {rag_selectivity.__version__}",
+        }
     )
-    told = ("fingerprint", "name", "licence", "description")
-    left_out = len(all_labels) - len(kept)
-    if former is not None and all(getattr(manifest, key) == getattr(former.manifest, key) for key in told):
+    left_out = len(all_labels) - len(of_set)
+    if former is not None and all(
+        getattr(manifest, key) == getattr(former.manifest, key) for key in ("fingerprint", *_NAMED)
+    ):
         return Built(former, False, left_out)
     return Built(_put_version(place, manifest, files), True, left_out)
 
@@ -190,14 +204,14 @@ def _newest_of(place: Path) -> GoldenSet | None:
     return GoldenSet.read(place) if versions_of(place) else None
 
 
-def _rubric(given: str | Path | None, former: GoldenSet | None) -> bytes | None:
-    """The file of a rubric, or of that of the version before; None if there is none."""
+def _rubric(given: str | Path | None, former: GoldenSet | None) -> dict[str, bytes]:
+    """The file of a rubric, or of that of the version before; none if there is none."""
     if given is not None:
         Rubric.read(given)
-        return Path(given).read_bytes()
+        return {RUBRIC: Path(given).read_bytes()}
     if former is not None and RUBRIC in former.manifest.files:
-        return (former.folder / RUBRIC).read_bytes()
-    return None
+        return {RUBRIC: (former.folder / RUBRIC).read_bytes()}
+    return {}
 
 
 def _now() -> str:
@@ -212,3 +226,60 @@ def _now() -> str:
             f"date (--date)"
         ) from None
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    return "".join(f"{json_line(dict(row))}\n" for row in rows).encode()
+
+
+# -- what a manifest says of labels -----------------------------------------------------------------------
+
+
+def _labels(labels: Sequence[Row], queries: Texts, passages: Texts) -> dict[str, Any]:
+    kinds: dict[tuple[str, str], set[str]] = {}
+    for row in labels:
+        kinds.setdefault(pair_of(row), set()).update(str(each["kind"]) for each in sources_of(row))
+    by_origin = Counter(chain.from_iterable(of_pair or {"unknown"} for of_pair in kinds.values()))
+    by = Counter(source for source, _ in {(row["source"], pair_of(row)) for row in labels if row["grade"] is not None})
+    return {
+        "rows": len(labels),
+        "pairs": len(kinds),
+        "by_person": by["human"],
+        "by_judge": by["judge"],
+        "by_origin": dict(sorted(by_origin.items())),
+        "changed": len({pair_of(row) for row in labels if changed_texts(row, queries, passages)}),
+        "without_text": sum(queries.get(query) is None or passage not in passages for query, passage in kinds),
+    }
+
+
+def _draws(labels: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Each draw of the labels, with how many pairs it chose."""
+    pairs: dict[tuple[str, str, int | None, str | None], set[tuple[str, str]]] = {}
+    for row in labels:
+        for origin in sources_of(row):
+            design = (origin.get("how") or {}).get("design")
+            key = (str(origin["kind"]), str(origin.get("source", "")), origin.get("depth"), design)
+            pairs.setdefault(key, set()).add(pair_of(row))
+    for (kind, source, depth, design), chosen in sorted(pairs.items(), key=lambda item: tuple(map(str, item[0]))):
+        draw: dict[str, Any] = {"kind": kind, "source": source, "depth": depth, "pairs": len(chosen)}
+        yield draw if design is None else {**draw, "design": str(design)}
+
+
+def _judges(labels: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    counts: dict[tuple[str, ...], Counter[str]] = {}
+    for row in labels:
+        if row["source"] == "judge":
+            key = tuple(str(row.get(name) or "") for name in _JUDGE)
+            counts.setdefault(key, Counter())["failed" if row["grade"] is None else "graded"] += 1
+    for key, count in sorted(counts.items()):
+        yield {**dict(zip(_JUDGE, key, strict=True)), "graded": count["graded"], "failed": count["failed"]}
+
+
+def _people(labels: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    counts: dict[str, Counter[str]] = {}
+    for row in labels:
+        if row["source"] == "human":
+            kind = "skipped" if row["grade"] is None else "again" if row.get("sample") else "graded"
+            counts.setdefault(str(row["judge"]), Counter())[kind] += 1
+    for name, count in sorted(counts.items()):
+        yield {"annotator": name, **{kind: count[kind] for kind in ("graded", "skipped", "again")}}

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation.evaluate import evaluate
-from rag_selectivity.golden.checked import NOTE, PROBLEM, WARNING, ChangedLabel, Check, Finding
-from rag_selectivity.golden.contents import changed_labels
-from rag_selectivity.golden.corpus_print import printed
-from rag_selectivity.golden.golden_set import GoldenSet
-from rag_selectivity.golden.label_source import Row
-from rag_selectivity.golden.labelled_texts import with_labelled_texts, with_versions_before
-from rag_selectivity.golden.query_set import NGRAMS, THRESHOLDS
+from rag_selectivity.golden.golden_set import GoldenSet, printed
+from rag_selectivity.golden.labels import Texts, changed_texts, pair_of
+from rag_selectivity.golden.query_set import THRESHOLD
 from rag_selectivity.golden.questions import key_of
 from rag_selectivity.golden.reusability import Reusability, reusability
-from rag_selectivity.grading.store import digest
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import parse_measure
+from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.tables.cells import LARGEST, iterated, names_in, shown
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.small import read_texts
@@ -34,7 +29,6 @@ DEFAULT_DEPTH = 10
 #: Not nDCG: its gains are the grades, so that a 1 that is taken away moves it, which is junk by this scale.
 DEFAULT_MEASURES = ("RA-nWG", "Success", "AP")
 _RELEVANT = SCALES["utility"].relevant_from
-_ORDER = (PROBLEM, WARNING, NOTE)
 #: The arguments that are numbers, and between which ends.
 _LIMITS = (
     ("min_judged (--min-judged)", 0.0, 1.0),
@@ -42,8 +36,161 @@ _LIMITS = (
     ("min_tau (--min-tau)", -1.0, 1.0),
     ("threshold (--threshold)", 0.0, 1.0),
 )
-#: Code, level, ids and text of what may have been found; nothing was where the ids are none.
-_Row = tuple[str, str, Sequence[Any], str]
+SCHEMA = "rag-selectivity/golden-check/1"
+#: A problem makes labels or figures wrong; a warning is for somebody to look at; a note is told.
+PROBLEM, WARNING, NOTE = _ORDER = "problem", "warning", "note"
+
+
+#: What may be found, by its code: its level, what it counts, and what to do about it.
+_FOUND: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "query-without-text": (
+        PROBLEM,
+        ("query has", "queries have"),
+        "{n} no text ({some}): nobody can label or search for them; add the texts, or leave the queries out",
+    ),
+    "passage-without-text": (
+        PROBLEM,
+        ("labelled passage has", "labelled passages have"),
+        "{n} no text in {place} ({some}): no retriever can find it there; give the corpus that was labelled, or remove "
+        "the labels",
+    ),
+    "text-changed": (
+        PROBLEM,
+        ("pair",),
+        "people labelled {n} whose text has changed since (for example query {query!r}, passage {passage!r}): their "
+        "grades still count, and may be wrong now; have the same people label these pairs again (--relabel FILE lists "
+        "them for annotate --draw file:FILE)",
+    ),
+    "text-changed by a judge": (
+        PROBLEM,
+        ("pair",),
+        "a judge labelled {n} whose text has changed since: run `grade` with the texts of now, which grades these "
+        "pairs alone, and make a new version",
+    ),
+    "corpus-changed": (
+        WARNING,
+        ("",),
+        "the corpus is not the one that version {version} was made with ({then:,} passages then, {now:,} now): "
+        "passages that are new have no labels",
+    ),
+    "near-duplicate-queries": (
+        WARNING,
+        ("group",),
+        "{n} of queries ask nearly the same ({some}): they are not independent, so that intervals become too narrow; "
+        "keep one of each, with its weight (golden queries --group ngrams), or give them as --clusters",
+    ),
+    "query-without-labels": (
+        WARNING,
+        ("query has", "queries have"),
+        "{n} no label ({some}): no figure is about them; have their passages labelled, or leave them out",
+    ),
+    "no-relevant-passage": (
+        WARNING,
+        ("query has", "queries have"),
+        f"{{n}} no passage of grade {_RELEVANT} or above ({{some}}): BoR, Success and RA-nWG leave such queries out or "
+        f"cannot tell systems apart by them; search further, or note that the corpus has no answer",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check found.
+
+    Attributes
+    ----------
+    code : str
+        `query-without-text`, `passage-without-text`, `text-changed`, `corpus-changed`, `near-duplicate-queries`,
+        `no-relevant-passage`, `query-without-labels`, or a limit that was not kept: `judged`, `shift`, `tau`.
+    level : {"problem", "warning", "note"}
+    text : str
+        What was found, and what to do.
+    items : tuple of str or of tuple of str
+        The ids, or the groups or pairs of ids, that it is about.
+    """
+
+    code: str
+    level: str
+    text: str
+    items: tuple[Any, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        items = [list(each) if isinstance(each, tuple) else each for each in self.items]
+        return {"code": self.code, "level": self.level, "text": self.text, "count": len(items), "items": items}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedLabel:
+    """A pair whose query or passage has another text now than when people labelled it.
+
+    Attributes
+    ----------
+    query, passage : str
+    what : {"query", "passage", "both"}
+        Whose text has changed.
+    annotators : tuple of str
+    """
+
+    query: str
+    passage: str
+    what: str
+    annotators: tuple[str, ...]
+
+    def to_row(self) -> dict[str, Any]:
+        """As a row of the list for `annotate --draw file:FILE`."""
+        row = {"query_id": self.query, "passage_id": self.passage, "changed": self.what}
+        return {**row, "annotators": "+".join(self.annotators)}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a check of a golden set found.
+
+    Attributes
+    ----------
+    name : str
+    version : int
+    fingerprint : str
+        Of the version that was checked.
+    findings : tuple of Finding
+        Problems first, then warnings, then notes.
+    judged : {run: {K: share}}
+        Of the top K, over all queries; empty without runs.
+    reusability : Reusability or None
+        None without runs.
+    relabel : tuple of ChangedLabel
+        What people should label again.
+    """
+
+    name: str
+    version: int
+    fingerprint: str
+    findings: tuple[Finding, ...]
+    judged: Mapping[str, Mapping[int, float]]
+    reusability: Reusability | None
+    relabel: tuple[ChangedLabel, ...]
+
+    def of_level(self, *levels: str) -> tuple[Finding, ...]:
+        """The findings of some levels."""
+        return tuple(finding for finding in self.findings if finding.level in levels)
+
+    def failing(self, *, strict: bool = False) -> tuple[Finding, ...]:
+        """The findings for which the set does not pass: problems; `strict`: and warnings."""
+        return self.of_level(PROBLEM, *((WARNING,) if strict else ()))
+
+    def passed(self, *, strict: bool = False) -> bool:
+        """Whether there are none of these."""
+        return not self.failing(strict=strict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "schema": SCHEMA,
+            **plain_fields(self),
+            "passed": self.passed(),
+            "relabel": [each.to_row() for each in self.relabel],
+        }
 
 
 def check(
@@ -69,8 +216,7 @@ def check(
         Of a path the newest version.
     queries, corpus : path, {id: text}, DataFrame or records, optional
         The texts as they are now. Labels that were given to other texts are problems, and those of people are listed to
-        be labelled again. A label of a person that does not say which texts were read belongs to those of the first
-        version that has it. Default: the texts that the set has.
+        be labelled again. Default: the texts that the set has.
     runs : {name: run} or one run, optional
         For the share of each that is judged, and for the reusability of the set.
     measures : sequence of str, optional
@@ -118,16 +264,37 @@ def check(
     """
     _check_arguments(runs, measures, pool_depth, min_judged, max_shift, min_tau, threshold)
     checked = GoldenSet.read(golden)
-    labels = checked.qrels(judges=judges)
-    texts = {row["query_id"]: row["text"] for row in checked.queries}
-    now = _Now(checked, queries, corpus)
-    relabel, of_judges = _changed(checked, now)
-    alike = _near_duplicates(texts, THRESHOLDS[NGRAMS] if threshold is None else threshold)
-    findings = [
-        *_findings(_of_texts(labels, now, relabel, of_judges)),
-        *_corpus_changed(checked, now),
-        *_findings(_of_queries(labels, list(texts), alike)),
+    labels, asked, manifest = checked.qrels(judges=judges), checked.texts, checked.manifest
+    texts: Texts = asked
+    if queries is not None:
+        given = dict(read_texts(queries, "queries"))
+        texts = {id_: given.get(id_) for id_ in asked}
+    stated = now = manifest.corpus
+    passages = checked.passages
+    if corpus is not None:
+        now, passages = printed(corpus, {row["passage_id"] for row in checked.label_rows})
+    relabel, of_judges = _changed(checked, texts, passages)
+    first = relabel[0] if relabel else ChangedLabel("", "", "", ())
+    best = {id_: max(labels[id_].values(), default=0) if id_ in labels else 0 for id_ in asked}
+    other_corpus = []
+    if now is not None and stated is not None and now != stated:
+        counts = {"version": checked.version, "then": stated["passages"], "now": now["passages"]}
+        other_corpus = [_found("corpus-changed", (), **counts)]
+    found = [
+        _found("query-without-text", [id_ for id_, text in texts.items() if not (text or "").strip()]),
+        _found(
+            "passage-without-text",
+            sorted({p for query in labels for p in labels[query] if not passages.get(p, "").strip()}),
+            place="the set" if corpus is None else "the corpus",
+        ),
+        _found("text-changed", [(x.query, x.passage) for x in relabel], query=first.query, passage=first.passage),
+        _found("text-changed by a judge", of_judges),
+        *other_corpus,
+        _found("near-duplicate-queries", _near_duplicates(asked, THRESHOLD if threshold is None else threshold)),
+        _found("query-without-labels", [id_ for id_ in asked if not best[id_]]),
+        _found("no-relevant-passage", [id_ for id_ in asked if 0 < best[id_] < _RELEVANT]),
     ]
+    findings = [each for each in found if each.items or each.code == "corpus-changed"]
     judged: dict[str, dict[int, float]] = {}
     reusable = None
     if runs is not None:
@@ -135,10 +302,9 @@ def check(
         if min_tau is not None and len(named) < 2:
             raise InputError("min_tau (--min-tau) is about the order of runs: give two runs (--run) or more")
         at = _depths(depths)
-        judged = _judged(labels, list(texts), named, at)
+        judged = _judged(labels, list(asked), named, at)
         chosen = _with_depths(measures, at)
         needs_size = any(parse_measure(each).needs_corpus_size for each in chosen)
-        stated = checked.manifest.corpus if needs_size else None
         reusable = reusability(
             labels,
             checked.label_rows,
@@ -146,12 +312,11 @@ def check(
             measures=chosen,
             depth=pool_depth or max(at),
             relevant_from=_RELEVANT,
-            corpus_size=None if stated is None else int(stated["passages"]),
+            corpus_size=int(stated["passages"]) if needs_size and stated is not None else None,
         )
         findings += [*_too_few_judged(judged, min_judged), *_not_reusable(reusable, max_shift, min_tau)]
-    ordered = sorted(findings, key=lambda finding: _ORDER.index(finding.level))
-    manifest = checked.manifest
-    return Check(manifest.name, manifest.version, manifest.fingerprint, tuple(ordered), judged, reusable, relabel)
+    ordered = tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.level)))
+    return Check(manifest.name, manifest.version, manifest.fingerprint, ordered, judged, reusable, relabel)
 
 
 def _check_arguments(runs: Any, measures: Any, pool_depth: int | None, *limits: float | None) -> None:
@@ -170,111 +335,35 @@ def _check_arguments(runs: Any, measures: Any, pool_depth: int | None, *limits: 
         raise InputError("measures (--measure) are those of runs: give runs (--run) too")
 
 
-class _Now:
-    """The texts that the ids have now: those that were given, else those of the set."""
-
-    def __init__(self, golden: GoldenSet, queries: Any, corpus: Any) -> None:
-        texts = {row["query_id"]: row["text"] for row in golden.queries}
-        self.queries: dict[str, str | None] = dict(texts)
-        if queries is not None:
-            found = dict(read_texts(queries, "queries"))
-            self.queries = {id_: found.get(id_) for id_ in texts}
-        self.corpus: dict[str, Any] | None = None
-        self.passages: Mapping[str, str] = golden.passages
-        if corpus is not None:
-            labelled = {row["passage_id"] for row in golden.label_rows}
-            self.corpus, self.passages = printed(corpus, labelled)
+def _found(code: str, ids: Sequence[Any], **values: Any) -> Finding:
+    """The finding of a code about some ids, or groups of ids."""
+    level, noun, text = _FOUND[code]
+    of_group = ids[0] if ids and code == "near-duplicate-queries" else ids
+    words = text.format(n=counted(len(ids), *noun), some=examples(map(str, of_group)), **values)
+    return Finding(code.partition(" ")[0], level, words, tuple(ids))
 
 
-def _findings(rows: Iterable[_Row]) -> list[Finding]:
-    return [Finding(code, level, text, tuple(ids)) for code, level, ids, text in rows if ids]
-
-
-# -- texts ------------------------------------------------------------------------------------------------
-
-
-def _of_texts(
-    labels: Qrels, now: _Now, relabel: Sequence[ChangedLabel], of_judges: Sequence[tuple[str, str]]
-) -> Iterator[_Row]:
-    queries = [id_ for id_, text in now.queries.items() if not (text or "").strip()]
-    yield (
-        "query-without-text",
-        PROBLEM,
-        queries,
-        f"{counted(len(queries), 'query has', 'queries have')} no text ({examples(queries)}): nobody can label or "
-        f"search for them; add the texts, or leave the queries out",
-    )
-    passages = sorted({p for query in labels for p in labels[query] if not now.passages.get(p, "").strip()})
-    yield (
-        "passage-without-text",
-        PROBLEM,
-        passages,
-        f"{counted(len(passages), 'labelled passage has', 'labelled passages have')} no text in "
-        f"{'the set' if now.corpus is None else 'the corpus'} ({examples(passages)}): no retriever can find it there; "
-        f"give the corpus that was labelled, or remove the labels",
-    )
-    pairs = [(each.query, each.passage) for each in relabel]
-    query, passage = pairs[0] if pairs else ("", "")
-    yield (
-        "text-changed",
-        PROBLEM,
-        pairs,
-        f"people labelled {counted(len(pairs), 'pair')} whose text has changed since (for example query {query!r}, "
-        f"passage {passage!r}): their grades still count, and may be wrong now; have the same people label these "
-        f"pairs again (--relabel FILE lists them for annotate --draw file:FILE)",
-    )
-    yield (
-        "text-changed",
-        PROBLEM,
-        of_judges,
-        f"a judge labelled {counted(len(of_judges), 'pair')} whose text has changed since: run `grade` with the texts "
-        f"of now, which grades these pairs alone, and make a new version",
-    )
-
-
-def _changed(golden: GoldenSet, now: _Now) -> tuple[tuple[ChangedLabel, ...], tuple[tuple[str, str], ...]]:
+def _changed(
+    golden: GoldenSet, queries: Texts, passages: Texts
+) -> tuple[tuple[ChangedLabel, ...], tuple[tuple[str, str], ...]]:
     """What people should label again, and the pairs of judges' labels that have another text."""
-    # A second grade of the same person never counts as a label, nor does one that was skipped or failed.
-    counts = [row for row in golden.label_rows if row["grade"] is not None and not row.get("sample")]
-    rows = with_labelled_texts(counts, with_versions_before(golden))
-    changed = list(changed_labels(rows, now.queries, now.passages))
-    of_people: dict[tuple[str, str], list[Row]] = {}
+    of_people: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
     of_judges: dict[tuple[str, str], None] = {}
-    for row in changed:
+    for row in golden.label_rows:
+        # A second grade of the same person never counts as a label, nor does one that was skipped or failed.
+        if row["grade"] is None or row.get("sample") or not (changed := changed_texts(row, queries, passages)):
+            continue
         if row["source"] == "human":
-            of_people.setdefault((row["query_id"], row["passage_id"]), []).append(row)
+            what, annotators = of_people.setdefault(pair_of(row), (set(), set()))
+            what |= changed
+            annotators.add(str(row["judge"]))
         else:
-            of_judges[row["query_id"], row["passage_id"]] = None
-    relabel = [
-        ChangedLabel(*pair, _what(of_pair, now), tuple(sorted({str(row["judge"]) for row in of_pair})))
-        for pair, of_pair in of_people.items()
-    ]
-    return tuple(relabel), tuple(of_judges)
-
-
-def _what(rows: Sequence[Row], now: _Now) -> str:
-    changed = set()
-    for row in rows:
-        for what, texts, id_ in (("query", now.queries, "query_id"), ("passage", now.passages, "passage_id")):
-            text = texts.get(row[id_])
-            if text is not None and row.get(f"{what}_hash") not in (None, digest(text).hex()):
-                changed.add(what)
-    return "both" if len(changed) == 2 else changed.pop()
-
-
-def _corpus_changed(golden: GoldenSet, now: _Now) -> Iterator[Finding]:
-    stated = golden.manifest.corpus
-    if now.corpus is None or stated is None or now.corpus == stated:
-        return
-    yield Finding(
-        "corpus-changed",
-        WARNING,
-        f"the corpus is not the one that version {golden.version} was made with ({stated['passages']:,} passages then, "
-        f"{now.corpus['passages']:,} now): passages that are new have no labels",
+            of_judges[pair_of(row)] = None
+    relabel = (
+        ChangedLabel(*pair, "both" if len(what) == 2 else what.pop(), tuple(sorted(annotators)))
+        for pair, (what, annotators) in of_people.items()
     )
-
-
-# -- queries and labels ---------------------------------------------------------------------------------
+    return tuple(relabel), tuple(of_judges)
 
 
 def _near_duplicates(texts: Mapping[str, str | None], threshold: float) -> list[tuple[str, ...]]:
@@ -284,40 +373,11 @@ def _near_duplicates(texts: Mapping[str, str | None], threshold: float) -> list[
         return []
     from rag_selectivity.golden.grouping import groups_by_ngrams
 
-    leaders = groups_by_ngrams([key for _, key in known], np.arange(len(known)), threshold)
+    leaders = groups_by_ngrams([key for _, key in known], threshold)
     groups: dict[int, list[str]] = {}
     for (id_, _), leader in zip(known, leaders.tolist(), strict=True):
         groups.setdefault(leader, []).append(id_)
     return [tuple(group) for group in groups.values() if len(group) > 1]
-
-
-def _of_queries(labels: Qrels, queries: Sequence[str], alike: Sequence[tuple[str, ...]]) -> Iterator[_Row]:
-    yield (
-        "near-duplicate-queries",
-        WARNING,
-        alike,
-        f"{counted(len(alike), 'group')} of queries ask nearly the same ({examples(alike[0] if alike else ())}): they "
-        f"are not independent, so that intervals become too narrow; keep one of each, with its weight (golden queries "
-        f"--group ngrams), or give them as --clusters",
-    )
-    best = {id_: max(labels[id_].values(), default=0) if id_ in labels else 0 for id_ in queries}
-    without = [id_ for id_ in queries if not best[id_]]
-    yield (
-        "query-without-labels",
-        WARNING,
-        without,
-        f"{counted(len(without), 'query has', 'queries have')} no label ({examples(without)}): no figure is about "
-        f"{'it' if len(without) == 1 else 'them'}; have their passages labelled, or leave them out",
-    )
-    irrelevant = [id_ for id_ in queries if 0 < best[id_] < _RELEVANT]
-    yield (
-        "no-relevant-passage",
-        WARNING,
-        irrelevant,
-        f"{counted(len(irrelevant), 'query has', 'queries have')} no passage of grade {_RELEVANT} or above "
-        f"({examples(irrelevant)}): BoR, Success and RA-nWG leave such queries out or cannot tell systems apart by "
-        f"them; search further, or note that the corpus has no answer",
-    )
 
 
 # -- runs ---------------------------------------------------------------------------------------------

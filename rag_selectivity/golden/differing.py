@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.golden_set import GoldenSet
-from rag_selectivity.golden.label_source import Row, sources_of
-from rag_selectivity.golden.labelled_texts import text_hash
+from rag_selectivity.golden.labels import Row, pair_of, sources_of
 from rag_selectivity.golden.manifest import RUBRIC, Manifest
 from rag_selectivity.tables.writing import json_line
 
@@ -19,8 +18,7 @@ SCHEMA = "rag-selectivity/golden-diff/1"
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class GradeChange:
+class GradeChange(NamedTuple):
     """A pair whose grade is another one; None where a version has no grade for it."""
 
     query: str
@@ -28,22 +26,13 @@ class GradeChange:
     old: int | None
     new: int | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {"query_id": self.query, "passage_id": self.passage, "old": self.old, "new": self.new}
 
-
-@dataclass(frozen=True, slots=True)
-class WeightChange:
+class WeightChange(NamedTuple):
     """A query of both versions whose weight is another one; None where a version has no weights."""
 
     query: str
     old: float | None
     new: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {"query_id": self.query, "old": self.old, "new": self.new}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +107,13 @@ class Difference:
                 "removed": list(self.queries_removed),
                 "reworded": list(self.queries_reworded),
                 "other_columns": list(self.queries_with_other_columns),
-                "weights": [each.to_dict() for each in self.weights],
+                "weights": [{"query_id": query, "old": old, "new": new} for query, old, new in self.weights],
             },
             "passages": {"reworded": list(self.passages_reworded)},
-            "grades": [each.to_dict() for each in self.grades],
+            "grades": [
+                {"query_id": query, "passage_id": passage, "old": old, "new": new}
+                for query, passage, old, new in self.grades
+            ],
             "labels": {"added": dict(self.labels_added), "removed": dict(self.labels_removed)},
             "origins_changed": self.origins_changed,
             "rubric_changed": self.rubric_changed,
@@ -168,34 +160,35 @@ def diff(
             raise InputError(f"{new.folder}: there is no version before this one: give two versions")
         old = GoldenSet.read(new.folder, version=new.manifest.previous["version"])
     both = GoldenSet.read(old), GoldenSet.read(new)
-    texts, texts_now = ({row["query_id"]: row["text"] for row in each.queries} for each in both)
+    was, now = both
+    texts, texts_now = was.texts, now.texts
     weights, weights_now = (each.weights or {} for each in both)
     columns, columns_now = (_columns(each) for each in both)
-    passages, passages_now = (each.passages for each in both)
+    passages, passages_now = was.passages, now.passages
     grades, grades_now = (_grades(each, judges) for each in both)
-    given, given_now = (_labels(each) for each in both)
     origins, origins_now = (_origins(each.label_rows) for each in both)
-    manifest, manifest_now = (each.manifest for each in both)
-    pairs = sorted({*grades, *grades_now})
     stay = [query for query in texts if query in texts_now]
     return Difference(
-        old=_named(manifest),
-        new=_named(manifest_now),
+        old=_named(was.manifest),
+        new=_named(now.manifest),
         queries_added=tuple(query for query in texts_now if query not in texts),
         queries_removed=tuple(query for query in texts if query not in texts_now),
-        queries_reworded=tuple(query for query in stay if texts[query] != texts_now[query]),
-        queries_with_other_columns=tuple(query for query in stay if columns[query] != columns_now[query]),
+        queries_reworded=tuple(query for query, *_ in _changes(stay, texts, texts_now)),
+        queries_with_other_columns=tuple(query for query, *_ in _changes(stay, columns, columns_now)),
         weights=tuple(WeightChange(*each) for each in _changes(stay, weights, weights_now)),
         passages_reworded=tuple(
-            sorted(id_ for id_ in passages if passages_now.get(id_, passages[id_]) != passages[id_])
+            p for p, *_ in _changes(sorted(passages.keys() & passages_now), passages, passages_now)
         ),
-        grades=tuple(GradeChange(*pair, *change) for pair, *change in _changes(pairs, grades, grades_now)),
-        labels_added=_without(given_now, given),
-        labels_removed=_without(given, given_now),
-        origins_changed=sum(pair in origins_now and origins_now[pair] != of for pair, of in origins.items()),
-        rubric_changed=manifest.files.get(RUBRIC) != manifest_now.files.get(RUBRIC),
+        grades=tuple(
+            GradeChange(*pair, *change)
+            for pair, *change in _changes(sorted({*grades, *grades_now}), grades, grades_now)
+        ),
+        labels_added=_without(now.label_rows, was.label_rows),
+        labels_removed=_without(was.label_rows, now.label_rows),
+        origins_changed=sum(1 for _ in _changes(origins.keys() & origins_now, origins, origins_now)),
+        rubric_changed=was.manifest.files.get(RUBRIC) != now.manifest.files.get(RUBRIC),
         corpus_changed=(
-            None if None in (manifest.corpus, manifest_now.corpus) else manifest.corpus != manifest_now.corpus
+            None if None in (was.manifest.corpus, now.manifest.corpus) else was.manifest.corpus != now.manifest.corpus
         ),
     )
 
@@ -220,8 +213,7 @@ def _origins(rows: Sequence[Row]) -> dict[Pair, set[str]]:
     """{pair: the draws that chose it}."""
     origins: dict[Pair, set[str]] = {}
     for row in rows:
-        of_pair = origins.setdefault((row["query_id"], row["passage_id"]), set())
-        of_pair |= {json_line(origin) for origin in sources_of(row)}
+        origins.setdefault(pair_of(row), set()).update(map(json_line, sources_of(row)))
     return origins
 
 
@@ -231,26 +223,18 @@ def _grades(golden: GoldenSet, judges: Sequence[str] | None) -> dict[Pair, int]:
 
 
 _WHO = ("source", "judge", "rubric_version", "prompt_version", "query_id", "passage_id", "sample", "grade")
-#: Of each label, its annotator, and the label with and without the hashes of its texts.
-_Labels = list[tuple[str, tuple[Any, ...], tuple[Any, ...]]]
+_TEXTS = ("query_hash", "passage_hash")
 
 
-def _labels(golden: GoldenSet) -> _Labels:
-    """The labels of a version; a label of another text or another grade is another label."""
-    queries = {row["query_id"]: row["text"] for row in golden.queries}
-    found: _Labels = []
-    for row in golden.label_rows:
-        label = tuple(row.get(name) for name in _WHO)
-        stated = row.get("query_hash"), row.get("passage_hash")
-        # A label without the hashes of its texts is that of the texts of the version: a later one may state them.
-        texts = queries.get(row["query_id"]), golden.passages.get(row["passage_id"])
-        full = (hash_ or (None if text is None else text_hash(text)) for hash_, text in zip(stated, texts, strict=True))
-        found.append((str(row["judge"]), (*label, *stated), (*label, *full)))
-    return found
-
-
-def _without(labels: _Labels, others: _Labels) -> dict[str, int]:
-    """{judge or annotator: labels that the others lack}."""
-    stated, full = {each[1] for each in others}, {each[2] for each in others}
-    counts = Counter(who for who, one, with_texts in labels if one not in stated and with_texts not in full)
+def _without(rows: Sequence[Row], others: Sequence[Row]) -> dict[str, int]:
+    """{judge or annotator: labels that the others lack}; a label of another text or grade is another label."""
+    texts = {tuple(map(row.get, _WHO)): [row.get(name) for name in _TEXTS] for row in others}
+    counts: Counter[str] = Counter()
+    for row in rows:
+        known = texts.get(tuple(map(row.get, _WHO)))
+        # A version without the texts of passages does not say which were labelled.
+        if known is None or any(
+            row.get(n) != text and row.get(n) and text for n, text in zip(_TEXTS, known, strict=True)
+        ):
+            counts[str(row["judge"])] += 1
     return dict(sorted(counts.items()))

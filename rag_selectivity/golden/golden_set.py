@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
@@ -11,27 +12,68 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.golden.label_source import Row, qrels_of_export
+from rag_selectivity.golden.labels import Row
 from rag_selectivity.golden.manifest import FILES, LABELS, MANIFEST, PASSAGES, QUERIES, RUBRIC, Manifest
-from rag_selectivity.golden.query_rows import checked_weight
+from rag_selectivity.grading.labels_format import exported_labels
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import is_path
+from rag_selectivity.tables.small import read_texts
 from rag_selectivity.tables.writing import json_line
 
 _AGAIN = "make the set again"
 _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
+_CORPUS_BYTES = 32
 
 
-def content_hash(content: bytes) -> str:
-    """What a manifest remembers of a file."""
-    return blake2b(content, digest_size=16).hexdigest()
+def contents_of(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """What a manifest remembers of files: {name: number of rows and hash}."""
+    return {
+        name: {
+            "rows": 1 if name == RUBRIC else content.count(b"\n"),
+            "hash": blake2b(content, digest_size=16).hexdigest(),
+        }
+        for name, content in files.items()
+    }
 
 
-def fingerprint(hashes: Mapping[str, str], corpus: Mapping[str, Any] | None) -> str:
+def fingerprint(files: Mapping[str, Mapping[str, Any]], corpus: Mapping[str, Any] | None) -> str:
     """The fingerprint of a version by the hashes of its files and the print of its corpus."""
-    content = json_line([dict(sorted(hashes.items())), None if corpus is None else dict(sorted(corpus.items()))])
+    hashes = {name: files[name]["hash"] for name in sorted(files)}
+    content = json_line([hashes, None if corpus is None else dict(sorted(corpus.items()))])
     return blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+def counts_of(queries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a manifest says of queries."""
+    weights = [float(row["weight"]) for row in queries if "weight" in row]
+    strata = Counter(str(row["stratum"]) for row in queries if row.get("stratum") not in (None, ""))
+    return {
+        "count": len(queries),
+        "weighted": bool(weights),
+        "weight": sum(weights) if weights else None,
+        "strata": dict(sorted(strata.items())),
+    }
+
+
+def printed(corpus: Any, wanted: Collection[str] = ()) -> tuple[dict[str, Any], dict[str, str]]:
+    """The print of a corpus, as a manifest has it, and the texts of the passages that are wanted.
+
+    The print is the same for the same ids and texts, in whatever order they stand. The corpus is read once. An id that
+    comes again counts once; one with two texts is an InputError.
+    """
+    total, seen, texts = 0, set[str](), dict[str, str]()
+    for id_, text in read_texts(corpus, "corpus"):
+        if id_ in seen:
+            continue
+        seen.add(id_)
+        if id_ in wanted:
+            texts[id_] = text
+        # A sum does not depend on the order, and needs no list of all passages.
+        name = id_.encode("utf-8", "surrogatepass")
+        content = b"%d\n%b%b" % (len(name), name, text.encode("utf-8", "surrogatepass"))
+        total += int.from_bytes(blake2b(content, digest_size=_CORPUS_BYTES).digest())
+    return {"passages": len(seen), "fingerprint": f"{total % (1 << 8 * _CORPUS_BYTES):064x}"}, texts
 
 
 def versions_of(folder: Path) -> list[int]:
@@ -44,13 +86,25 @@ def versions_of(folder: Path) -> list[int]:
     return sorted(int(number[1]) for number in found if number is not None)
 
 
-def is_golden_set(path: Path) -> bool:
-    """Whether a folder is a golden set, or a version of one."""
+def is_golden_set(path: Any) -> bool:
+    """Whether a value is the path of a golden set, or of a version of one."""
     try:
-        return path.is_dir() and ((path / MANIFEST).is_file() or bool(versions_of(path)))
+        return (
+            is_path(path) and Path(path).is_dir() and bool((Path(path) / MANIFEST).is_file() or versions_of(Path(path)))
+        )
     except (OSError, ValueError):
         # A text that cannot be a path; who reads it says what is wrong.
         return False
+
+
+def recognised(path: Path, head: bytes) -> str | None:
+    """`golden` for a folder with a manifest, or with versions that have one; `rag_selectivity.tables` asks here."""
+    return "golden" if not head and is_golden_set(path) else None
+
+
+def read_labels(kind: str, path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
+    """The labels of some judges, one grade for each pair, of a golden set or one of its versions."""
+    return GoldenSet.read(path).qrels(judges=judges, humans=humans)
 
 
 @dataclass(frozen=True)
@@ -94,20 +148,26 @@ class GoldenSet:
             return path
         place = _version_folder(Path(path), version)
         manifest = Manifest.read(place / MANIFEST)
-        _check_number(place, manifest)
-        _check_files(place, manifest)
-        queries: list[Row] = []
-        for line, row in _rows(place / QUERIES, manifest):
-            if not isinstance(row.get("query_id"), str) or not isinstance(row.get("text", 0), (str, type(None))):
-                raise InputError(f"{place / QUERIES}:{line}: a query has query_id and text; {_AGAIN}")
-            queries.append(row)
-        passages: dict[str, str] = {}
-        for line, row in _rows(place / PASSAGES, manifest):
-            if not isinstance(row.get("passage_id"), str) or not isinstance(row.get("text"), str):
-                raise InputError(f"{place / PASSAGES}:{line}: a passage has passage_id and text; {_AGAIN}")
-            passages[row["passage_id"]] = row["text"]
-        _check_counts(place, manifest, queries)
-        return cls(place, manifest, tuple(queries), passages)
+        number = _VERSION.fullmatch(place.resolve().name)
+        if number is not None and int(number[1]) != manifest.version:
+            raise InputError(
+                f"{place / MANIFEST}: this is version {manifest.version}, and the folder is called {number[0]}: put "
+                f"it back as v{manifest.version}, or remove it"
+            )
+        found = contents_of({name: _content(place, name, manifest) for name in manifest.files})
+        queries = tuple(_rows(place / QUERIES))
+        for name, stated, is_so in (
+            ("files", manifest.files, found if {QUERIES, PASSAGES, LABELS} <= found.keys() else None),
+            ("fingerprint", manifest.fingerprint, fingerprint(found, manifest.corpus)),
+            ("queries", manifest.queries, counts_of(queries)),
+            ("labels.rows", manifest.labels.get("rows"), found.get(LABELS, {}).get("rows")),
+        ):
+            if stated != is_so:
+                raise InputError(
+                    f"{place / MANIFEST}: the manifest is damaged: `{name}` does not fit the files of the version; "
+                    f"{_AGAIN}"
+                )
+        return cls(place, manifest, queries, {row["passage_id"]: row["text"] for row in _rows(place / PASSAGES)})
 
     @property
     def name(self) -> str:
@@ -125,6 +185,11 @@ class GoldenSet:
         return f"{self.name} v{self.version}"
 
     @property
+    def texts(self) -> dict[str, str | None]:
+        """{query: text}."""
+        return {row["query_id"]: row["text"] for row in self.queries}
+
+    @property
     def weights(self) -> dict[str, float] | None:
         """{query: weight}; None if the queries have none."""
         if not self.manifest.queries["weighted"]:
@@ -134,17 +199,11 @@ class GoldenSet:
     @cached_property
     def label_rows(self) -> tuple[Row, ...]:
         """Every label as a row of an export of a label store."""
-        rows = []
-        for line, row in _rows(self.folder / LABELS, self.manifest):
-            nested = [name for name, value in row.items() if isinstance(value, (list, dict))]
-            if nested:
-                raise InputError(f"{self.folder / LABELS}:{line}: {nested[0]} must be a text or a number; {_AGAIN}")
-            rows.append(row)
-        return tuple(rows)
+        return tuple(_rows(self.folder / LABELS))
 
     def qrels(self, *, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
         """The labels, one grade for each pair; the arguments as in `rag_selectivity.read_qrels`."""
-        return qrels_of_export(self.folder / LABELS, judges, humans=humans)
+        return exported_labels(self.folder / LABELS, judges, humans)
 
 
 def _version_folder(path: Path, version: int | None) -> Path:
@@ -160,58 +219,22 @@ def _version_folder(path: Path, version: int | None) -> Path:
     return path / f"v{known[-1] if version is None else version}"
 
 
-def _check_number(place: Path, manifest: Manifest) -> None:
-    """Refuse a version in the place of another one, such as a copy that was made by hand."""
-    number = _VERSION.fullmatch(place.resolve().name)
-    if number is not None and int(number[1]) != manifest.version:
+def _content(place: Path, name: str, manifest: Manifest) -> bytes:
+    """The content of a file, which is that of when the version was made."""
+    if name not in FILES:
+        raise InputError(f"{place / MANIFEST}: a golden set has no file {name!r}; {_AGAIN}")
+    try:
+        content = (place / name).read_bytes()
+    except OSError as error:
+        raise InputError(f"{place / name}: cannot be read ({error.strerror or error}); {_AGAIN}") from None
+    if contents_of({name: content})[name]["hash"] != manifest.files[name].get("hash"):
         raise InputError(
-            f"{place / MANIFEST}: this is version {manifest.version}, and the folder is called {number[0]}: put it "
-            f"back as v{manifest.version}, or remove it"
+            f"{place / name}: the file has changed since version {manifest.version} was made. Versions stay as they "
+            f"are: put the old file back, or make a new version from it with `golden build`"
         )
+    return content
 
 
-def _check_counts(place: Path, manifest: Manifest, queries: Sequence[Row]) -> None:
-    stated = manifest.queries["count"], manifest.queries["weighted"], manifest.labels["rows"]
-    weighted = any("weight" in row for row in queries)
-    for line, row in enumerate(queries if weighted else (), 1):
-        checked_weight(row.get("weight"), f"{place / QUERIES}:{line}")
-    if stated != (len(queries), weighted, manifest.files[LABELS]["rows"]):
-        raise _damaged(place, "its counts of queries, weights or labels are not those of the files")
-
-
-def _damaged(place: Path, why: str) -> InputError:
-    return InputError(f"{place / MANIFEST}: the manifest is damaged: {why}; {_AGAIN}")
-
-
-def _check_files(place: Path, manifest: Manifest) -> None:
-    for name in (QUERIES, PASSAGES, LABELS):
-        if name not in manifest.files:
-            raise _damaged(place, f"files.{name} is missing")
-    for name, stated in manifest.files.items():
-        if name not in FILES:
-            raise InputError(f"{place / MANIFEST}: a golden set has no file {name!r}; {_AGAIN}")
-        try:
-            content = (place / name).read_bytes()
-        except OSError as error:
-            raise InputError(f"{place / name}: cannot be read ({error.strerror or error}); {_AGAIN}") from None
-        if content_hash(content) != stated["hash"]:
-            raise InputError(
-                f"{place / name}: the file has changed since version {manifest.version} was made. Versions stay as "
-                f"they are: put the old file back, or make a new version from it with `golden build`"
-            )
-        lines = content.count(b"\n")
-        if name != RUBRIC and stated["rows"] != lines:
-            raise _damaged(place, f"files.{name}.rows is {stated['rows']}, and the file has {lines}")
-    hashes = {name: str(stated["hash"]) for name, stated in manifest.files.items()}
-    if fingerprint(hashes, manifest.corpus) != manifest.fingerprint:
-        raise _damaged(place, "the fingerprint is not that of its files and its corpus")
-
-
-def _rows(file: Path, manifest: Manifest) -> Iterator[tuple[int, Row]]:
-    if file.name in manifest.files and manifest.files[file.name]["rows"]:
-        yield from read_records(file)
-
-
-def is_set_path(value: Any) -> bool:
-    """Whether a value is the path of a golden set."""
-    return is_path(value) and is_golden_set(Path(value))
+def _rows(file: Path) -> list[Row]:
+    """The rows of a file of a version, which may have none."""
+    return [row for _, row in read_records(file)] if file.is_file() and file.stat().st_size else []

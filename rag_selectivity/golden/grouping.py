@@ -1,4 +1,4 @@
-"""Groups of questions that ask the same: by character n-grams, or by vectors."""
+"""Groups of questions that ask the same, by character n-grams."""
 
 from __future__ import annotations
 
@@ -23,41 +23,20 @@ _Pairs = tuple[IntArray, IntArray]
 _Alike = Callable[[IntArray], Iterator[_Pairs]]
 
 
-def groups_by_ngrams(keys: Sequence[str], order: IntArray, threshold: float) -> IntArray:
+def groups_by_ngrams(keys: Sequence[str], threshold: float) -> IntArray:
     """The leader of each text, where texts are alike by the Jaccard similarity of their character 3-grams.
 
-    `order` says who may lead before whom; see `_led`.
+    In the order of the texts, one that follows nobody leads, and all alike that are free follow it. So every member is
+    as near to its leader as the threshold says, and there are no chains. Only leaders are compared with all others, so
+    that questions that are nearly all the same take no longer than questions that are not.
     """
-    return _led(order, _Sets(_ngrams(keys), threshold).among)
-
-
-def groups_by_vectors(vectors: NDArray[np.float64], order: IntArray, threshold: float) -> IntArray:
-    """The leader of each row of unit length, where rows are alike by their cosine."""
-
-    def among(others: IntArray) -> _Alike:
-        columns = vectors[others].T
-
-        def alike(rows: IntArray) -> Iterator[_Pairs]:
-            one, other = np.nonzero(vectors[rows] @ columns >= threshold - 1e-9)
-            yield one.astype(np.int64), other.astype(np.int64)
-
-        return alike
-
-    return _led(order, among)
-
-
-def _led(order: IntArray, among: Callable[[IntArray], _Alike]) -> IntArray:
-    """The leader of each item: in `order`, an item that follows nobody leads, and all alike that are free follow it.
-
-    So every member is as near to its leader as the threshold says, and there are no chains. Only leaders are compared
-    with all others, so that questions that are nearly all the same take no longer than questions that are not.
-    """
-    leader = np.full(len(order), -1, np.int64)
-    free = compared = order
-    alike = among(compared)
+    sets = _Sets(_ngrams(keys), threshold)
+    leader = np.full(len(keys), -1, np.int64)
+    free = compared = np.arange(len(keys))
+    alike = sets.among(compared)
     while len(free):
         block, free = free[:_ROWS_AT_ONCE], free[_ROWS_AT_ONCE:]
-        one, other = _joined(among(block)(block))
+        one, other = _joined(sets.among(block)(block))
         near = csr_array((np.ones(len(one), bool), (one, other)), (len(block), len(block)))
         for place, item in enumerate(block.tolist()):
             if leader[item] < 0:
@@ -67,7 +46,7 @@ def _led(order: IntArray, among: Callable[[IntArray], _Alike]) -> IntArray:
         leaders = block[leader[block] == block]
         if 2 * len(free) < len(compared):
             compared = free
-            alike = among(compared)
+            alike = sets.among(compared)
         for one, other in alike(leaders):
             followers = compared[other]
             unled = leader[followers] < 0

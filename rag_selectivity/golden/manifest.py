@@ -3,79 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, Strict
 from typing_extensions import TypedDict
 
-from rag_selectivity.results.shapes import Amount, Count, Digits, Shape, check_version, fitted, stored_document
+from rag_selectivity.results.shapes import Digits, Shape, fitted, stored_document
 
 SCHEMA = "rag-selectivity/golden-set/1"
 MANIFEST = "manifest.json"
 QUERIES, PASSAGES, LABELS, RUBRIC = "queries.jsonl", "passages.jsonl", "labels.jsonl", "rubric.toml"
 #: The files of a version beside its manifest; a rubric is there if one was given.
 FILES = (QUERIES, PASSAGES, LABELS, RUBRIC)
-
-
 _Version = Annotated[int, Field(ge=1, le=1 << 53)]
+_Object = dict[str, Any]
+_Objects = Annotated[tuple[_Object, ...], Strict(False)]
 
 
 class _Previous(TypedDict):
     version: _Version
     fingerprint: Digits
-
-
-class _File(TypedDict):
-    rows: Count
-    hash: str
-
-
-class _Queries(TypedDict):
-    count: Count
-    weighted: bool
-    weight: Amount | None
-    strata: dict[str, Count]
-
-
-class _Corpus(TypedDict):
-    passages: Count
-    fingerprint: str
-
-
-class _Labels(TypedDict):
-    rows: Count
-    pairs: Count
-    by_person: Count
-    by_judge: Count
-    changed: Count
-    without_text: Count
-    by_origin: dict[str, Count]
-
-
-class _Pool(TypedDict):
-    kind: str
-    source: str
-    depth: Count | None
-    pairs: Count
-    design: NotRequired[str]
-
-
-class _Judge(TypedDict):
-    judge: str
-    model: str
-    parameters: str
-    rubric: str
-    rubric_version: str
-    prompt_version: str
-    graded: Count
-    failed: Count
-
-
-class _Person(TypedDict):
-    annotator: str
-    graded: Count
-    skipped: Count
-    again: Count
 
 
 class Manifest(Shape):
@@ -121,13 +68,13 @@ class Manifest(Shape):
     previous: _Previous | None
     licence: str | None
     description: str | None
-    queries: _Queries
-    corpus: _Corpus | None
-    labels: _Labels
-    pools: Annotated[tuple[_Pool, ...], Strict(False)]
-    judges: Annotated[tuple[_Judge, ...], Strict(False)]
-    people: Annotated[tuple[_Person, ...], Strict(False)]
-    files: dict[str, _File]
+    queries: _Object
+    corpus: _Object | None
+    labels: _Object
+    pools: _Objects
+    judges: _Objects
+    people: _Objects
+    files: dict[str, _Object]
     made_by: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,21 +82,14 @@ class Manifest(Shape):
         return {"schema": SCHEMA, **self.model_dump(mode="json")}
 
     @classmethod
-    def of_dict(cls, data: Any, where: str) -> Manifest:
-        """The manifest that `to_dict` described.
+    def read(cls, path: Path) -> Manifest:
+        """Read a `manifest.json`.
 
         Raises
         ------
         InputError
-            If it is of another format or version, or a value does not fit; `where` names the file.
+            If it is of another format or version, or a value does not fit.
         """
-        found = data.get("schema") if isinstance(data, dict) else None
-        check_version(found, SCHEMA, where, f"not the manifest of a golden set (schema {SCHEMA}); {_AGAIN}")
-        return fitted(cls, data, f"{where}: the manifest is damaged", _AGAIN)
-
-    @classmethod
-    def read(cls, path: Path) -> Manifest:
-        """Read a `manifest.json`, as `of_dict`."""
         data = stored_document(
             path,
             SCHEMA,
@@ -158,7 +98,7 @@ class Manifest(Shape):
             has="the set has",
             again=_AGAIN,
         )
-        return cls.of_dict(data, str(path))
+        return fitted(cls, data, f"{path}: the manifest is damaged", _AGAIN)
 
 
 _AGAIN = "make the set again with `golden build`"

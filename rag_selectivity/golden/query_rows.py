@@ -11,7 +11,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
 from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, number_or_nan, shown
-from rag_selectivity.tables.files import is_path, json_value
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.names import COLUMNS, optional_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.tables.writing import json_line
@@ -88,13 +88,9 @@ def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     row: dict[str, Any] = {"query_id": checked_id(str(given[of_id]), where, "query's"), "text": text}
     of_weight = optional_column([name for name in others if name != of_text], ("weight",))
     if of_weight is not None and not is_missing(given[of_weight]):
-        row["weight"] = checked_weight(given[of_weight], where)
+        row["weight"] = _weight(given[of_weight], where)
     known = {*_ID_COLUMNS, "text", "weight"}
-    row |= {
-        str(name): _as_written(str(name), given[name])
-        for name in others
-        if name != of_text and str(name).lower() not in known
-    }
+    row |= {str(name): given[name] for name in others if name != of_text and str(name).lower() not in known}
     try:
         json_line(row)
     except (TypeError, ValueError) as error:
@@ -102,22 +98,7 @@ def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     return row
 
 
-def _as_written(name: str, value: Any) -> Any:
-    """The value of a column of `golden queries`, which a cell of CSV holds as text; any other value as it is.
-
-    >>> _as_written("members", '["What is RAG?"]'), _as_written("frequency", "3"), _as_written("members", "ada")
-    (['What is RAG?'], 3, 'ada')
-    """
-    if name not in ("members", "frequency") or not isinstance(value, str):
-        return value
-    try:
-        found = json_value(value)
-    except ValueError:
-        return value
-    return found if isinstance(found, list if name == "members" else int) else value
-
-
-def checked_weight(value: Any, where: str) -> float:
+def _weight(value: Any, where: str) -> float:
     """A number above 0."""
     weight = number_or_nan(value)
     if not (weight > 0 and math.isfinite(weight)):

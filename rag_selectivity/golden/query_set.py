@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.golden.questions import Question, key_of, normalised, read_questions
-from rag_selectivity.golden.sampling import sampled
-from rag_selectivity.golden.vectors import vectors_of
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.people.designs import allocated
 from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.ids import IntArray, text_id
 
-EXACT, NGRAMS, VECTORS = "exact", "ngrams", "vectors"
-#: The least similarity of questions that are grouped, by the way of grouping.
-THRESHOLDS = {NGRAMS: 0.6, VECTORS: 0.9}
+EXACT, NGRAMS = "exact", "ngrams"
+#: The least similarity of questions that are grouped.
+THRESHOLD = 0.6
 LENGTH, FREQUENCY = "length", "frequency"
 #: The first number of words, or of times asked, of each class.
 _CLASSES = {LENGTH: (1, 4, 8, 16), FREQUENCY: (1, 2, 4, 10)}
@@ -95,7 +95,6 @@ def queries(
     *,
     group: str = EXACT,
     threshold: float | None = None,
-    vectors: Any = None,
     size: int | None = None,
     by: str | None = None,
     seed: int = 7,
@@ -110,16 +109,12 @@ def queries(
     source : path, DataFrame, {id: text}, or list of texts or records
         A file is a trace (a monitor's, or spans in OTLP JSON), JSONL, CSV, TSV or Parquet with a column for the text,
         or a text file with a question on each line. Each row is a question that was asked once.
-    group : {"exact", "ngrams", "vectors"}
-        What counts as the same question: the same text; a Jaccard similarity of the character 3-grams of at least the
-        threshold; or such a cosine of the vectors. The question that is asked most often leads, and those that are like
-        it join it; ties are broken by the text.
+    group : {"exact", "ngrams"}
+        What counts as the same question: the same text, or a Jaccard similarity of the character 3-grams of at least
+        the threshold. The question that is asked most often leads, and those that are like it join it; ties are broken
+        by the text.
     threshold : float, optional
-        Above 0, at most 1. Default: .6 for n-grams, .9 for vectors.
-    vectors : array, {id: vector} or path, optional
-        For `group="vectors"`, which is then the default: a row for each question in the order of the source, or vectors
-        by the ids of the questions. A file is .npy, or a table with an id and a vector. Questions of the same text have
-        the mean of their vectors.
+        Above 0, at most 1. Default: .6.
     size : int, optional
         How many queries to draw. Default: all, each with its frequency as weight.
     by : str, optional
@@ -143,21 +138,21 @@ def queries(
     >>> [(query.text, query.weight, query.frequency) for query in queries(asked)]
     [('What is RAG?', 3.0, 3), ('How do I rerank?', 1.0, 1)]
     """
-    if vectors is not None and group == EXACT:
-        group = VECTORS
-    limit = _checked(group, threshold, vectors, size, seed)
+    _check(group, threshold, size, seed)
     questions, empty = read_questions(source)
-    forms = _Forms(questions)
-    leaders = np.arange(len(forms.keys))
+    asked: dict[str, list[Question]] = {}
+    for question in questions:
+        asked.setdefault(key_of(question.text), []).append(question)
+    keys = sorted(asked, key=lambda key: (-len(asked[key]), key))
+    leaders = np.arange(len(keys))
     if group == NGRAMS:
         from rag_selectivity.golden.grouping import groups_by_ngrams
 
-        leaders = groups_by_ngrams(forms.keys, forms.order, limit)
-    elif group == VECTORS:
-        from rag_selectivity.golden.grouping import groups_by_vectors
-
-        leaders = groups_by_vectors(forms.means(vectors_of(vectors, questions)), forms.order, limit)
-    groups = forms.grouped(leaders)
+        leaders = groups_by_ngrams(keys, THRESHOLD if threshold is None else threshold)
+    by_leader: dict[int, _Group] = {}
+    for form, leader in enumerate(leaders.tolist()):
+        by_leader.setdefault(leader, _Group(keys[leader], {})).asked[keys[form]] = asked[keys[form]]
+    groups = sorted(by_leader.values(), key=lambda each: (-each.frequency, each.key))
     strata = _strata(groups, by)
     frequency = np.array([each.frequency for each in groups], np.int64)
     weights = dict(enumerate(frequency.astype(float).tolist()))
@@ -171,28 +166,25 @@ def queries(
             f"questions: {repeated[0]!r} is the id of questions that are not alike: give each question an id of its "
             f"own, or leave the column of ids out"
         )
-    return QuerySet(found, len(questions), len(forms.keys), len(groups), empty)
+    return QuerySet(found, len(questions), len(keys), len(groups), empty)
 
 
-def _checked(group: str, threshold: float | None, vectors: Any, size: int | None, seed: int) -> float:
-    """The threshold; an InputError for arguments that are wrong or do not belong together."""
-    if not isinstance(group, str) or group not in (EXACT, NGRAMS, VECTORS):
-        names = (EXACT, NGRAMS, VECTORS)
+def _check(group: str, threshold: float | None, size: int | None, seed: int) -> None:
+    """An InputError for arguments that are wrong or do not belong together."""
+    if not isinstance(group, str) or group not in (EXACT, NGRAMS):
+        names = (EXACT, NGRAMS)
         raise InputError(
             f"group (--group) must be one of {', '.join(names)}, got {group!r}{did_you_mean(group, names)}"
         )
-    if (group == VECTORS) != (vectors is not None):
-        raise InputError("group='vectors' (--group vectors) and vectors (--vectors FILE) belong together: give both")
     if threshold is not None and group == EXACT:
-        raise InputError("threshold (--threshold) is for groups by n-grams or vectors: give group too")
-    limit = THRESHOLDS.get(group, 1.0) if threshold is None else threshold
-    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 < limit <= 1:
+        raise InputError("threshold (--threshold) is for groups by n-grams: give group too")
+    is_number = isinstance(threshold, (int, float)) and not isinstance(threshold, bool)
+    if threshold is not None and not (is_number and 0 < threshold <= 1):
         raise InputError(f"threshold (--threshold) must be a number above 0 and at most 1, got {threshold!r}")
     if not isinstance(seed, int):
         raise InputError(f"seed (--seed) must be a whole number, got {shown(seed)}")
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
         raise InputError(f"size (--size) must be a whole number ≥ 1, got {size!r}")
-    return float(limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +192,7 @@ class _Group:
     """Questions that ask the same: the key that leads, and the questions by their keys, the leader's first."""
 
     key: str
-    asked: Mapping[str, Sequence[Question]]
+    asked: dict[str, list[Question]]
 
     @property
     def frequency(self) -> int:
@@ -216,41 +208,12 @@ class _Group:
         id_ = _commonest(ids) if ids else text_id(self.text)
         return GoldenQuery(id_, self.text, weight, stratum, self.frequency, members)
 
-
-class _Forms:
-    """The different texts of some questions, by their keys; the most frequent first, then by the text."""
-
-    def __init__(self, questions: Sequence[Question]) -> None:
-        asked: dict[str, list[Question]] = {}
-        self._key_of = [key_of(question.text) for question in questions]
-        for key, question in zip(self._key_of, questions, strict=True):
-            asked.setdefault(key, []).append(question)
-        self.keys = sorted(asked, key=lambda key: (-len(asked[key]), key))
-        self.order: IntArray = np.arange(len(self.keys))
-        self._asked = asked
-
-    def means(self, vectors: FloatArray) -> FloatArray:
-        """The mean vector of each form, of length 1."""
-        place = {key: number for number, key in enumerate(self.keys)}
-        sums = np.zeros((len(self.keys), vectors.shape[1]))
-        np.add.at(sums, [place[key] for key in self._key_of], vectors)
-        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        unit: FloatArray = np.divide(sums, lengths, out=np.zeros_like(sums), where=lengths > 0)
-        return unit
-
-    def grouped(self, leaders: IntArray) -> list[_Group]:
-        """The groups, the most frequent first, then by the text that leads."""
-        members: dict[int, list[int]] = {}
-        for form, leader in enumerate(leaders.tolist()):
-            members.setdefault(leader, []).append(form)
-        groups = [
-            _Group(self.keys[leader], {self.keys[form]: self._asked[self.keys[form]] for form in forms})
-            for leader, forms in members.items()
-        ]
-        return sorted(groups, key=lambda group: (-group.frequency, group.key))
+    def columns(self, name: str) -> list[Any]:
+        """What the rows of its questions have in a column."""
+        return [question.columns.get(name) for questions in self.asked.values() for question in questions]
 
 
-def _commonest(values: Iterator[str] | Sequence[str]) -> str:
+def _commonest(values: Iterable[str]) -> str:
     """The value that occurs most often; of several, the first in the order of texts."""
     counts = Counter(values)
     return min(counts, key=lambda value: (-counts[value], value))
@@ -261,25 +224,16 @@ def _strata(groups: Sequence[_Group], by: str | None) -> list[str]:
         return [""] * len(groups)
     if not isinstance(by, str):
         raise InputError(f"by (--by) must be the name of a column, {LENGTH} or {FREQUENCY}, got {shown(by)}")
-    number: dict[str, Callable[[_Group], int]] = {
-        LENGTH: lambda group: len(group.text.split()),
-        FREQUENCY: lambda group: group.frequency,
-    }
-    columns = list(
-        dict.fromkeys(name for g in groups for asked in g.asked.values() for q in asked for name in q.columns)
-    )
-    if by in columns:
-        return [
-            _commonest([_cell(q.columns.get(by)) for asked in group.asked.values() for q in asked]) for group in groups
-        ]
-    if by not in number:
-        known = [*columns, *number]
-        raise InputError(f"by (--by) must be one of {', '.join(known)}, got {by!r}{did_you_mean(by, known)}")
-    return [_class_of(number[by](group), _CLASSES[by]) for group in groups]
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else str(value)
+    asked = (question for group in groups for questions in group.asked.values() for question in questions)
+    known = list(dict.fromkeys(name for question in asked for name in question.columns))
+    if by in known:
+        return [_commonest("" if cell is None else str(cell) for cell in group.columns(by)) for group in groups]
+    if by == LENGTH:
+        return [_class_of(len(group.text.split()), _CLASSES[by]) for group in groups]
+    if by == FREQUENCY:
+        return [_class_of(group.frequency, _CLASSES[by]) for group in groups]
+    known += _CLASSES
+    raise InputError(f"by (--by) must be one of {', '.join(known)}, got {by!r}{did_you_mean(by, known)}")
 
 
 def _class_of(value: int, starts: Sequence[int]) -> str:
@@ -294,3 +248,63 @@ def _class_of(value: int, starts: Sequence[int]) -> str:
         return f"{first}+"
     last = starts[place + 1] - 1
     return str(first) if first == last else f"{first}-{last}"
+
+
+# -- samples ----------------------------------------------------------------------------------------------
+
+
+def sampled(
+    keys: Sequence[str], frequency: IntArray, strata: Sequence[str], size: int, seed: int
+) -> tuple[IntArray, FloatArray]:
+    """The positions of the sampled queries, and how many questions of the traffic each stands for.
+
+    Each stratum gets queries in proportion to its traffic, at least one. Within it a query is drawn with a probability
+    proportional to its frequency; one that is asked so often that it would be drawn for sure stands for itself. So the
+    weights of a stratum sum to its traffic. The draw depends on texts, frequencies and the seed, and on no order.
+
+    Raises
+    ------
+    InputError
+        If there are fewer queries than `size`, or more strata.
+    """
+    names = sorted(set(strata))
+    if size > len(keys):
+        raise InputError(f"size (--size) {size} is more than the {len(keys)} different questions: ask for fewer")
+    if size < len(names):
+        raise InputError(
+            f"size (--size) {size} is less than the {len(names)} strata, and each needs a query: ask for more, or "
+            f"stratify by something else"
+        )
+    number = {name: place for place, name in enumerate(names)}
+    stratum = np.array([number[name] for name in strata], np.int64)
+    traffic = np.bincount(stratum, frequency, minlength=len(names)).astype(np.float64)
+    counts = allocated(size, traffic, np.bincount(stratum, minlength=len(names)), 1)
+    chosen, weights = [], []
+    for place, (name, count) in enumerate(zip(names, counts.tolist(), strict=True)):
+        members = np.flatnonzero(stratum == place)
+        members = members[np.argsort([_digest(seed, keys[i]) for i in members.tolist()], kind="stable")]
+        drawn, weight = _systematic(frequency[members], count, _digest(seed, name, start=True) / 2**64)
+        chosen.append(members[drawn])
+        weights.append(weight)
+    return np.concatenate(chosen), np.concatenate(weights)
+
+
+def _systematic(frequency: IntArray, count: int, start: float) -> tuple[IntArray, FloatArray]:
+    """Systematic sampling with probabilities proportional to frequency (Madow 1949), from items in random order."""
+    certain = np.zeros(len(frequency), bool)
+    while True:
+        left = count - int(certain.sum())
+        step = frequency[~certain].sum() / left if left else np.inf
+        more = ~certain & (frequency >= step)
+        if not more.any():
+            break
+        certain |= more
+    others = np.flatnonzero(~certain)
+    ends = np.cumsum(frequency[others])
+    drawn = np.searchsorted(ends, (start + np.arange(left)) * step, "right") if left else np.empty(0, np.int64)
+    weight = np.append(frequency[certain].astype(np.float64), np.full(left, step if left else 0.0))
+    return np.append(np.flatnonzero(certain), others[np.minimum(drawn, len(others) - 1)]).astype(np.int64), weight
+
+
+def _digest(seed: int, text: str, *, start: bool = False) -> int:
+    return int.from_bytes(blake2b(f"{seed}{' start' if start else ''}\n{text}".encode(), digest_size=8).digest())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag_selectivity.golden.checked import Check
-from rag_selectivity.golden.differing import Difference, GradeChange
+from rag_selectivity.golden.checking import Check
+from rag_selectivity.golden.differing import Difference
 from rag_selectivity.golden.manifest import Manifest
-from rag_selectivity.golden.reusability import BY_ORIGINS, LeftOut, Reusability
-from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table, text_of
+from rag_selectivity.golden.reusability import BY_ORIGINS, Reusability
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table
 from rag_selectivity.wording import counted, enumeration, number, percent, signed
 
 _SHOWN = 10
@@ -52,12 +52,8 @@ def manifest_lines(manifest: Manifest) -> Iterator[str]:
         yield f"  warning: {counted(labels['without_text'], 'pair')} without a text"
 
 
-def check_text(check: Check) -> str:
-    """A check as text for a terminal."""
-    return text_of(_check_blocks(check), ruled=False)
-
-
-def _check_blocks(check: Check) -> Iterator[Block]:
+def check_blocks(check: Check) -> Iterator[Block]:
+    """A check for a terminal."""
     yield Heading(f"{check.name} v{check.version}, fingerprint {check.fingerprint}")
     if not check.findings:
         yield Paragraph("No problem and no warning.")
@@ -83,19 +79,14 @@ def _reusability_blocks(found: Reusability) -> Iterator[Block]:
                 number(left.figures[measure]),
                 number(left.without[measure]),
                 signed(left.shift(measure)),
-                _queries(left, measure),
+                # The queries that a figure is about, and those that it is about without the labels.
+                " → ".join(map(str, dict.fromkeys((left.n[measure], left.n_without[measure])))),
                 number(left.tau[measure]),
             ]
             for left in found.runs
         ]
         yield Table(["run", "its own", "relevant", measure, "without", "shift", "queries", "tau"], rows, breaks=False)
     yield Paragraph(" ".join(_about(found)))
-
-
-def _queries(left: LeftOut, measure: str) -> str:
-    """The queries that a figure is about, and those that it is about without the labels."""
-    counts = dict.fromkeys((left.n[measure], left.n_without[measure]))
-    return " → ".join(map(str, counts))
 
 
 def _about(found: Reusability) -> Iterator[str]:
@@ -121,12 +112,8 @@ def _about(found: Reusability) -> Iterator[str]:
     yield "A system that differs from all of these more than they do from each other can shift more."
 
 
-def difference_text(found: Difference) -> str:
-    """A difference as text for a terminal."""
-    return text_of(_difference_blocks(found), ruled=False)
-
-
-def _difference_blocks(found: Difference) -> Iterator[Block]:
+def difference_blocks(found: Difference) -> Iterator[Block]:
+    """A difference for a terminal."""
     titles = (f"{each['name']} v{each['version']} ({each['fingerprint']})" for each in (found.old, found.new))
     yield Heading(" → ".join(titles))
     if found.is_empty:
@@ -149,7 +136,8 @@ def _difference_blocks(found: Difference) -> Iterator[Block]:
     changed = [each for each in found.grades if None not in (each.old, each.new)]
     if changed:
         yield Heading(f"Grades changed{_of_first(len(changed))}")
-        yield Table(["query", "passage", "old", "new"], [_change_row(each) for each in changed[:_SHOWN]], breaks=False)
+        rows = [list(map(str, each)) for each in changed[:_SHOWN]]
+        yield Table(["query", "passage", "old", "new"], rows, breaks=False)
     for what, ids in (
         ("Queries added", found.queries_added),
         ("Queries removed", found.queries_removed),
@@ -163,10 +151,6 @@ def _difference_blocks(found: Difference) -> Iterator[Block]:
 def _counted(count: int, things: str, what: str) -> str:
     """A number of things, as in `1 query added`."""
     return f"{counted(count, {'queries': 'query'}.get(things, things.removesuffix('s')), things)} {what}"
-
-
-def _change_row(change: GradeChange) -> list[str]:
-    return [change.query, change.passage, *("–" if grade is None else str(grade) for grade in (change.old, change.new))]
 
 
 def _of_first(count: int) -> str:

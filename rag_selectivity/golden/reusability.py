@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.evaluation.evaluate import evaluate
-from rag_selectivity.golden.label_source import Row, sources_of
+from rag_selectivity.golden.labels import Row, pair_of, sources_of
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import ranked_rows
 from rag_selectivity.judged.run import Run
@@ -55,21 +55,18 @@ class LeftOut:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "pairs": self.pairs,
-            "relevant": self.relevant,
-            "measures": {
-                measure: {
-                    "value": _finite(self.figures[measure]),
-                    "without": _finite(self.without[measure]),
-                    "shift": _finite(self.shift(measure)),
-                    "n": self.n[measure],
-                    "n_without": self.n_without[measure],
-                    "tau": _finite(self.tau[measure]),
-                }
-                for measure in self.figures
-            },
+        measures = {
+            measure: {
+                "value": _finite(value),
+                "without": _finite(self.without[measure]),
+                "shift": _finite(self.shift(measure)),
+                "n": self.n[measure],
+                "n_without": self.n_without[measure],
+                "tau": _finite(self.tau[measure]),
+            }
+            for measure, value in self.figures.items()
         }
+        return {"pairs": self.pairs, "relevant": self.relevant, "measures": measures}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +103,12 @@ class Reusability:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        shift, tau = self.largest_shift(), self.lowest_tau()
-        return {
-            "attributed_by": self.attributed_by,
-            "depth": self.depth,
-            "runs": {left.run: left.to_dict() for left in self.runs},
-            "largest_shift": _named("shift", shift),
-            "lowest_tau": _named("tau", tau),
+        largest = {
+            name: found and {"run": found[0], "measure": found[1], name.partition("_")[2]: _finite(found[2])}
+            for name, found in (("largest_shift", self.largest_shift()), ("lowest_tau", self.lowest_tau()))
         }
-
-
-def _named(what: str, found: tuple[str, str, float] | None) -> dict[str, Any] | None:
-    return None if found is None else {"run": found[0], "measure": found[1], what: _finite(found[2])}
+        runs = {left.run: left.to_dict() for left in self.runs}
+        return {"attributed_by": self.attributed_by, "depth": self.depth, "runs": runs, **largest}
 
 
 def reusability(
@@ -158,23 +149,14 @@ def reusability(
     before = _figures(full, runs, measures, corpus_size)
     left_out = []
     for name in runs:
-        gone = {pair for pair in alone[name] if pair[1] in full.get(pair[0], {})}
-        after = _figures(_without(full, gone), runs, measures, corpus_size) if gone else before
-        left_out.append(
-            LeftOut(
-                run=name,
-                pairs=len(gone),
-                relevant=sum(full[query][passage] >= relevant_from for query, passage in gone),
-                figures={measure: before[name, measure][0] for measure in measures},
-                without={measure: after[name, measure][0] for measure in measures},
-                n={measure: before[name, measure][1] for measure in measures},
-                n_without={measure: after[name, measure][1] for measure in measures},
-                tau={
-                    measure: _tau([before[r, measure][0] for r in runs], [after[r, measure][0] for r in runs])
-                    for measure in measures
-                },
-            )
-        )
+        gone = {(query, passage) for query, passage in alone[name] if passage in full.get(query, {})}
+        less = {q: {p: g for p, g in grades.items() if (q, p) not in gone} for q, grades in full.items()}
+        after = _figures(less, runs, measures, corpus_size) if gone else before
+        relevant = sum(full[query][passage] >= relevant_from for query, passage in gone)
+        taus = {each: _tau([before[r, each][0] for r in runs], [after[r, each][0] for r in runs]) for each in measures}
+        figures, without = ({each: of[name, each][0] for each in measures} for of in (before, after))
+        n, n_without = ({each: of[name, each][1] for each in measures} for of in (before, after))
+        left_out.append(LeftOut(name, len(gone), relevant, figures, without, n, n_without, taus))
     return Reusability(by, depth if by == BY_RANKS else None, tuple(left_out))
 
 
@@ -182,7 +164,7 @@ def _alone_by_origins(rows: Iterable[Row], runs: Collection[str]) -> dict[str, s
     """{run: pairs that its top ranks alone brought}; None if no origin names one of the runs."""
     brought: dict[Pair, set[str | None]] = {}
     for row in rows:
-        of_pair = brought.setdefault((row["query_id"], row["passage_id"]), set())
+        of_pair = brought.setdefault(pair_of(row), set())
         for origin in sources_of(row):
             if origin["kind"] == "pool":
                 of_pair.add(str(origin.get("source", "")))
@@ -201,10 +183,6 @@ def _alone_by_ranks(labels: Qrels, runs: Mapping[str, Run], depth: int) -> dict[
         others = set[Pair]().union(*(each for other, each in listed.items() if other != name))
         alone[name] = (pairs & judged) - others
     return alone
-
-
-def _without(full: Mapping[str, Mapping[str, int]], gone: Collection[Pair]) -> dict[str, dict[str, int]]:
-    return {query: {p: g for p, g in grades.items() if (query, p) not in gone} for query, grades in full.items()}
 
 
 def _figures(

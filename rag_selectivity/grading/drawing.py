@@ -7,24 +7,28 @@ larger draw contains the smaller one, and the order of a file does not matter.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.store import Draw
-from rag_selectivity.grading.store.pool import CONTROL, TAIL, DrawnPair, Pool
-from rag_selectivity.results.grading import DrawnPart
+from rag_selectivity.grading.store.pool import DrawnPair
+from rag_selectivity.judged.reading import ranked_lists, ranked_rows
+from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.cells import id_text
 from rag_selectivity.tables.ids import HashArray, id_hashes
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted
+
+Pair = tuple[str, str]
+#: (name, list) of what was retrieved.
+Lists = Sequence[tuple[str, Run]]
+#: {query: passages} that are graded anyway.
+Taken = Mapping[str, Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,71 +84,52 @@ def check_controls(controls: Any) -> int:
     return controls
 
 
-def draw_tail(pool: Pool, tail: Tail, runs: Sequence[str], seed: int) -> DrawnPart:
-    """Draw passages of a pool's tail into it. A query whose tail is short or empty gives what it has.
+def drawn_tail(lists: Lists, tail: Tail, taken: Taken, seed: int) -> dict[str, list[DrawnPair]]:
+    """{query: pairs} drawn from each query's list down to the tail's last rank, without what is taken.
 
-    The ranks are those of the run, or of several runs fused. The tail holds what these have down to its last rank and
-    no run has in its top ranks, which are graded. Fused, such a passage can come before some of the graded ones. The
-    store keeps which of several runs lists a drawn passage, and at which rank.
+    The ranks are those of the list, or of several lists fused. Fused, a drawn passage can come before some that are
+    taken. The store keeps which of several lists hold a drawn passage, and at which ranks. A query whose tail is short
+    or empty gives what it has.
     """
-    fused = len(runs) > 1
-    depths = pool.depths()
-    sizes: dict[str, int] = {}
+    fused = len(lists) > 1
+    drawn: dict[str, list[DrawnPair]] = {}
+    for query, row in sorted(ranked_lists(ordered(lists), tail.last)):
+        of_tail = {p: rank for rank, p in reversed([*enumerate(row, 1)]) if p not in taken.get(query, ())}
+        shuffled = sorted(of_tail, key=lambda passage: (pair_number(seed, "tail", query, passage), passage))
+        chosen = shuffled[: tail.drawn]
+        detail = {"of": len(of_tail), "drawn": len(chosen)}
+        drawn[query] = [DrawnPair(query, passage, of_tail[passage], detail) for passage in chosen]
+    if not fused:
+        return drawn
+    ranks = ranks_in_lists(lists, {each[:2] for pairs in drawn.values() for each in pairs})
+    return {
+        query: [each._replace(detail={**each.detail, "runs": ranks[each[:2]]}) for each in pairs]
+        for query, pairs in drawn.items()
+    }
 
-    def drawn() -> Iterator[DrawnPair]:
-        with closing(pool.below(tail.last)) as listed:
-            for query, rows in groupby(listed, key=itemgetter(0)):
-                ordered = sorted(
-                    (pair_number(seed, "tail", query, passage), passage, rank) for _, passage, rank in rows
-                )
-                sizes[query] = len(ordered)
-                detail = {"of": len(ordered), "drawn": min(tail.drawn, len(ordered))}
-                for _, passage, rank in ordered[: tail.drawn]:
-                    runs_of = {"runs": pool.ranks_of(query, passage)} if fused else {}
-                    position = _position(seed, query, passage, depths)
-                    yield DrawnPair(query, passage, rank, position, {**detail, **runs_of})
 
-    how = how_of_tail(tail, fused=fused, seed=seed)
-    pairs = pool.add_drawn(drawn(), Draw("tail", "+".join(runs), tail.last, how), TAIL)
-    short = sum(size < tail.drawn for size in sizes.values())
-    counts = {"pairs": pairs, "queries": len(depths), "without": len(depths) - len(sizes), "short": short}
-    return DrawnPart(**counts, each=tail.drawn, ranks=(tail.first, tail.last), fused=fused)
+def ordered(lists: Lists) -> Run:
+    """The list that a tail is drawn from: the only one, or all of them fused."""
+    return Run.fused([run for _, run in lists]).without_scores() if len(lists) > 1 else lists[0][1]
 
 
 def how_of_tail(tail: Tail, *, fused: bool, seed: int) -> dict[str, Any]:
-    """How a tail is drawn, as a store keeps it. Without an order, the ranks are those of one run.
-
-    In stores from before there was an order, those of several runs are the best in any of them.
-    """
+    """How a tail is drawn, as a store keeps it. Without an order, the ranks are those of one run."""
     how = {"first": tail.first, "last": tail.last, "drawn": tail.drawn, "seed": seed}
     return {**how, "order": "reciprocal rank fusion"} if fused else how
 
 
-def draw_controls(pool: Pool, corpus: Any, controls: int, seed: int, last: int | None) -> DrawnPart:
-    """Draw passages of the corpus into a pool: any but those that are graded anyway, or in the tail down to `last`.
-
-    So every passage of the corpus is graded, drawn from, or stands behind the controls.
-
-    Raises
-    ------
-    InputError
-        If the corpus can be read only once, or holds too few passages outside the lists of a query.
-    """
-    depths = pool.depths()
-    passages = CorpusOrder.of(corpus)
-
-    def drawn() -> Iterator[DrawnPair]:
-        with closing(pool.down_to(last)) as lists:
-            for query, rows in groupby(lists, key=itemgetter(0)):
-                listed = {passage for _, passage in rows}
-                passages.check(query, listed, controls)
-                for passage in islice(passages.others(query, listed, seed), controls):
-                    position = _position(seed, query, passage, depths)
-                    yield DrawnPair(query, passage, None, position, {"drawn": controls})
-
-    how = {"drawn": controls, "corpus_size": len(passages), "seed": seed, "below": last}
-    pairs = pool.add_drawn(drawn(), Draw("control", how=how), CONTROL)
-    return DrawnPart(pairs=pairs, queries=len(depths), each=controls, corpus_size=len(passages))
+def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) -> dict[Pair, dict[str, int]]:
+    """The rank of each pair in the runs and pools that list it; the best one where two of them have one name."""
+    queries = {query for query, _ in pairs}
+    ranks: dict[Pair, dict[str, int]] = {}
+    for name, run in lists:
+        listed = np.flatnonzero([query in queries for query in run.queries])
+        for query, passage, rank in ranked_rows(run.of_lists(listed)):
+            if (query, passage) in pairs:
+                of_pair = ranks.setdefault((query, passage), {})
+                of_pair[name] = min(rank, of_pair.get(name, rank))
+    return ranks
 
 
 class CorpusOrder:
@@ -172,23 +157,23 @@ class CorpusOrder:
     def __len__(self) -> int:
         return len(self._hashes)
 
-    def check(self, query: str, listed: set[str], controls: int, number: str = "controls (--controls)") -> None:
-        """Refuse a corpus that holds too few passages outside the pool of a query; `number` names what to lower."""
-        if len(self) >= len(listed) + controls:
-            return
-        others = self.outside(listed)
-        if others < controls:
+    def outside(self, listed: Collection[str]) -> int:
+        """How many passages of the corpus are outside the lists of a query."""
+        return len(self) - int(np.isin(id_hashes(set(listed)), self._hashes).sum())
+
+    def drawn(self, query: str, listed: Collection[str], count: int, seed: int, number: str) -> list[str]:
+        """So many passages outside the lists of a query; an InputError, which names the `number` to lower, if there are
+        too few.
+        """
+        if len(self) < len(listed) + count and (others := self.outside(listed)) < count:
             raise InputError(
-                f"corpus: {counted(controls, 'control')} cannot be drawn for query {examples([query])}: the corpus has "
+                f"corpus: {counted(count, 'control')} cannot be drawn for query {examples([query])}: the corpus has "
                 f"{counted(len(self), 'passage')}, and {others:,} of them are outside the query's pool; lower "
                 f"{number}, or give the whole corpus"
             )
+        return list(islice(self._others(query, listed, seed), count))
 
-    def outside(self, listed: set[str]) -> int:
-        """How many passages of the corpus are outside the lists of a query."""
-        return len(self) - int(np.isin(id_hashes(listed), self._hashes).sum())
-
-    def others(self, query: str, listed: set[str], seed: int) -> Iterator[str]:
+    def _others(self, query: str, listed: Collection[str], seed: int) -> Iterator[str]:
         """Passages outside the lists of a query in random order, without end unless none is left."""
         draw = random.Random(f"{seed} control {query}")
         taken = set(listed)
@@ -203,8 +188,3 @@ def pair_number(seed: int, purpose: str, query: str, passage: str) -> int:
     """A random number of 64 bits that belongs to a pair."""
     key = "\0".join((str(seed), purpose, query, passage)).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(key, digest_size=8).digest())
-
-
-def _position(seed: int, query: str, passage: str, depths: Mapping[str, int]) -> float:
-    """A random place among the ranks of the query's pool, so that a judge cannot tell drawn pairs by their order."""
-    return 0.5 + depths[query] * (pair_number(seed, "position", query, passage) / 2**64)

@@ -1,19 +1,44 @@
-"""Labels of a store as files (qrels, JSONL, CSV, Parquet), and what a store holds in words."""
+"""Labels of a store as files (qrels, JSONL, CSV, Parquet) and back, and what a store holds in words."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store import Store, label_rows
-from rag_selectivity.grading.store.problems import damaged
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.grading.store import (
+    Draw,
+    HumanLabel,
+    Incoming,
+    Label,
+    Origin,
+    Settings,
+    Store,
+    damaged,
+    label_rows,
+)
+from rag_selectivity.grading.store.records import ORIGIN_KINDS
+from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.grading import other_models
-from rag_selectivity.tables.cells import id_fault, shown
-from rag_selectivity.tables.writing import write_rows, write_whole
+from rag_selectivity.results.shapes import check_version
+from rag_selectivity.tables.cells import (
+    checked_id,
+    id_fault,
+    integer_of,
+    is_missing,
+    number_of,
+    shown,
+    whole_count,
+    whole_grade,
+)
+from rag_selectivity.tables.exact import is_table, kind_of, read_records
+from rag_selectivity.tables.files import json_value
+from rag_selectivity.tables.grades import SCALES
+from rag_selectivity.tables.writing import without_apostrophe, write_rows, write_whole
 from rag_selectivity.wording import visible
 
 #: What origins are called in a summary, where their own name says too little.
@@ -25,6 +50,12 @@ _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
 _SEPARATORS = frozenset(" \t\n\v\f\r")
 #: A comment, and a byte order mark.
 _NO_BEGINNINGS = ("#", "\ufeff")
+#: What each row of an export has.
+_IDENTITY = ("source", "judge", "query_id", "passage_id")
+_SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
+
+
+# -- out of a store ---------------------------------------------------------------------------------------
 
 
 def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = None) -> int:
@@ -97,6 +128,223 @@ def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[s
     return rows
 
 
+# -- into a store -----------------------------------------------------------------------------------------
+
+
+def _text(value: Any, name: str) -> str | None:
+    if is_missing(value):
+        return None
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is no text, but {shown(value)}")
+    value.encode()  # half of a surrogate pair cannot be stored
+    return value
+
+
+def _count(value: Any, name: str) -> int:
+    return whole_count(value or 0, name)
+
+
+def _number(value: Any, name: str) -> float | None:
+    number = None if is_missing(value) else number_of(value)
+    if number is not None and not math.isfinite(number):
+        raise ValueError(f"{name} is {number}")
+    return number
+
+
+def _flag(value: Any, name: str) -> bool | None:
+    return None if is_missing(value) else bool(integer_of(value))
+
+
+def _hash(value: Any, name: str) -> bytes | None:
+    return None if is_missing(value) else bytes.fromhex(value)
+
+
+#: How the cells of an export are read, beside its ids, settings, grade and origins.
+_CELLS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(("reason", "relevant_span", "failure", "error", "last_answer", "served_model", "way"), _text),
+    **dict.fromkeys(("prompt_tokens", "completion_tokens", "attempts", "sample"), _count),
+    **dict.fromkeys(("cost", "seconds"), _number),
+    "misleading": _flag,
+    **dict.fromkeys(("query_hash", "passage_hash"), _hash),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import brought into a store.
+
+    Attributes
+    ----------
+    labels : int
+        Labels of the file.
+    annotator : str or None
+        The person whose labels these are, if the file is one person's.
+    origin : str
+        Where they come from: "as exported", or a kind of `Draw`.
+    """
+
+    labels: int
+    annotator: str | None = None
+    origin: str = "as exported"
+
+
+def import_labels(
+    store: Store,
+    path: str | Path,
+    *,
+    annotator: str | None = None,
+    grade_map: Any = None,
+    origin: str | None = None,
+    drawn: str | None = None,
+    replace: bool = False,
+    other_texts: bool = False,
+) -> Imported:
+    """Read labels from a file into a store, all or none.
+
+    Parameters
+    ----------
+    store : Store
+    path : str or Path
+        Qrels of a person; or a table that `store export` wrote, which restores every label as it was.
+    annotator : str, optional
+        The person who gave the grades of qrels. Default: the name of the file.
+    grade_map : str or mapping, optional
+        New grade for each grade of qrels, which must be 1 to 5 in the end.
+    origin : {"pool", "tail", "control", "person", "unknown"}, optional
+        How the pairs of qrels were chosen: the top ranks of a run, drawn from the ranks below, drawn from the corpus,
+        or drawn for the person. Default: unknown.
+    drawn : str, optional
+        For the origin `person`: the name of the draw, such as `calibrate:200`.
+    replace : bool
+        Take new grades in place of other grades that the same person gave to the same pair.
+    other_texts : bool
+        Take labels of other texts than the store has; they count when the store gets these texts.
+
+    Raises
+    ------
+    InputError
+        If the labels contradict each other or the store, are off the scale, or are of other texts, with an example; or
+        if the file is itself a store. Nothing is imported then.
+    """
+    file = Path(path)
+    if file.is_file() and kind_of(file) == "store":
+        raise InputError(
+            f"{file} is a label store: write its labels with `rag-selectivity store export {file.name} labels.jsonl`, "
+            f"and import labels.jsonl"
+        )
+    is_export = is_table(file) and set(_IDENTITY) <= set(next(read_records(file))[1])
+    if origin is not None and origin not in ORIGIN_KINDS:
+        raise InputError(
+            f"origin (--origin) must be one of {', '.join(ORIGIN_KINDS)}, got {origin!r}"
+            f"{did_you_mean(origin, ORIGIN_KINDS)}"
+        )
+    if is_export and (origin is not None or drawn is not None):
+        raise InputError(f"{file} says where its labels come from: leave out origin (--origin) and drawn (--drawn)")
+    if drawn is not None and origin != "person":
+        raise InputError("drawn (--drawn) names a draw for people: give origin='person' (--origin person) too")
+    if is_export:
+        incoming = _of_export(file)
+        result = Imported(len(incoming.labels) + len(incoming.people))
+    else:
+        name = annotator or file.name.split(".")[0]
+        incoming = _of_person(file, name, grade_map, origin, drawn)
+        result = Imported(len(incoming.people), name, origin or "unknown")
+    _put(store, incoming, file, replace=replace, other_texts=other_texts)
+    return result
+
+
+def import_export(store: Store, path: Path) -> None:
+    """Read a table that `store export` wrote into a store.
+
+    Raises
+    ------
+    InputError
+        If it is no such table; it names the line.
+    """
+    _put(store, _of_export(path), path)
+
+
+def _put(store: Store, incoming: Incoming, file: Path, **options: bool) -> None:
+    try:
+        store.put_all(incoming, **options)
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{file}: a text holds half of a surrogate pair, which is no character and cannot be stored; remove it"
+        ) from None
+
+
+def _of_person(file: Path, name: str, grade_map: Any, origin: str | None, drawn: str | None) -> Incoming:
+    qrels = read_qrels(file).regraded(grade_map)
+    qrels.check_scale(SCALES["utility"])
+    draw = Draw("person", name, how={"design": drawn} if drawn else {}) if origin == "person" else None
+    rows = [(query, passage, grade) for query in qrels for passage, grade in qrels[query].items()]
+    incoming = Incoming(people=[HumanLabel(q, p, name, grade, draw=draw) for q, p, grade in rows])
+    if origin in ("pool", "tail", "control"):
+        of_all = Origin(Draw(origin, file.name.split(".")[0]))
+        incoming.origins.extend((query, passage, of_all) for query, passage, _ in rows)
+    return incoming
+
+
+def _of_export(file: Path) -> Incoming:
+    incoming = Incoming()
+    given: dict[tuple[str, str, str, int], int | None] = {}
+    for line, cells in read_records(file):
+        # As CSV is written, so that no program for sheets computes a cell.
+        row = {name: without_apostrophe(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
+        where = f"{file}:{line}"
+        for name in _IDENTITY:
+            if is_missing(row.get(name)):
+                raise InputError(f"{where}: {name} is missing from the export of a label store; export it again")
+        grade = None if is_missing(row.get("grade")) else whole_grade(row["grade"], f"{where}: grade")
+        if not is_missing(row.get("schema")):
+            check_version(row["schema"], LABEL_SCHEMA, f"{where}: schema", f"not a label of {LABEL_SCHEMA}")
+        query, passage = (checked_id(str(row[f"{what}_id"]), where, what) for what in ("query", "passage"))
+        if grade is not None and not SCALES["utility"].holds(grade):
+            raise InputError(
+                f"{where}: query {query!r}, passage {passage!r}: grade {grade} is off the scale of label stores, "
+                f"1 to 5; correct it"
+            )
+        try:
+            origins = [Origin.from_dict(origin) for origin in json_value(row.get("origins") or "[]")]
+            said = {name: read(row.get(name), name) for name, read in _CELLS.items()}
+            texts, sample = (said.pop("query_hash"), said.pop("passage_hash")), said.pop("sample")
+            if row["source"] != "human":
+                incoming.labels.append((_settings_of(row), _label(texts, sample, grade, said)))
+                incoming.pairs.append((query, passage, *texts))
+                incoming.origins.extend((query, passage, origin) for origin in origins)
+                continue
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{where}: not a label as `store export` writes it ({type(error).__name__}: {error})"
+            ) from None
+        annotator, draw = str(row["judge"]), origins[0].draw if origins else None
+        if given.setdefault((query, passage, annotator, sample), grade) != grade:
+            raise InputError(
+                f"{where}: query {query!r}, passage {passage!r}: {annotator} graded it "
+                f"{given[query, passage, annotator, sample]} and {grade}; remove one"
+            )
+        incoming.people.append(HumanLabel(query, passage, annotator, grade, said["reason"], *texts, sample, draw))
+    return incoming
+
+
+def _label(texts: tuple[Any, Any], sample: int, grade: int | None, said: dict[str, Any]) -> Label:
+    if None in texts:
+        raise ValueError("query_hash or passage_hash is missing")
+    taken = {"attempts": said["attempts"] or 1, "seconds": said["seconds"] or 0.0}
+    return Label((0, *texts, sample), grade, **{**said, **taken})
+
+
+def _settings_of(row: dict[str, Any]) -> Settings:
+    model, text, *rest = (str(row[name]) for name in _SETTINGS)
+    parameters = json_value(text)
+    if not isinstance(parameters, dict):
+        raise ValueError(f"the parameters of a judge are an object, got {shown(parameters)}")
+    return Settings("grade", model, parameters, *rest)
+
+
+# -- in words ---------------------------------------------------------------------------------------------
+
+
 def summary_lines(store: Store) -> Iterator[str]:
     """Lines for each judge and each annotator: how many labels, at what cost, and where they come from."""
     for judge in store.judges():
@@ -108,7 +356,7 @@ def summary_lines(store: Store) -> Iterator[str]:
         )
         yield from (f"  {line}" for line in _details(judge))
     outdated = Counter(annotator for _, _, annotator in store.outdated_human_labels())
-    for annotator, count in store.humans():
+    for annotator, count in sorted(Counter(x.annotator for x in store.human_labels() if x.grade is not None).items()):
         changed = f", {outdated[annotator]} of texts that have changed since" if outdated[annotator] else ""
         yield f"{annotator} (human): {_many(count, 'grade')}{changed}"
 

@@ -5,21 +5,30 @@ Reading any file asks whether it is one: what a store needs is imported when the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store_file import SQLITE
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.exact import suffix_of
+from rag_selectivity.tables.files import first_bytes
 
+#: How every SQLite file begins.
+_SQLITE = b"SQLite format 3\0"
 #: Columns that only an export of a store has, and the suffixes of its tables.
 _EXPORTED, _SUFFIXES = (b"query_hash", b"passage_hash", b"origins"), (".jsonl", ".csv")
 
 
+def is_store(path: str | Path) -> bool:
+    """Whether a path is a label store."""
+    file = Path(path)
+    return not os.path.isdir(file) and first_bytes(file).startswith(_SQLITE)
+
+
 def recognised(path: Path, head: bytes) -> str | None:
     """`store` for the SQLite file that `grade` fills, `exported` for a table of `store export`, None for others."""
-    if head.startswith(SQLITE):
+    if head.startswith(_SQLITE):
         return "store"
     first = head.split(b"\n", 1)[0]
     return "exported" if suffix_of(path) in _SUFFIXES and all(column in first for column in _EXPORTED) else None
@@ -30,38 +39,55 @@ def read_labels(kind: str, path: Path, judges: Sequence[str] | None = None, huma
 
     Without `humans`, the judges' grades alone.
     """
+    return (exported_labels if kind == "exported" else store_labels)(path, judges, humans)
+
+
+def exported_labels(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
+    """The labels of an export of a store, as `read_labels` gives them."""
     from tempfile import TemporaryDirectory
 
-    from rag_selectivity.grading.importing import import_export
+    from rag_selectivity.grading.exchange import import_export
     from rag_selectivity.grading.store import Store
 
-    if kind == "exported":
-        with TemporaryDirectory() as folder:
-            restored = Path(folder) / "labels.db"
-            with Store(restored) as store:
-                import_export(store, path)
-            return read_labels("store", restored, judges, humans)
-    return store_labels(path, judges, humans)
+    with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
+        import_export(store, path)
+        try:
+            labels = store_labels(store.path, judges, humans)
+        except InputError as error:
+            # The store is a temporary one, of which the user knows nothing.
+            raise InputError(str(error).replace(str(store.path), str(path))) from None
+    labels.source = str(path)
+    return labels
 
 
 def store_labels(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
     """The labels of a store, as `read_labels` gives them."""
     from rag_selectivity.grading.origins import without_outside_by_people
 
-    qrels = _read(path, judges, humans)
+    qrels = read_whole(path, judges, humans)
     if not len(qrels):
         raise InputError(f"{path}: the label store has no grades yet")
     return without_outside_by_people(qrels)
 
 
-def read_whole(path: Path) -> Qrels:
-    """All labels of a store, whoever gave them: the median of several judges, and people's first."""
-    return _read(path)
-
-
-def _read(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
+def read_whole(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
+    """All labels of a store, whoever gave them: by default the median of several judges, and people's first."""
     from rag_selectivity.grading.origins import labels_in
     from rag_selectivity.grading.store import Store
 
     with Store(path, read_only=True) as store:
         return labels_in(store, judges, humans=humans)
+
+
+def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[str, str], str]:
+    """{(query, passage): reason} of judges and people in a label store; empty for any other file."""
+    if not is_store(path):
+        return {}
+    from rag_selectivity.grading.store import Store
+
+    with Store(path, read_only=True) as store:
+        return {
+            (row["query_id"], row["passage_id"]): row["reason"]
+            for row in store.rows()
+            if row["reason"] and (judges is None or row["judge"] in judges or row["source"] == "human")
+        }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from rag_selectivity.grading.annotation.answers import GRADES
-from rag_selectivity.grading.annotation.task import FORMAT, VERSION, AnnotationTask
+from rag_selectivity.people.answers import GRADES
+from rag_selectivity.people.task import FORMAT, VERSION, AnnotationTask
 from rag_selectivity.render.policy import page_policy
 from rag_selectivity.render.templates import PAGE, environment
 

@@ -308,7 +308,7 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     if grading.errors:
         by_kind = ", ".join(f"{count:,} {kind}" for kind, count in sorted(grading.errors.items()))
         yield f"failures: {by_kind}; the last one: {grading.last_error}"
-        yield f"to list them: rag-selectivity store failures {shlex.quote(str(grading.store))}"
+        yield f"to list them: rag-selectivity store info {shlex.quote(str(grading.store))}"
     if grading.earlier_failures:
         yield f"{grading.earlier_failures:,} failed in an earlier run; --retry-failed tries them again"
     if grading.stopped:

@@ -13,11 +13,11 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import evaluate
-from rag_selectivity.grading.annotation.answers import Answer, write_answers
-from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.store import Store
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.people.answers import Answer, write_answers
+from rag_selectivity.people.making import make_tasks
 from rag_selectivity.sample.judges import cheap_grade, dice_grade, first_grade, scripted_grade, write_store
 from rag_selectivity.sample.online import write_online
 from rag_selectivity.sample.rows import (

@@ -27,7 +27,7 @@ _BLANK = " \t\r\n\v\f"
 STORES = {
     "store": "rag_selectivity.grading.labels_format",
     "exported": "rag_selectivity.grading.labels_format",
-    "golden": "rag_selectivity.golden.label_format",
+    "golden": "rag_selectivity.golden.golden_set",
 }
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 _TABLES = ("parquet", "jsonl", *SEPARATORS)

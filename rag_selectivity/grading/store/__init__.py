@@ -7,7 +7,8 @@ is graded again, and a passage whose id changed is not.
 All SQL of the project is in this package.
 """
 
-from rag_selectivity.grading.store.importing import Incoming as Incoming
+from rag_selectivity.grading.store.connection import DatabaseError as DatabaseError
+from rag_selectivity.grading.store.connection import damaged as damaged
 from rag_selectivity.grading.store.one_grade import LabelReading as LabelReading
 from rag_selectivity.grading.store.one_grade import label_rows as label_rows
 from rag_selectivity.grading.store.one_grade import median_grade as median_grade
@@ -20,9 +21,6 @@ from rag_selectivity.grading.store.records import Label as Label
 from rag_selectivity.grading.store.records import Origin as Origin
 from rag_selectivity.grading.store.records import Settings as Settings
 from rag_selectivity.grading.store.records import StoredAnswer as StoredAnswer
-from rag_selectivity.grading.store.records import design_of as design_of
 from rag_selectivity.grading.store.records import digest as digest
-from rag_selectivity.grading.store.records import is_adjudication as is_adjudication
-from rag_selectivity.grading.store.records import is_targeted as is_targeted
-from rag_selectivity.grading.store.schema import DatabaseError as DatabaseError
 from rag_selectivity.grading.store.store import Store as Store
+from rag_selectivity.grading.store.writing import Incoming as Incoming

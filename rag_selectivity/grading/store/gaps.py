@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from rag_selectivity.grading.store.connection import Connection
 from rag_selectivity.grading.store.records import Key
 
 _WITH_LABELS = (
@@ -63,7 +63,7 @@ class Gaps:
         The top ranks of all queries come first; otherwise query by query.
     """
 
-    def __init__(self, connection: sqlite3.Connection, settings: int, samples: int, batch: int, by_rank: bool) -> None:
+    def __init__(self, connection: Connection, settings: int, samples: int, batch: int, by_rank: bool) -> None:
         self._connection = connection
         self._settings = settings
         self._batch = batch

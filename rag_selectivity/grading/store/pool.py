@@ -3,45 +3,26 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from itertools import islice
 from typing import Any, NamedTuple
 
-from rag_selectivity.grading.store.draws import draw_number
+from rag_selectivity.grading.store.connection import Connection
 from rag_selectivity.grading.store.gaps import Gaps
-from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import Draw, digest
-from rag_selectivity.grading.store.schema import one_moment
+from rag_selectivity.grading.store.writing import draw_number
 
 _UNKNOWN = Draw("unknown")
-#: Pairs that one statement writes; other processes wait for it.
-_AT_ONCE = 2000
-#: In the place of a list: the order of all lists fused.
-_FUSED = -1
 #: The parts of a pool: the top ranks of its runs, what was drawn from the ranks below, and from the rest of the corpus.
 TOP, TAIL, CONTROL = 0, 1, 2
 
 
 class DrawnPair(NamedTuple):
-    """A pair that was drawn at random.
-
-    Attributes
-    ----------
-    query, passage : str
-    rank : int or None
-        Its rank in the run, or in the fused runs, from 1.
-    position : float
-        Its place in the order of asking, among the ranks of the query's other pairs.
-    detail : mapping
-        As in `Origin`.
-    """
+    """A pair that was drawn at random, its rank in the run or in the fused runs, and `detail` as in `Origin`."""
 
     query: str
     passage: str
     rank: int | None
-    position: float
     detail: Mapping[str, Any]
 
 
@@ -56,7 +37,7 @@ class Pool:
         A connection of its own.
     """
 
-    def __init__(self, connection: StoreConnection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._draws: list[Draw] = []
         connection.execute("PRAGMA temp_store = FILE")
@@ -65,15 +46,10 @@ class Pool:
             " rank INTEGER, position REAL NOT NULL, part INTEGER NOT NULL, detail TEXT,"
             " PRIMARY KEY (query_id, passage_id, draw)) WITHOUT ROWID"
         )
-        connection.execute(
-            "CREATE TEMP TABLE listed (query_id TEXT NOT NULL, passage_id TEXT NOT NULL, list INTEGER NOT NULL,"
-            " rank INTEGER NOT NULL, PRIMARY KEY (query_id, passage_id, list)) WITHOUT ROWID"
-        )
-        self._order = _FUSED
 
     def filling(self) -> AbstractContextManager[None]:
         """Commit everything that is added in the block, or nothing."""
-        return one_moment(self._connection)
+        return self._connection.moment()
 
     def add_pairs(self, rows: Iterable[tuple[str, str, int]], draw: Draw = _UNKNOWN) -> None:
         """Add (query id, passage id, rank) rows; a pair that occurs several times has its best rank.
@@ -87,69 +63,20 @@ class Pool:
             rows,
         )
 
-    def add_list(self, rows: Iterable[tuple[str, str, int]], draw: Draw) -> None:
-        """Add (query id, passage id, rank) rows of a whole run: the pairs down to the depth of the draw are graded.
+    def add_drawn(
+        self, pairs: Iterable[DrawnPair], draw: Draw, part: int, position: Callable[[str, str], float]
+    ) -> None:
+        """Add pairs that were drawn at random.
 
-        The others can be drawn from; see `below`. Of several lists, their order is needed too: see `add_fused`.
+        `position` gives the place of each in the order of asking, among the ranks of the query's other pairs.
         """
-        self._order = self._number(draw)
-        waiting = iter(rows)
-        while some := list(islice(waiting, _AT_ONCE)):
-            self._add_ranks(some, self._order)
-            self.add_pairs((row for row in some if draw.depth is None or row[2] <= draw.depth), draw)
-
-    def add_fused(self, rows: Iterable[tuple[str, str, int]]) -> None:
-        """Add (query id, passage id, rank) rows of all lists fused, whose ranks are then those of the tail."""
-        self._order = _FUSED
-        self._add_ranks(rows, _FUSED)
-
-    def _add_ranks(self, rows: Iterable[tuple[str, str, int]], number: int) -> None:
         self._connection.executemany(
-            f"INSERT INTO listed VALUES (?, ?, {number}, ?) ON CONFLICT DO UPDATE SET rank = excluded.rank"
-            " WHERE excluded.rank < rank",
-            rows,
+            f"INSERT INTO pool VALUES (?, ?, {self._number(draw)}, ?, ?, {part}, ?)",
+            (
+                (query, passage, rank, position(query, passage), json.dumps(dict(detail), sort_keys=True))
+                for query, passage, rank, detail in pairs
+            ),
         )
-
-    def below(self, last: int) -> Generator[tuple[str, str, int], None, None]:
-        """(query id, passage id, rank) rows down to a rank, without the pairs that are graded anyway, by their ids."""
-        yield from self._connection.execute(
-            "SELECT query_id, passage_id, rank FROM listed WHERE list = ? AND rank <= ? AND NOT EXISTS (SELECT 1"
-            " FROM pool WHERE pool.query_id = listed.query_id AND pool.passage_id = listed.passage_id"
-            f" AND part = {TOP}) ORDER BY query_id, passage_id",
-            (self._order, last),
-        )
-
-    def down_to(self, last: int | None) -> Generator[tuple[str, str], None, None]:
-        """(query id, passage id) rows by their ids: the pairs that are graded anyway, and the lists down to a rank."""
-        yield from self._connection.execute(
-            f"SELECT query_id, passage_id FROM pool WHERE part = {TOP} UNION"
-            " SELECT query_id, passage_id FROM listed WHERE list = ? AND rank <= ? ORDER BY query_id, passage_id",
-            (self._order, last),
-        )
-
-    def ranks_of(self, query: str, passage: str) -> dict[str, int]:
-        """{name of a run: rank} of the runs of `add_list` that list a passage."""
-        rows = self._connection.execute(
-            f"SELECT list, rank FROM listed WHERE query_id = ? AND passage_id = ? AND list != {_FUSED}",
-            (query, passage),
-        )
-        return {self._draws[number].source: rank for number, rank in rows}
-
-    def depths(self) -> dict[str, int]:
-        """{query id: its deepest rank in the pool}."""
-        return dict(
-            self._connection.execute(f"SELECT query_id, max(rank) FROM pool WHERE part = {TOP} GROUP BY query_id")
-        )
-
-    def add_drawn(self, pairs: Iterable[DrawnPair], draw: Draw, part: int) -> int:
-        """Add pairs that were drawn at random; how many."""
-        number = self._number(draw)
-        self._connection.executemany(
-            f"INSERT INTO pool VALUES (?, ?, {number}, ?, ?, {part}, ?)",
-            ((*pair[:4], json.dumps(dict(pair.detail), sort_keys=True)) for pair in pairs),
-        )
-        count = self._connection.execute("SELECT count(*) FROM pool WHERE draw = ?", (number,))
-        return int(count.fetchone()[0])
 
     def _number(self, draw: Draw) -> int:
         if draw not in self._draws:
@@ -178,42 +105,25 @@ class Pool:
         numbers = [(i, draw_number(self._connection, d)) for i, d in enumerate(self._draws) if d.kind != "unknown"]
         self._connection.execute("CREATE TEMP TABLE draw_numbers (place INTEGER PRIMARY KEY, number INTEGER NOT NULL)")
         self._connection.executemany("INSERT INTO draw_numbers VALUES (?, ?)", numbers)
-        place: tuple[str, str, int] | None = ("", "", -1)
-        while place is not None:
-            place = self._record_some(place)
-        self._connection.execute("DROP TABLE draw_numbers")
-
-    def _record_some(self, after: tuple[str, str, int]) -> tuple[str, str, int] | None:
-        """Write the rows behind a place; the last of them, or None if there are no more."""
-        behind = "(pool.query_id, pool.passage_id, pool.draw) > (?, ?, ?)"
-        last: tuple[str, str, int] | None = self._connection.execute(
-            f"SELECT query_id, passage_id, draw FROM pool WHERE {behind} ORDER BY query_id, passage_id, draw"
-            f" LIMIT 1 OFFSET {_AT_ONCE - 1}",
-            after,
-        ).fetchone()
-        span = behind + (" AND (pool.query_id, pool.passage_id, pool.draw) <= (?, ?, ?)" if last else "")
-        bounds = (*after, *(last or ()))
         self._connection.execute(
-            "INSERT INTO pairs SELECT pool.query_id, pool.passage_id, q.hash, p.hash FROM pool"
-            f" JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id WHERE {span}"
+            "INSERT INTO pairs SELECT DISTINCT pool.query_id, pool.passage_id, q.hash, p.hash FROM pool"
+            " JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id WHERE true"
             " ON CONFLICT DO UPDATE SET query_hash = excluded.query_hash, passage_hash = excluded.passage_hash"
-            " WHERE query_hash != excluded.query_hash OR passage_hash != excluded.passage_hash",
-            bounds,
+            " WHERE query_hash != excluded.query_hash OR passage_hash != excluded.passage_hash"
         )
         self._connection.execute(
             "INSERT INTO origins SELECT pool.query_id, pool.passage_id, d.number, pool.rank, pool.detail FROM pool"
-            f" JOIN draw_numbers d ON d.place = pool.draw WHERE {span}"
+            " JOIN draw_numbers d ON d.place = pool.draw WHERE true"
             " ON CONFLICT DO UPDATE SET rank = excluded.rank, detail = excluded.detail"
-            " WHERE rank IS NOT excluded.rank OR detail IS NOT excluded.detail",
-            bounds,
+            " WHERE rank IS NOT excluded.rank OR detail IS NOT excluded.detail"
         )
-        return last
+        self._connection.execute("DROP TABLE draw_numbers")
 
 
 class PoolTexts:
     """The texts of a pool's queries, or of its passages."""
 
-    def __init__(self, connection: sqlite3.Connection, table: str, column: str) -> None:
+    def __init__(self, connection: Connection, table: str, column: str) -> None:
         self._connection = connection
         self._table = table
         connection.execute(f"CREATE TEMP TABLE {table} (id TEXT PRIMARY KEY, hash BLOB NOT NULL, text TEXT NOT NULL)")

@@ -17,7 +17,7 @@ Key = tuple[int, bytes, bytes, int]
 ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
 #: Draws for people that choose pairs by what is known of their labels: what people say of these pairs says nothing
 #: about other pairs.
-TARGETED_DRAWS = ("disagree", "disagree-sampled")
+TARGETED_DRAWS = ("disagree",)
 #: The draw whose grade takes the place of the grades that it is about.
 ADJUDICATION = "adjudicate"
 #: The kind of a failure that was stored without one.
@@ -147,26 +147,26 @@ class Draw:
     def fingerprint(self) -> bytes:
         return digest(json.dumps([self.kind, self.source, self.depth, self.how_text], ensure_ascii=False))
 
+    @property
+    def design(self) -> str:
+        """The name of a draw for people, such as `calibrate:200`; empty if it is not known."""
+        return str(self.how.get("design", ""))
 
-def design_of(draw: Draw) -> str:
-    """The name of a draw for people, such as `calibrate:200`; empty if it is not known."""
-    return str(draw.how.get("design", ""))
+    @property
+    def is_targeted(self) -> bool:
+        """Whether it chose pairs by what was known of their labels.
 
+        >>> Draw("person", "ada", how={"design": "disagree:40"}).is_targeted
+        True
+        >>> Draw("person", "ada", how={"design": "calibrate:40"}).is_targeted
+        False
+        """
+        return self.kind == "person" and self.design.partition(":")[0] in TARGETED_DRAWS
 
-def is_targeted(draw: Draw) -> bool:
-    """Whether a draw chose pairs by what was known of their labels.
-
-    >>> is_targeted(Draw("person", "ada", how={"design": "disagree:40"}))
-    True
-    >>> is_targeted(Draw("person", "ada", how={"design": "calibrate:40"}))
-    False
-    """
-    return design_of(draw).partition(":")[0] in TARGETED_DRAWS
-
-
-def is_adjudication(draw: Draw) -> bool:
-    """Whether a draw is about pairs on which annotators disagreed."""
-    return design_of(draw).partition(":")[0] == ADJUDICATION
+    @property
+    def is_adjudication(self) -> bool:
+        """Whether it is about pairs on which annotators disagreed."""
+        return self.kind == "person" and self.design.partition(":")[0] == ADJUDICATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +185,10 @@ class Origin:
     draw: Draw
     rank: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def detail_text(self) -> str | None:
+        return json.dumps(dict(self.detail), sort_keys=True, ensure_ascii=False) if self.detail else None
 
     def to_dict(self) -> dict[str, Any]:
         """Its values by name, without those that are empty."""
@@ -228,6 +232,26 @@ class HumanLabel:
     passage_hash: bytes | None = None
     sample: int = 0
     draw: Draw | None = None
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The query and the passage."""
+        return self.query, self.passage
+
+    @property
+    def design(self) -> str:
+        """The name of its draw; empty if it is not known."""
+        return "" if self.draw is None else self.draw.design
+
+    @property
+    def is_targeted(self) -> bool:
+        """Whether a draw chose the pair by what was known of its labels."""
+        return self.draw is not None and self.draw.is_targeted
+
+    @property
+    def is_adjudication(self) -> bool:
+        """Whether it takes the place of the grades that it is about."""
+        return self.draw is not None and self.draw.is_adjudication
 
 
 def digest(text: str) -> bytes:

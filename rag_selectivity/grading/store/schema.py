@@ -1,16 +1,11 @@
-"""The tables of a label store."""
+"""The tables of a label store, and what of a file does not belong to one."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import cache
 
-from rag_selectivity.grading.store.problems import StoreConnection
-
-#: What SQLite raises; only this package speaks SQL.
-DatabaseError = sqlite3.Error
 APPLICATION = 0x52534C42  # "RSLB"
 VERSION = 1
 
@@ -62,35 +57,32 @@ TABLES = (
 
 
 @cache
-def _statements() -> dict[str, tuple[str, str]]:
-    """(type, statement) of all that a store of the present version holds, by name, as SQLite keeps them."""
+def _statements() -> dict[tuple[str, str], list[str]]:
+    """{(type, name): statement} of all that a store holds, in words."""
     with closing(sqlite3.connect(":memory:")) as empty:
         for statement in TABLES:
             empty.execute(statement)
-        rows = empty.execute("SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    return {name: (kind, sql) for name, kind, sql in rows}
+        return _words(empty)
 
 
-def what_is_foreign(connection: sqlite3.Connection) -> tuple[str, str] | None:
-    """(type, name) of the first thing that is no part of a store.
+def _words(connection: sqlite3.Connection) -> dict[tuple[str, str], list[str]]:
+    # Without the indexes of keys and of UNIQUE, which SQLite makes itself.
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type != 'index' OR sql NOTNULL")
+    return {(kind, name): str(sql).split() for kind, name, sql in rows}
+
+
+def foreign_and_missing(connection: sqlite3.Connection) -> tuple[list[tuple[str, str]], list[str]]:
+    """(type, name) of what is no part of a store, and the names of the tables that it lacks.
 
     SQLite runs the statements of triggers and views itself, so that a file could do things when it is only used.
     """
-    known = _statements()
-    for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):
-        if kind == "index" and sql is None:
-            continue  # of a key or of UNIQUE
-        found = known.get(name)
-        is_virtual = str(sql).upper().startswith("CREATE VIRTUAL")
-        if found is None or found[0] != kind or is_virtual or found[1].split() != str(sql).split():
-            return ("virtual table" if is_virtual else kind), name
-    return None
-
-
-def missing_tables(connection: sqlite3.Connection) -> list[str]:
-    """The tables that a store lacks."""
-    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return [name for name, (kind, _) in _statements().items() if kind == "table" and name not in there]
+    known, found = _statements(), _words(connection)
+    foreign = [
+        ("virtual table" if words[:2] == ["CREATE", "VIRTUAL"] else kind, name)
+        for (kind, name), words in found.items()
+        if known.get((kind, name)) != words
+    ]
+    return foreign, [name for kind, name in known if kind == "table" and (kind, name) not in found]
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
@@ -99,34 +91,3 @@ def create_tables(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-@contextmanager
-def transaction(connection: StoreConnection) -> Iterator[None]:
-    """Commit everything in the block, or nothing. Writers wait for each other before they begin."""
-    connection.begin()
-    with _all_or_nothing(connection):
-        yield
-
-
-@contextmanager
-def one_moment(connection: StoreConnection) -> Iterator[None]:
-    """Let all reads of the block see the file as it is at the first of them; also for temporary tables.
-
-    No other process waits for it.
-    """
-    connection.execute("BEGIN DEFERRED")
-    with _all_or_nothing(connection):
-        yield
-
-
-@contextmanager
-def _all_or_nothing(connection: StoreConnection) -> Iterator[None]:
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        # After some errors, such as a full disk, SQLite has rolled back already.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise

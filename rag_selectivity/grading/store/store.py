@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from heapq import merge
 from itertools import groupby, islice
@@ -14,46 +15,51 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store import draws as of_draws
-from rag_selectivity.grading.store import reading
-from rag_selectivity.grading.store.importing import Incoming, put_all, settings_number, write_people
-from rag_selectivity.grading.store.opening import connect, mode_to_read, reading_connection
+from rag_selectivity.grading.store.connection import Connection, connect, connect_to_read, explaining
 from rag_selectivity.grading.store.pool import Pool
-from rag_selectivity.grading.store.problems import StoreConnection, explaining
-from rag_selectivity.grading.store.records import HumanLabel, Label, Origin, Settings, StoredAnswer
-from rag_selectivity.grading.store.schema import transaction
-from rag_selectivity.grading.store.writer import Writer
+from rag_selectivity.grading.store.reading import (
+    PAIRS_OF_LABELS,
+    draws_of,
+    grades_of_judges,
+    models_of,
+    names_of,
+    origins_text,
+)
+from rag_selectivity.grading.store.records import (
+    LABEL_COLUMNS,
+    UNKNOWN_FAILURE,
+    Draw,
+    HumanLabel,
+    Label,
+    Origin,
+    Settings,
+    StoredAnswer,
+)
+from rag_selectivity.grading.store.writing import (
+    Incoming,
+    settings_number,
+    write_all,
+    write_origins,
+    write_people,
+    write_records,
+    write_texts,
+)
 from rag_selectivity.tables.files import STANDARD_INPUT
 
-_AT_ONCE = 2000
+#: Rows in a transaction, and records of a judge, for which other processes wait some 20 ms.
+_ROWS_AT_ONCE, _RECORDS_AT_ONCE, _READ_AT_ONCE = 2000, 500, 20_000
+_SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
+_FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
 _T = TypeVar("_T")
-
-
-def _listed(read: Callable[[StoreConnection], _T]) -> Callable[[Store], _T]:
-    """What a function reads of a store, as a method."""
-
-    def method(store: Store) -> _T:
-        with store._reading() as connection:
-            return read(connection)
-
-    return method
-
-
-def _streamed(read: Callable[[StoreConnection], Iterator[_T]]) -> Callable[[Store], Iterator[_T]]:
-    """The rows that a function reads of a store, as a method; the connection is open as long as they are read."""
-
-    def method(store: Store) -> Iterator[_T]:
-        with store._reading() as connection:
-            yield from read(connection)
-
-    return method
+Pair = tuple[str, str]
 
 
 class Store:
     """An open label store. Use it as a context manager, or close it.
 
     One thread writes the labels. A label whose future is done survives the end of the process. Several processes may
-    share a file, and several threads a store; a pool belongs to one thread.
+    share a file, and several threads a store; a pool belongs to one thread. Every reading has a connection of its own
+    and sees the file as it is when it begins, so that it holds up nobody.
 
     Parameters
     ----------
@@ -93,10 +99,13 @@ class Store:
             )
         self.read_only = read_only
         self._lock = threading.RLock()
-        self._connection = None if read_only else connect(self.path)
-        self._mode = mode_to_read(self.path) if read_only else "rw"
-        self._pools: list[StoreConnection] = []
-        self._writer: Writer | None = None
+        self._connections: list[Connection] = []
+        self._writer: ThreadPoolExecutor | None = None
+        self._of_writer: Connection | None = None
+        if read_only:
+            connect_to_read(self.path).close()
+        else:
+            self._changed = self._opened()
 
     def __enter__(self) -> Store:
         return self
@@ -107,14 +116,11 @@ class Store:
     def close(self) -> None:
         """Finish writing."""
         with self._lock:
-            writer, self._writer = self._writer, None
-            if writer is not None:
-                writer.close()
-            for pool in self._pools:
-                pool.close()
-            self._pools = []
-            if self._connection is not None:
-                self._connection.close()
+            if self._writer is not None:
+                self._writer.shutdown()
+            for connection in self._connections:
+                connection.close()
+            self._writer, self._of_writer, self._connections = None, None, []
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -128,17 +134,29 @@ class Store:
 
         The end of the process may leave the first of them written and the others not, but never half of one.
         """
+        committed: Future[None] = Future()
+        # A caller that stops waiting must not be able to cancel what is being written.
+        committed.set_running_or_notify_cancel()
+
+        def write() -> None:
+            try:
+                self._of_writer = self._of_writer or self._opened()
+                for start in range(0, len(records), _RECORDS_AT_ONCE):
+                    with self._of_writer.transaction():
+                        write_records(self._of_writer, records[start : start + _RECORDS_AT_ONCE])
+            except BaseException as error:
+                committed.set_exception(error)
+            else:
+                committed.set_result(None)
+
         with self._changing():
-            if self._writer is None:
-                self._writer = Writer(self.path)
-            return self._writer.put(records)
+            self._writer = self._writer or ThreadPoolExecutor(1, "label-store")
+            self._writer.submit(write)
+        return committed
 
     def add_texts(self, pairs: Iterable[tuple[str, str, bytes, bytes]]) -> None:
         """Add (query id, passage id, query hash, passage hash) rows; a pair that the store has keeps its texts."""
-        self._write(
-            pairs,
-            lambda connection, some: connection.executemany("INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", some),
-        )
+        self._write(pairs, write_texts)
 
     def put_human(self, rows: Iterable[tuple[str, str, int, str | None]], annotator: str) -> int:
         """Write human grades as (query id, passage id, grade, reason) rows; how many.
@@ -168,28 +186,116 @@ class Store:
         InputError
             If they contradict the store: other texts, or another grade of the same person.
         """
-        with self._changing() as connection:
-            put_all(connection, incoming, replace_labels=replace, other_texts=other_texts)
+        with self._changing() as connection, connection.transaction():
+            write_all(connection, incoming, replace_labels=replace, other_texts=other_texts)
 
     def put_origins(self, rows: Iterable[tuple[str, str, Origin]]) -> None:
         """Write (query id, passage id, origin) rows: how the pairs came into the store."""
-        self._write(rows, of_draws.write_origins)
-
-    def _write(self, rows: Iterable[_T], write: Callable[[StoreConnection, list[_T]], object]) -> None:
-        """Write rows in portions, each of which is a transaction."""
-        waiting = iter(rows)
-        while some := list(islice(waiting, _AT_ONCE)):
-            with self._changing() as connection, transaction(connection):
-                write(connection, some)
+        self._write(rows, write_origins)
 
     def new_pool(self) -> Pool:
         """An empty pool for a grading run."""
         with self._changing():
-            connection = connect(self.path)
-            self._pools.append(connection)
-            return Pool(connection)
+            return Pool(self._opened())
 
-    # -- reading ---------------------------------------------------------------------------------
+    def _write(self, rows: Iterable[_T], write: Callable[[Connection, list[_T]], object]) -> None:
+        """Write rows in portions, each of which is a transaction."""
+        waiting = iter(rows)
+        while some := list(islice(waiting, _ROWS_AT_ONCE)):
+            with self._changing() as connection, connection.transaction():
+                write(connection, some)
+
+    def _opened(self) -> Connection:
+        connection = connect(self.path)
+        self._connections.append(connection)
+        return connection
+
+    @contextmanager
+    def _changing(self) -> Iterator[Connection]:
+        """The connection for changes, for one thread at a time."""
+        if self.read_only:
+            raise InputError(f"{self.path}: opened for reading alone; open it without read_only to change it")
+        with self._lock:
+            yield self._changed
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """A new connection that changes nothing."""
+        with explaining(self.path):
+            connection = connect_to_read(self.path)
+            try:
+                yield connection
+            finally:
+                connection.close()
+
+    # -- judges and their answers -----------------------------------------------------------------
+
+    def judges(self) -> list[dict[str, Any]]:
+        """A row for each judge: its settings, its labels, what they cost, and where their pairs come from."""
+        counted = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost")
+        by_settings = {
+            "failures": f"SELECT settings, {_FAILURE}, count(*) FROM labels WHERE grade IS NULL GROUP BY 1, 2",
+            **{
+                f"{column}s": f"SELECT l.settings, v.{column}, count(*) FROM labels l CROSS JOIN servers v"
+                f" ON v.id = l.server WHERE v.{column} != '' GROUP BY 1, 2"
+                for column in ("served_model", "way")
+            },
+            # A pair may have several origins.
+            "origins": "SELECT settings, kind, count(*) FROM (SELECT DISTINCT l.settings, p.query_id, p.passage_id,"
+            f" coalesce(d.kind, 'unknown') AS kind FROM labels l {PAIRS_OF_LABELS} LEFT JOIN origins o"
+            " ON o.query_id = p.query_id AND o.passage_id = p.passage_id LEFT JOIN draws d ON d.id = o.draw"
+            " WHERE l.grade IS NOT NULL) GROUP BY 1, 2",
+        }
+        with self._reading() as connection:
+            counts = {
+                row[0]: dict(zip(counted, row[1:], strict=True))
+                for row in connection.execute(
+                    "SELECT settings, count(grade), count(*) - count(grade), CAST(total(prompt_tokens) AS INTEGER),"
+                    " CAST(total(completion_tokens) AS INTEGER), sum(cost) FROM labels GROUP BY settings"
+                )
+            }
+            tallies: dict[str, dict[int, dict[str, int]]] = {}
+            for name, statement in by_settings.items():
+                tallies[name] = {}
+                for number, value, count in connection.execute(statement):
+                    tallies[name].setdefault(number, {})[value] = count
+            none = {**dict.fromkeys(counted), "graded": 0, "failed": 0}
+            rows = connection.execute(f"SELECT id, {', '.join(_SETTINGS)} FROM settings WHERE kind = 'grade'")
+            names = names_of(connection)
+            return [
+                {
+                    "judge": names[number],
+                    **connection.row(_SETTINGS, values),
+                    **counts.get(number, none),
+                    **{name: tally.get(number, {}) for name, tally in tallies.items()},
+                }
+                for number, *values in rows
+            ]
+
+    def failures(self) -> list[dict[str, Any]]:
+        """The failed labels and answers by judge and reason, the most frequent first.
+
+        Each row has the `judge`, the `kind` of its work (grade, claims), the `failure`, the `count`, and of the latest
+        one `query_id` and `passage_id` (None for claims), `attempts`, `error` and `last_answer`.
+        """
+        of_texts = "FROM pairs p WHERE p.query_hash = f.query_hash AND p.passage_hash = f.passage_hash LIMIT 1"
+        ids = f"(SELECT query_id {of_texts}), (SELECT passage_id {of_texts})"
+        # Beside max(), SQLite takes the other columns from the row of the maximum.
+        statement = (
+            f"SELECT f.settings, s.kind, f.failure, f.count, {ids}, f.attempts, f.error, f.last_answer FROM ("
+            f"SELECT settings, {_FAILURE} AS failure, count(*) AS count, max(id), query_hash, passage_hash, attempts,"
+            " error, last_answer FROM labels WHERE grade IS NULL GROUP BY 1, 2 UNION ALL"
+            f" SELECT settings, {_FAILURE}, count(*), max(created), NULL, NULL, attempts, error, last_answer"
+            " FROM answers WHERE value IS NULL GROUP BY 1, 2) f LEFT JOIN settings s ON s.id = f.settings"
+        )
+        columns = ("kind", "failure", "count", "query_id", "passage_id", "attempts", "error", "last_answer")
+        with self._reading() as connection:
+            names = names_of(connection, None)
+            rows = [
+                {"judge": names[number], **connection.row(columns, values)}
+                for number, *values in connection.execute(statement)
+            ]
+        return sorted(rows, key=lambda row: (-row["count"], row["judge"], row["failure"]))
 
     def answer(self, settings: int, content: bytes) -> Any:
         """The stored answer to a question by its hash, or None."""
@@ -198,147 +304,99 @@ class Store:
 
     def answer_and_server(self, settings: int, content: bytes) -> tuple[Any, str | None] | None:
         """The stored answer to a question, and the model that the server named (None: it named none); or None."""
-        with self._looking_up() as connection:
-            row = connection.execute(
-                "SELECT a.value, v.served_model FROM answers a LEFT JOIN servers v ON v.id = a.server"
-                " WHERE a.settings = ? AND a.content = ? AND a.value IS NOT NULL",
-                (settings, content),
-            ).fetchone()
-        return None if row is None else (json.loads(row[0]), row[1] or None)
+        rows = self._looked_up(
+            "SELECT a.value, v.served_model FROM answers a LEFT JOIN servers v ON v.id = a.server"
+            " WHERE a.settings = ? AND a.content = ? AND a.value IS NOT NULL",
+            (settings, content),
+        )
+        return (json.loads(rows[0][0]), rows[0][1] or None) if rows else None
 
-    judges = _listed(reading.judges)
-    humans = _listed(reading.humans)
-    outdated_human_labels = _listed(reading.outdated_human_labels)
-    human_grades = _streamed(reading.human_grades)
-    targeted_pairs = _listed(reading.targeted_pairs)
-
-    def annotators_among(self, judges: Sequence[str] | None) -> list[str]:
-        """The names among those of `judges` that are people's: those that no judge has."""
-        with self._reading() as connection:
-            return self._annotators_among(connection, judges)
-
-    human_labels = _streamed(reading.human_labels)
-    text_hashes = _streamed(reading.text_hashes)
-
-    def labels_of_query(self, query: str, settings: int) -> Iterator[tuple[str, int | None, str | None, str | None]]:
+    def labels_of_query(self, query: str, settings: int) -> list[tuple[str, int | None, str | None, str | None]]:
         """(passage id, grade, reason, error) rows: the first sample of each passage of a query."""
-        with self._looking_up() as connection:
-            return iter(reading.labels_of_query(connection, query, settings))
+        return self._looked_up(
+            "SELECT p.passage_id, l.grade, CAST(l.reason AS TEXT), CAST(l.error AS TEXT) FROM pairs p"
+            " CROSS JOIN labels l ON l.query_hash = p.query_hash AND l.passage_hash = p.passage_hash"
+            " WHERE p.query_id = ? AND l.settings = ? AND l.sample = 0",
+            (query, settings),
+        )
 
-    rows = _streamed(reading.rows)
-    origins = _streamed(of_draws.read_origins)
-    draws = _listed(of_draws.draws_by_number)
-    origin_numbers = _streamed(of_draws.origin_numbers)
+    def _looked_up(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        """The rows of a short question, by the connection that is open anyway."""
+        with self._reading() if self.read_only else self._changing() as connection:
+            return connection.execute(statement, values).fetchall()
 
     def cost_of_a_grade(self) -> float | None:
         """The mean cost of the grades whose cost is known; None if there are none."""
-        with self._reading() as connection:
-            cost = connection.execute("SELECT avg(cost) FROM labels WHERE grade IS NOT NULL").fetchone()[0]
+        cost = self._looked_up("SELECT avg(cost) FROM labels WHERE grade IS NOT NULL", ())[0][0]
         return None if cost is None else float(cost)
 
-    drawn_for_people = _listed(of_draws.drawn_for_people)
-    people = _listed(reading.people)
+    # -- labels -----------------------------------------------------------------------------------
 
-    def failures(self, judges: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """The failed labels and answers of some judges (default: all) by reason, the most frequent first.
-
-        Each row has the `judge`, the `kind` of its work (grade, claims), the `failure`, the `count`, and of the latest
-        one `query_id` and `passage_id` (None for claims), `attempts`, `error` and `last_answer`.
-        """
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Every label with everything that the store knows of it, those of people last."""
+        after = ("served_model", "way", "sample", "created", *_SETTINGS, "query_hash", "passage_hash")
         with self._reading() as connection:
-            chosen = None if judges is None else self._names_of(connection, judges, kind=None)
-            return [
-                {name: value for name, value in row.items() if name != "settings"}
-                for row in reading.failures(connection)
-                if chosen is None or row["settings"] in chosen
-            ]
+            names, draws = names_of(connection, None), draws_of(connection)
+            labels = connection.execute(
+                f"SELECT p.query_id, p.passage_id, l.settings, {', '.join(f'l.{name}' for name in LABEL_COLUMNS)},"
+                " nullif(v.served_model, ''), nullif(v.way, ''), l.sample, l.created, s.model, s.parameters, s.rubric,"
+                " s.rubric_version, s.prompt_version, lower(hex(p.query_hash)), lower(hex(p.passage_hash)),"
+                " (SELECT json_group_array(json_array(o.draw, o.rank, o.detail)) FROM origins o"
+                " WHERE o.query_id = p.query_id AND o.passage_id = p.passage_id)"
+                f" FROM labels l {PAIRS_OF_LABELS} JOIN settings s ON s.id = l.settings"
+                " LEFT JOIN servers v ON v.id = l.server WHERE s.kind = 'grade'"
+                " ORDER BY l.settings, p.query_id, p.passage_id, l.sample"
+            )
+            for query, passage, number, *values, text in labels:
+                whose = {"query_id": query, "passage_id": passage, "source": "judge", "judge": names[number]}
+                row = connection.row((*whose, *LABEL_COLUMNS, *after), (*whose.values(), *values))
+                origins = [Origin(draws[n], rank, json.loads(detail or "{}")) for n, rank, detail in json.loads(text)]
+                yield {**row, "origins": origins_text(origins)}
+            people = connection.execute(
+                "SELECT query_id, passage_id, 'human', annotator, grade, reason, sample, created,"
+                " nullif(lower(hex(query_hash)), ''), nullif(lower(hex(passage_hash)), ''), draw FROM human"
+                " ORDER BY annotator, query_id, passage_id, sample"
+            )
+            said = ("query_id", "passage_id", "source", "judge", "grade", "reason", "sample", "created", *after[-2:])
+            for *values, number in people:
+                origins = [] if number is None else [Origin(draws[number])]
+                yield {**connection.row(said, values), "origins": origins_text(origins)}
 
-    def judge_grades(
-        self, judges: Sequence[str] | None = None, *, as_given: bool = False
-    ) -> Iterator[tuple[str, str, str, list[int]]]:
-        """(query id, passage id, judge, grades of its samples) rows of the judges (default: all).
+    def grades_by_pair(
+        self, judges: Sequence[str] | None = None, *, as_given: bool = False, repeats: bool = False
+    ) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
+        """(query id, passage id, {judge: grades of its samples}) rows of the judges (default: all), by the ids.
 
         Some judges also say whether a passage misleads. A grade of 1 or 2 then becomes 1 if the passage misleads and
         2 if it does not, so that `Harm(max_grade=1)` counts distractors alone. `as_given` leaves the grades as they
-        are.
+        are. `repeats` adds what people who are named among the judges graded again.
         """
         with self._reading() as connection:
-            names = self._names_of(connection, judges)
-            for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given):
-                for settings, samples in grades.items():
-                    yield query, passage, names[settings], samples
-            annotators = self._annotators_among(connection, judges)
-            for query, passage, by_person in reading.grades_of_people(connection, annotators, repeats=True):
-                for annotator, samples in by_person.items():
-                    yield query, passage, annotator, samples
+            names = self._chosen(connection, judges)
+            by_judges = grades_of_judges(connection, names, as_given)
+            annotators = self.annotators_among(judges)
+            if not annotators:
+                yield from by_judges
+                return
+            labels = [
+                (*label.pair, {label.annotator: [label.grade]})
+                for label in sorted(self.human_labels(), key=lambda label: label.pair)
+                if label.annotator in annotators and label.grade is not None and (repeats or not label.sample)
+            ]
+            for (query, passage), rows in groupby(merge(by_judges, labels, key=itemgetter(0, 1)), itemgetter(0, 1)):
+                grades: dict[str, list[int]] = {}
+                for _, _, of_pair in rows:
+                    for name, samples in of_pair.items():
+                        grades[name] = [*grades.get(name, ()), *samples]
+                yield query, passage, grades
 
-    def grades_by_pair(
-        self, judges: Sequence[str] | None = None, *, as_given: bool = False
-    ) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
-        """(query id, passage id, {judge: grades of its samples}) rows; otherwise as `judge_grades`."""
-        with self._reading() as connection:
-            names = self._names_of(connection, judges)
-            by_judges = (
-                (query, passage, {names[settings]: samples for settings, samples in grades.items()})
-                for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given)
-            )
-            yield from self._with_people(connection, judges, by_judges)
-
-    def _with_people(
-        self,
-        connection: StoreConnection,
-        judges: Sequence[str] | None,
-        by_judges: Iterator[tuple[str, str, dict[str, list[int]]]],
-    ) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
-        """The rows of judges, and those of the annotators that are named among the judges, in the order of the ids."""
-        annotators = self._annotators_among(connection, judges)
-        if not annotators:
-            yield from by_judges
-            return
-        by_people = reading.grades_of_people(connection, annotators)
-        for (query, passage), rows in groupby(merge(by_judges, by_people, key=itemgetter(0, 1)), itemgetter(0, 1)):
-            yield query, passage, {name: said for _, _, of_pair in rows for name, said in of_pair.items()}
-
-    # -- connections -----------------------------------------------------------------------------
-
-    @contextmanager
-    def _changing(self) -> Iterator[StoreConnection]:
-        """The connection for changes, for one thread at a time."""
-        if self._connection is None:
-            raise InputError(f"{self.path}: opened for reading alone; open it without read_only to change it")
-        with self._lock:
-            yield self._connection
-
-    @contextmanager
-    def _reading(self) -> Iterator[StoreConnection]:
-        """A new connection that changes nothing, so that a long reading holds up nobody."""
-        with explaining(self.path):
-            connection = reading_connection(self.path, self._mode)
-            try:
-                yield connection
-            finally:
-                connection.close()
-
-    @contextmanager
-    def _looking_up(self) -> Iterator[StoreConnection]:
-        """A connection for a short question."""
-        if self._connection is None:
-            with self._reading() as connection:
-                yield connection
-        else:
-            with self._lock:
-                yield self._connection
-
-    def _names_of(
-        self, connection: StoreConnection, judges: Sequence[str] | None, kind: str | None = "grade"
-    ) -> dict[int, str]:
+    def _chosen(self, connection: Connection, judges: Sequence[str] | None) -> dict[int, str]:
         """The settings of some judges, by name or model: {number: name of the judge}."""
-        names = reading.judge_names(connection, kind)
+        names = names_of(connection)
         if judges is None:
             return names
-        models = dict(connection.execute("SELECT id, model FROM settings").fetchall())
+        models, people = models_of(connection, None), self.people()
         chosen: dict[int, str] = {}
-        people = reading.people(connection)
         for judge in judges:
             matches = {number: name for number, name in names.items() if name == judge}
             matches = matches or {number: name for number, name in names.items() if models[number] == judge}
@@ -348,10 +406,113 @@ class Store:
             chosen |= matches
         return chosen
 
-    @staticmethod
-    def _annotators_among(connection: StoreConnection, judges: Sequence[str] | None) -> list[str]:
+    # -- labels of people -------------------------------------------------------------------------
+
+    def human_labels(self) -> list[HumanLabel]:
+        """Every label of a person, in the order of the annotators and ids."""
+        names = ("query_id", "passage_id", "annotator", "grade", "reason")
+        with self._reading() as connection:
+            draws = draws_of(connection)
+            rows = connection.execute(
+                f"SELECT {', '.join(names)}, query_hash, passage_hash, sample, draw FROM human"
+                " ORDER BY annotator, query_id, passage_id, sample"
+            )
+            labels = []
+            for *said, of_query, of_passage, sample, number in rows:
+                query, passage, annotator, grade, reason = connection.row(names, said).values()
+                draw = None if number is None else draws[number]
+                labels.append(HumanLabel(query, passage, annotator, grade, reason, of_query, of_passage, sample, draw))
+            return labels
+
+    def graded_by_people(self) -> list[HumanLabel]:
+        """The grades of people that count: none that were skipped, and none that were given a second time."""
+        return [label for label in self.human_labels() if label.sample == 0 and label.grade is not None]
+
+    def people(self) -> dict[str, int]:
+        """{annotator: pairs that they graded}."""
+        return dict(Counter(label.annotator for label in self.graded_by_people()))
+
+    def annotators_among(self, judges: Sequence[str] | None) -> list[str]:
+        """The names among those of `judges` that are people's: those that no judge has."""
         if not judges:
             return []
-        people, models = reading.people(connection), dict(connection.execute("SELECT id, model FROM settings"))
-        of_judges = {*models.values(), *reading.judge_names(connection, None).values()}
+        people = self.people()
+        with self._reading() as connection:
+            of_judges = {*models_of(connection, None).values(), *names_of(connection, None).values()}
         return [name for name in dict.fromkeys(judges) if name in people and name not in of_judges]
+
+    def human_grades(self) -> Iterator[tuple[str, str, int]]:
+        """(query id, passage id, grade) rows by the ids: one for each annotator of a pair, or the one that decides.
+
+        The grade of an adjudication takes the place of the grades that it was about, which stay in the store.
+        """
+        graded = sorted(self.graded_by_people(), key=lambda label: label.pair)
+        decided = {label.pair for label in graded if label.is_adjudication}
+        for label in graded:
+            if label.grade is not None and (label.is_adjudication or label.pair not in decided):
+                yield *label.pair, label.grade
+
+    def targeted_pairs(self) -> dict[Pair, str]:
+        """{(query id, passage id): design} of the pairs that people graded because of what was known of their labels.
+
+        A pair that another draw chose for some annotator too, at random or unknown how, is not one of them.
+        """
+        graded = self.graded_by_people()
+        by_others = {x.pair for x in graded if not x.is_targeted and not x.is_adjudication}
+        return {x.pair: x.design for x in graded if x.is_targeted and x.pair not in by_others}
+
+    def drawn_for_people(self) -> dict[str, int]:
+        """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
+        draws = {(x.pair, x.draw and x.draw.source, x.design) for x in self.graded_by_people()}
+        return dict(Counter(design for _, _, design in draws))
+
+    def outdated_human_labels(self) -> list[tuple[str, str, str]]:
+        """(query id, passage id, annotator) of the labels whose query or passage has another text now."""
+        with self._reading() as connection:
+            return connection.execute(
+                "SELECT h.query_id, h.passage_id, h.annotator FROM human h CROSS JOIN pairs p"
+                " ON p.query_id = h.query_id AND p.passage_id = h.passage_id WHERE h.query_hash IS NOT NULL"
+                " AND h.passage_hash IS NOT NULL AND (h.query_hash != p.query_hash OR h.passage_hash != p.passage_hash)"
+                " ORDER BY h.annotator, h.query_id, h.passage_id"
+            ).fetchall()
+
+    # -- pairs and where they come from -----------------------------------------------------------
+
+    def text_hashes(self) -> Iterator[tuple[str, str, bytes, bytes]]:
+        """(query id, passage id, query hash, passage hash) rows: which texts the ids have now."""
+        with self._reading() as connection:
+            yield from connection.execute("SELECT query_id, passage_id, query_hash, passage_hash FROM pairs")
+
+    def draws(self) -> dict[int, Draw]:
+        """The draws of the store."""
+        with self._reading() as connection:
+            return draws_of(connection)
+
+    def origins(self) -> Iterator[tuple[str, str, Origin]]:
+        """(query id, passage id, origin) rows, by the ids; a pair of several draws occurs several times."""
+        with self._reading() as connection:
+            draws = draws_of(connection)
+            rows = connection.execute(
+                "SELECT query_id, passage_id, draw, rank, detail FROM origins ORDER BY query_id, passage_id, draw"
+            )
+            for query, passage, number, rank, detail in rows:
+                yield query, passage, Origin(draws[number], rank, json.loads(detail) if detail else {})
+
+    def origin_numbers(self) -> Iterator[list[tuple[str, str, int, int]]]:
+        """(query id, passage id, number of the draw, size of the tail) rows in lists, those of a pair by their draws.
+
+        They are those of `origins`, and the pairs of people's grades whose draw is known. The size of the tail is 0 for
+        what is not drawn from one, or if it is not known.
+        """
+        with self._reading() as connection:
+            tails = [str(number) for number, draw in draws_of(connection).items() if draw.kind == "tail"]
+            size = f"CASE WHEN draw IN ({', '.join(tails)}) THEN coalesce(json_extract(detail, '$.of'), 0) ELSE 0 END"
+            for statement in (
+                # In the order of the table's key, so that nothing is sorted and nothing is held.
+                f"SELECT query_id, passage_id, draw, {size if tails else 0} FROM origins"
+                " ORDER BY query_id, passage_id, draw",
+                "SELECT query_id, passage_id, draw, 0 FROM human WHERE draw NOTNULL AND sample = 0 AND grade NOTNULL",
+            ):
+                rows = connection.execute(statement)
+                while some := rows.fetchmany(_READ_AT_ONCE):
+                    yield some

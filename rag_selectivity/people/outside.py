@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.annotation.drawing import Choice, numbers_of, ranks_in_lists
-from rag_selectivity.grading.designs import DrawnPair, Pair, pairs_at
-from rag_selectivity.grading.drawing import CorpusOrder, Tail, how_of_tail, pair_number
+from rag_selectivity.grading.drawing import CorpusOrder, Lists, Tail, drawn_tail, how_of_tail
 from rag_selectivity.grading.labels_format import read_whole
 from rag_selectivity.grading.store import Draw, Origin, Store, label_rows
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.reading import ranked_lists
-from rag_selectivity.judged.run import Run
+from rag_selectivity.people.designs import DrawnPair, Pair, pairs_at
+from rag_selectivity.people.drawing import Choice, numbers_of
 from rag_selectivity.statistics.sampled_totals import SampledTotal
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted
@@ -26,58 +24,6 @@ from rag_selectivity.wording import counted
 _RELEVANT = scale_named("utility").relevant_from
 #: Of 95 % intervals: what lies beyond either end.
 _ONE_SIDE = 0.025
-#: (name, list) of what was retrieved.
-Lists = Sequence[tuple[str, Run]]
-
-
-@dataclass(frozen=True)
-class OutsideDraw:
-    """Random passages outside of what was retrieved.
-
-    Attributes
-    ----------
-    pairs : {(query, passage): weight}
-        How many passages of the query each one stands for.
-    origins : list of (query, passage, Origin)
-        As the store keeps them: of kind `control`, or `tail`.
-    empty : int
-        Queries that have no such passage.
-    place : str
-        Where the passages are, in a sentence.
-    """
-
-    pairs: Mapping[Pair, float]
-    origins: tuple[tuple[str, str, Origin], ...]
-    empty: int = 0
-    place: str = "outside"
-
-    def waiting(self, known: Iterable[Pair], stratum: str) -> list[DrawnPair]:
-        """The pairs that no person has labelled."""
-        labelled = set(known)
-        return [DrawnPair(*pair, stratum, weight) for pair, weight in self.pairs.items() if pair not in labelled]
-
-    def estimate(self, people: Mapping[Pair, int]) -> OutsideEstimate:
-        """How many relevant passages a query has outside, from people's labels of these pairs."""
-        sizes: dict[str, float] = {}
-        found: dict[str, list[bool]] = {}
-        for pair, weight in self.pairs.items():
-            sizes[pair[0]] = sizes.get(pair[0], 0.0) + weight
-            if pair in people:
-                found.setdefault(pair[0], []).append(people[pair] >= _RELEVANT)
-        size = sum(sizes.values()) / (len(sizes) + self.empty) if sizes else 0.0
-        if sizes and not found:
-            return OutsideEstimate(0, len(sizes), self.empty, 0, 0, size, math.nan, math.nan, math.nan, self.place)
-        total = SampledTotal.counted(
-            np.array([round(sizes[query]) for query in found], np.int64),
-            np.array([len(labels) for labels in found.values()], np.int64),
-            np.array([sum(labels) for labels in found.values()], np.int64),
-        )
-        queries = len(found) + self.empty
-        among = max(1, queries)
-        low, high = total.interval(_ONE_SIDE)
-        counts = (queries, len(sizes) - len(found), self.empty, int(total.labelled.sum()), int(total.relevant.sum()))
-        means = (float(total.sizes.sum()) / among, total.value / among, low / among, high / among)
-        return OutsideEstimate(*counts, *means, self.place)
 
 
 @dataclass(frozen=True)
@@ -131,6 +77,51 @@ class OutsideEstimate:
         )
 
 
+@dataclass(frozen=True)
+class OutsideDraw:
+    """Random passages outside of what was retrieved.
+
+    Attributes
+    ----------
+    pairs : {(query, passage): weight}
+        How many passages of the query each one stands for.
+    origins : list of (query, passage, Origin)
+        As the store keeps them: of kind `control`, or `tail`.
+    empty : int
+        Queries that have no such passage.
+    place : str
+        Where the passages are, in a sentence.
+    """
+
+    pairs: Mapping[Pair, float]
+    origins: tuple[tuple[str, str, Origin], ...]
+    empty: int = 0
+    place: str = "outside"
+
+    def estimate(self, people: Mapping[Pair, int]) -> OutsideEstimate:
+        """How many relevant passages a query has outside, from people's labels of these pairs."""
+        sizes: dict[str, float] = {}
+        found: dict[str, list[bool]] = {}
+        for pair, weight in self.pairs.items():
+            sizes[pair[0]] = sizes.get(pair[0], 0.0) + weight
+            if pair in people:
+                found.setdefault(pair[0], []).append(people[pair] >= _RELEVANT)
+        if sizes and not found:
+            size = sum(sizes.values()) / (len(sizes) + self.empty)
+            return OutsideEstimate(0, len(sizes), self.empty, 0, 0, size, math.nan, math.nan, math.nan, self.place)
+        total = SampledTotal.counted(
+            np.array([round(sizes[query]) for query in found], np.int64),
+            np.array([len(labels) for labels in found.values()], np.int64),
+            np.array([sum(labels) for labels in found.values()], np.int64),
+        )
+        queries = len(found) + self.empty
+        among = max(1, queries)
+        low, high = total.interval(_ONE_SIDE)
+        counts = (queries, len(sizes) - len(found), self.empty, int(total.labelled.sum()), int(total.relevant.sum()))
+        means = (float(total.sizes.sum()) / among, total.value / among, low / among, high / among)
+        return OutsideEstimate(*counts, *means, self.place)
+
+
 def outside_choice(store: Store, draw: str, lists: Lists, corpus: Any, *, depth: int, seed: int) -> Choice:
     """The pairs of `random:N` and `tail:LAST:N` that no person has labelled, and what labels so far say of all."""
     *last, each = numbers_of(draw)
@@ -141,7 +132,8 @@ def outside_choice(store: Store, draw: str, lists: Lists, corpus: Any, *, depth:
     # A label of a text that has changed since says nothing of the text of now.
     outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
     people = {(q, p): grade for q, p, grade in label_rows(store, judges=()) if (q, p) not in outdated}
-    waiting = drawn.waiting(people, "tail" if last else "outside")
+    stratum = "tail" if last else "outside"
+    waiting = [DrawnPair(*pair, stratum, weight) for pair, weight in drawn.pairs.items() if pair not in people]
     done = () if waiting else ("nothing is left to label: people have labelled every passage of this draw",)
     return Choice(waiting, (drawn.estimate(people).sentence, *done), drawn.origins)
 
@@ -164,10 +156,8 @@ def random_draw(each: int, lists: Lists, store: Store, corpus: Any, *, depth: in
     draw = Draw("control", how={"drawn": each, "corpus_size": len(ids), "seed": seed, "below": depth, "by": "people"})
     pairs: dict[Pair, float] = {}
     for query, passages in sorted(taken.items()):
-        ids.check(query, passages, each, "N of random:N")
-        outside = ids.outside(passages)
-        for passage in islice(ids.others(query, passages, seed), each):
-            pairs[query, passage] = outside / each
+        drawn = ids.drawn(query, passages, each, seed, "N of random:N")
+        pairs |= {(query, passage): ids.outside(passages) / each for passage in drawn}
     return OutsideDraw(pairs, tuple((*pair, Origin(draw, None, {"drawn": each})) for pair in pairs))
 
 
@@ -192,26 +182,17 @@ def tail_draw(last: int, each: int, lists: Lists, store: Store, *, depth: int, s
             f"--draw tail:{last}:{each} ends at rank {last}, and the lists count down to rank {depth} (--list-depth): "
             f"give a deeper tail"
         )
-    taken = _retrieved(store, lists, depth)
-    fused = len(lists) > 1
-    order = Run.fused([run for _, run in lists]).without_scores() if fused else lists[0][1]
-    how = how_of_tail(Tail(depth + 1, last, each), fused=fused, seed=seed)
+    tail = Tail(depth + 1, last, each)
+    how = how_of_tail(tail, fused=len(lists) > 1, seed=seed)
     draw = Draw("tail", "+".join(name for name, _ in lists), last, {**how, "by": "people"})
-    pairs: dict[Pair, float] = {}
-    origins, empty = [], 0
-    for query, row in sorted(ranked_lists(order, last)):
-        of_tail = {p: r for r, p in reversed(list(enumerate(row, 1))) if p not in taken.get(query, ())}
-        ordered = sorted(of_tail, key=lambda passage: (pair_number(seed, "tail", query, passage), passage))
-        chosen = ordered[:each]
-        empty += not chosen
-        for passage in chosen:
-            pairs[query, passage] = len(ordered) / len(chosen)
-            detail = {"of": len(ordered), "drawn": len(chosen)}
-            origins.append((query, passage, Origin(draw, of_tail[passage], detail)))
-    if fused:
-        ranks = ranks_in_lists(lists, pairs.keys())
-        origins = [(q, p, replace(each, detail={**each.detail, "runs": ranks[q, p]})) for q, p, each in origins]
-    return OutsideDraw(pairs, tuple(origins), empty, "in the tail")
+    drawn = drawn_tail(lists, tail, _retrieved(store, lists, depth), seed)
+    chosen = [each for pairs in drawn.values() for each in pairs]
+    return OutsideDraw(
+        {(each.query, each.passage): each.detail["of"] / each.detail["drawn"] for each in chosen},
+        tuple((each.query, each.passage, Origin(draw, each.rank, each.detail)) for each in chosen),
+        sum(not pairs for pairs in drawn.values()),
+        "in the tail",
+    )
 
 
 def _retrieved(store: Store, lists: Lists, depth: int) -> dict[str, set[str]]:

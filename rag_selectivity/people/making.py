@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError, warn
-from rag_selectivity.grading.annotation.disagreeing import disagreements
-from rag_selectivity.grading.annotation.drawing import (
-    Choice,
-    DrawSource,
-    draw_pairs,
-    kind_of_draw,
-    pairs_of,
-    ranks_in_lists,
-    shares_of_annotators,
-)
-from rag_selectivity.grading.annotation.outside import outside_choice
-from rag_selectivity.grading.annotation.task import DEFAULT_REPEATS, AnnotationTask, Texts, make_task
-from rag_selectivity.grading.designs import DrawnPair
+import numpy as np
+
+from rag_selectivity.errors import InputError, examples, warn
+from rag_selectivity.grading.drawing import ranks_in_lists
 from rag_selectivity.grading.labels_format import store_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.store import TARGETED_DRAWS, Store
+from rag_selectivity.grading.store import Draw, Store, digest
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import pool_names
 from rag_selectivity.judged.run import Run
+from rag_selectivity.people.designs import DrawnPair, Pair
+from rag_selectivity.people.drawing import (
+    Choice,
+    disagreements,
+    draw_pairs,
+    kind_of_draw,
+    numbers_of,
+    shares_of_annotators,
+    to_adjudicate,
+)
+from rag_selectivity.people.outside import outside_choice
+from rag_selectivity.people.task import FORMAT, VERSION, AnnotationTask, Item
+from rag_selectivity.tables.small import needed_texts
+from rag_selectivity.wording import counted
+
+#: Share of the pairs that an annotator grades twice, for agreement with itself.
+DEFAULT_REPEATS = 0.05
+#: Fewer pairs than this are not worth a repeat.
+_LEAST_TO_REPEAT = 10
+_Texts = Mapping[Pair, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +87,9 @@ def make_tasks(
             As `draw_pairs` takes it.
         `disagree:N`
             Pairs on which two or more judges of the store differ, the most different first.
-        `disagree-sampled:N`
-            A random sample of these. The store keeps for each pair how many it stands for: of the pairs on which the
-            judges differ and that no person had labelled. No figure of this package uses that number: pairs on which
-            the judges agree have no chance to be drawn, so that it gives no figure over all pairs.
+        `adjudicate:N`
+            Pairs on which people (all, or the `judges`) differ, the most different first. The grade that the annotator
+            gives them takes the place of theirs, which stay in the store.
         `random:N`
             N random passages of the corpus for each query, outside of what was retrieved (origin `control`).
         `tail:LAST:N`
@@ -121,8 +131,11 @@ def make_tasks(
     by_name = {name: Run.of(run) for name, run in (runs or {}).items()}
     further = [Run.of(pool) for pool in pools]
     lists = [*by_name.items(), *zip(pool_names(pools), further, strict=True)]
-    if kind in TARGETED_DRAWS:
-        choice = disagreements(store, draw, judges, seed)
+    if kind == "disagree":
+        choice = disagreements(store, numbers_of(draw)[0], judges, seed)
+    elif kind == "adjudicate":
+        choice = to_adjudicate(store, numbers_of(draw)[0], judges, annotators or ("person",), seed)
+        repeats = 0
     elif kind in ("random", "tail"):
         choice = outside_choice(store, draw, lists, corpus, depth=list_depth, seed=seed)
     else:
@@ -131,25 +144,28 @@ def make_tasks(
         # Labels of pairs that were chosen by what was known of them are no sample: without them the rest would be none.
         labelled = {(label.query, label.passage) for label in store.human_labels() if label.grade is not None}
         known = labelled - store.targeted_pairs().keys()
-        choice = Choice(draw_pairs(draw, DrawSource(labels, by_name, further, list_depth, known, seed)))
+        choice = Choice(draw_pairs(draw, labels, by_name, further, depth=list_depth, known=known, seed=seed))
     if not choice.pairs:
         return Drawn((), choice.notes)
-    tasks = tasks_for(
-        store,
-        choice.pairs,
+    if not 0 <= repeats <= 1:
+        raise InputError(f"--repeats must be a share from 0 to 1, got {repeats}")
+    names = tuple(annotators) or ("person",)
+    shares = shares_of_annotators(choice.pairs, names, overlap)
+    pairs = {(each.query, each.passage) for each in choice.pairs}
+    texts = _texts_of(store, pairs, queries, corpus)
+    ranks = ranks_in_lists(lists, pairs)
+    facts = {
+        "depth": list_depth,
+        "runs": sorted(by_name),
+        **choice.how,
         # Without a folder: the store must not depend on where a file was.
-        f"file:{Path(draw.partition(':')[2]).name}" if kind == "file" else draw,
-        queries=queries,
-        corpus=corpus,
-        lists=lists,
-        annotators=annotators,
-        overlap=overlap,
-        repeats=repeats,
-        rubric=by,
-        seed=seed,
-        how={"depth": list_depth, "runs": sorted(by_name), **choice.how},
-    )
-    if kind not in ("random", "tail"):
+        "design": f"file:{Path(draw.partition(':')[2]).name}" if kind == "file" else draw,
+        "seed": seed,
+        "annotators": list(names),
+        "overlap": overlap,
+    }
+    tasks = [replace(_task(share, texts, name, by, facts, repeats), ranks=ranks) for name, share in shares.items()]
+    if kind not in ("adjudicate", "random", "tail"):
         _warn_of_another_rubric(store, judges, by)
     # A task that is recorded is complete: what it rests on comes first.
     store.put_origins(choice.origins)
@@ -158,33 +174,56 @@ def make_tasks(
     return Drawn(tuple(tasks), choice.notes)
 
 
-def tasks_for(
-    store: Store,
-    drawn: Sequence[DrawnPair],
-    design: str,
-    *,
-    queries: Any,
-    corpus: Any,
-    lists: Iterable[tuple[str, Run]] = (),
-    annotators: Sequence[str] = (),
-    overlap: int = 0,
-    repeats: float = DEFAULT_REPEATS,
-    rubric: Rubric = DEFAULT_RUBRIC,
-    seed: int = 7,
-    how: Mapping[str, Any] | None = None,
-) -> list[AnnotationTask]:
-    """A task for each annotator of pairs that are drawn already; the arguments as in `make_tasks`.
+def _task(
+    drawn: Sequence[DrawnPair], texts: _Texts, annotator: str, rubric: Rubric, facts: Mapping[str, Any], repeats: float
+) -> AnnotationTask:
+    """Drawn pairs in an order that the seed and the annotator's name decide, of which a share comes twice."""
+    random = np.random.default_rng([facts["seed"], *annotator.encode()])
+    by_pair = {(each.query, each.passage): each for each in drawn}
+    # Sorted by texts first: the order of the draw knows the strata.
+    items = [Item(*pair, *texts[pair]) for pair in sorted(by_pair, key=lambda pair: texts[pair])]
+    items = [items[i] for i in random.permutation(len(items)).tolist()]
+    again = 0 if not repeats or len(items) < _LEAST_TO_REPEAT else max(1, round(repeats * len(items)))
+    items = _with_repeats(items, again, random)
+    fingerprints = [item.fingerprints for item in items]
+    identity = [FORMAT, VERSION, annotator, facts["design"], facts["seed"], rubric.version, fingerprints]
+    id = digest(json.dumps(identity, ensure_ascii=False)).hex()[:20]
+    counts = {"task": id, "rubric": rubric.version, "pairs": len(drawn), "repeats": again}
+    return AnnotationTask(
+        id, annotator, rubric, tuple(items), by_pair, Draw("person", annotator, how={**facts, **counts})
+    )
 
-    `lists` are the runs and pools whose ranks the store keeps, `how` what else it is to know of the draw. Nothing is
-    written: `AnnotationTask.record` does it.
-    """
-    names = tuple(annotators) or ("person",)
-    shares = shares_of_annotators(drawn, names, overlap)
-    texts = Texts(store, pairs_of(drawn), queries, corpus)
-    ranks = ranks_in_lists(lists, set(pairs_of(drawn)))
-    facts = {**(how or {}), "annotators": list(names), "overlap": overlap}
-    tasks = [make_task(share, texts, name, rubric, design, seed, repeats) for name, share in shares.items()]
-    return [replace(each, draw=replace(each.draw, how={**each.draw.how, **facts}), ranks=ranks) for each in tasks]
+
+def _with_repeats(items: Sequence[Item], count: int, random: np.random.Generator) -> list[Item]:
+    """The items, and some of the first half again, at random places in the second half."""
+    half = len(items) // 2
+    second = list(items[half:])
+    for item in [items[i] for i in sorted(random.permutation(half)[:count].tolist())]:
+        second.insert(int(random.integers(1, len(second) + 1)), replace(item, sample=1))
+    return [*items[:half], *second]
+
+
+def _texts_of(store: Store, pairs: Collection[Pair], queries: Any, corpus: Any) -> _Texts:
+    """{pair: its texts}; an InputError if there is no text, or another one than the one that was graded."""
+    texts: dict[str, dict[str, str]] = {}
+    for place, (what, source) in enumerate((("queries", queries), ("corpus", corpus))):
+        if source is None:
+            raise InputError(f"a label store holds no texts: give --{what} FILE")
+        texts[what] = needed_texts(source, what, dict.fromkeys(sorted({pair[place] for pair in pairs})))
+    hashes = {what: {id_: digest(text) for id_, text in of_ids.items()} for what, of_ids in texts.items()}
+    changed: dict[str, dict[str, None]] = {"queries": {}, "corpus": {}}
+    for query, passage, *known in store.text_hashes():
+        if (query, passage) in pairs:
+            for (what, of_ids), id_, stored in zip(hashes.items(), (query, passage), known, strict=True):
+                if stored != of_ids[id_]:
+                    changed[what][id_] = None
+    for what, ids in changed.items():
+        if ids:
+            raise InputError(
+                f"{what}: {counted(len(ids), 'text differs', 'texts differ')} from what was graded ({examples(ids)}); "
+                f"give the file that `grade` read, or have the new texts graded first"
+            )
+    return {(query, passage): (texts["queries"][query], texts["corpus"][passage]) for query, passage in pairs}
 
 
 def judge_labels(store: Store, judges: Sequence[str] | None) -> Qrels:

@@ -6,21 +6,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_selectivity.errors import InputError, warn
-from rag_selectivity.grading.annotation.answers import Answer, Answers, read_answers
-from rag_selectivity.grading.annotation.task import StoredTask, stored_task
-from rag_selectivity.grading.designs import Pair
-from rag_selectivity.grading.store import HumanLabel, Store, is_adjudication, is_targeted
+from rag_selectivity.grading.store import HumanLabel, Store
+from rag_selectivity.people.answers import Answer, Answers, read_answers
+from rag_selectivity.people.task import StoredTask, stored_task
 from rag_selectivity.wording import counted
 
 #: A pair and the number of its sample.
 _Place = tuple[str, str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
+class Contradiction(NamedTuple):
     """Two grades of one pair."""
 
     query: str
@@ -28,6 +26,11 @@ class Contradiction:
     other: str
     other_grade: int
     grade: int
+
+    @property
+    def distance(self) -> int:
+        """How far they are apart."""
+        return abs(self.grade - self.other_grade)
 
 
 @dataclass
@@ -83,10 +86,9 @@ class Imported:
             alike = sum(first == second for first, second in self.repeated)
             yield f"  graded twice: {counted(len(self.repeated), 'passage')}, {alike} alike"
         for other, pairs in self.shared.items():
-            differ = [pair for pair in pairs if pair.grade != pair.other_grade]
-            line = f"  graded by {other} too: {counted(len(pairs), 'pair')}, {len(pairs) - len(differ)} alike"
-            if differ:
-                worst = _worst(differ)
+            line = f"  graded by {other} too: {counted(len(pairs), 'pair')}, {sum(not p.distance for p in pairs)} alike"
+            worst = max(pairs, key=lambda pair: pair.distance)
+            if worst.distance:
                 line += f"; for example query {worst.query!r}, passage {worst.passage!r}: {worst.other} "
                 line += f"{worst.other_grade}, {self.annotator} {worst.grade}"
             yield line
@@ -114,9 +116,11 @@ def import_answers(store: Store, path: Path, *, annotator: str | None = None, re
     task = _known_task(store, answers, path, annotator)
     imported = Imported(task.annotator)
     earlier = list(store.human_labels())
-    labels = _labels(store, answers, task, imported)
     stored = {_place(label): label for label in earlier if label.annotator == task.annotator}
-    labels = [(answer, _with_random_draw(label, stored.get(_place(label)))) for answer, label in labels]
+    labels = [
+        (answer, _with_random_draw(label, stored.get(_place(label))))
+        for answer, label in _labels(store, answers, task, imported)
+    ]
     to_write = [each for each in labels if _is_to_write(*each, task, stored, imported, replace_newer)]
     store.put_human_labels(label for _, label in to_write)
     imported.ahead = _note_times(store, task, to_write)
@@ -125,8 +129,17 @@ def import_answers(store: Store, path: Path, *, annotator: str | None = None, re
     known = {_place(label) for _, label in labels}
     known |= {place for place, label in after.items() if label.draw == task.draw}
     imported.left = sum(place not in after or place not in known for place in task.items.values())
-    imported.repeated = list(_repeated(task, after))
-    _compare_with_others(earlier, [label for _, label in labels], imported)
+    grades = {place: label.grade for place, label in after.items() if label.grade is not None}
+    for query, passage, sample in task.items.values():
+        both = (query, passage, 0), (query, passage, sample)
+        if sample and all(place in grades for place in both):
+            imported.repeated.append((grades[both[0]], grades[both[1]]))
+    graded = {_place(label): label.grade for _, label in labels if label.grade is not None}
+    for label in earlier:
+        place = label.query, label.passage, 0
+        if label.annotator != task.annotator and label.sample == 0 and label.grade is not None and place in graded:
+            both_grades = Contradiction(*place[:2], label.annotator, label.grade, graded[place])
+            imported.shared.setdefault(label.annotator, []).append(both_grades)
     _warn(path, imported)
     return imported
 
@@ -162,11 +175,14 @@ def _labels(store: Store, answers: Answers, task: StoredTask, imported: Imported
         (query, passage): pair for query, passage, *pair in store.text_hashes() if (query, passage) in task.origins
     }
     labels = []
-    for where, answer in zip(answers.places, answers.answers, strict=True):
+    for where, answer in answers.answers.items():
         if answer.item not in task.items:
             raise InputError(f"{where}: the task has no item {answer.item}; was the file changed by hand?")
         query, passage, sample = task.items[answer.item]
-        given = _bytes(answer.query, where), _bytes(answer.passage, where)
+        try:
+            given = bytes.fromhex(answer.query), bytes.fromhex(answer.passage)
+        except ValueError:
+            raise InputError(f"{where}: {answer.passage!r} is not the fingerprint of a text") from None
         if [digits.hex() for digits in given] != task.origins[query, passage].detail["texts"]:
             raise InputError(
                 f"{where}: item {answer.item} is of other texts than the task's (query {query!r}, passage "
@@ -187,17 +203,9 @@ def _with_random_draw(label: HumanLabel, before: HumanLabel | None) -> HumanLabe
 
     A pair that was drawn at random stays a part of its sample, also if a targeted draw chose it later.
     """
-    if before is None or before.draw is None or before.grade is None or label.draw is None:
+    if before is None or before.draw is None or before.grade is None or before.is_targeted or before.is_adjudication:
         return label
-    stays = is_targeted(label.draw) and not is_targeted(before.draw) and not is_adjudication(before.draw)
-    return replace(label, draw=before.draw) if stays else label
-
-
-def _bytes(text: str, where: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        raise InputError(f"{where}: {text!r} is not the fingerprint of a text") from None
+    return replace(label, draw=before.draw) if label.is_targeted else label
 
 
 def _is_to_write(
@@ -260,28 +268,6 @@ def _note_times(store: Store, task: StoredTask, written: Sequence[tuple[Answer, 
     return dated_ahead
 
 
-def _repeated(task: StoredTask, labels: Mapping[_Place, HumanLabel]) -> Iterator[tuple[int, int]]:
-    for query, passage, sample in task.items.values():
-        first, second = labels.get((query, passage, 0)), labels.get((query, passage, sample))
-        if sample and first is not None and second is not None and first.grade is not None and second.grade is not None:
-            yield first.grade, second.grade
-
-
-def _compare_with_others(earlier: Sequence[HumanLabel], labels: Sequence[HumanLabel], imported: Imported) -> None:
-    graded: dict[Pair, int] = {
-        (label.query, label.passage): label.grade for label in labels if label.sample == 0 and label.grade is not None
-    }
-    for label in earlier:
-        pair = label.query, label.passage
-        if label.annotator != imported.annotator and label.sample == 0 and label.grade is not None and pair in graded:
-            both = Contradiction(*pair, label.annotator, label.grade, graded[pair])
-            imported.shared.setdefault(label.annotator, []).append(both)
-
-
-def _worst(pairs: Sequence[Contradiction]) -> Contradiction:
-    return max(pairs, key=lambda pair: abs(pair.grade - pair.other_grade))
-
-
 def _warn(path: Path, imported: Imported) -> None:
     if imported.outdated:
         warn(
@@ -291,7 +277,7 @@ def _warn(path: Path, imported: Imported) -> None:
             stacklevel=4,
         )
     if imported.contradictions:
-        worst = _worst(imported.contradictions)
+        worst = max(imported.contradictions, key=lambda pair: pair.distance)
         warn(
             f"{path}: {counted(len(imported.contradictions), 'grade contradicts', 'grades contradict')} what "
             f"{imported.annotator} said before outside this task (query {worst.query!r}, passage "

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.annotation.task import FORMAT, VERSION, AnnotationTask
+from rag_selectivity.people.task import FORMAT, VERSION, AnnotationTask
 from rag_selectivity.results.estimate import plain_fields
-from rag_selectivity.tables.cells import number_of
+from rag_selectivity.tables.cells import number_or_nan
 from rag_selectivity.tables.files import json_document, opened
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.writing import json_text, write_whole
@@ -47,10 +47,6 @@ class Answer:
     answered: float | None = None
     seconds: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """As the file has it."""
-        return {**plain_fields(self), "skipped": self.grade is None}
-
 
 @dataclass(frozen=True, slots=True)
 class Answers:
@@ -60,21 +56,19 @@ class Answers:
     ----------
     task, annotator, rubric : str
         Id of the task, name of the annotator, version of the rubric.
-    answers : sequence of Answer
-    places : sequence of str
-        Where each answer stands: the file, and the line or the answer.
+    answers : {place: Answer}
+        By where each stands: the file, and the number of the answer.
     """
 
     task: str
     annotator: str
     rubric: str
-    answers: tuple[Answer, ...]
-    places: tuple[str, ...]
+    answers: Mapping[str, Answer]
 
 
 def write_answers(path: Path, task: AnnotationTask, answers: Mapping[int, Answer]) -> None:
     """Write answers as the page writes them, whole or not at all."""
-    rows = [answers[item].to_dict() for item in sorted(answers)]
+    rows = [{**plain_fields(answers[item]), "skipped": answers[item].grade is None} for item in sorted(answers)]
     whose = {"task": task.id, "annotator": task.annotator, "rubric": task.rubric.version}
     counts = {"saved": time.time(), "items": len(task.items), "answers": rows}
     write_whole(path, json_text({"format": FORMAT, "version": VERSION, **whose, **counts}, 1) + "\n")
@@ -95,71 +89,70 @@ def read_answers(path: Path) -> Answers:
     InputError
         If it is damaged, of another version, or an answer has a grade off the scale.
     """
+    again = "save it again from the page"
     try:
         data = json_document(path)
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path}: not a whole file of answers ({error}); save it again from the page") from None
+        raise InputError(f"{path}: not a whole file of answers ({error}); {again}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"{path}: not a file of answers, as the page of `annotate` saves it")
     version = data.get("version")
-    if isinstance(version, int) and version > VERSION:
-        raise InputError(
-            f"{path}: made by a newer rag-selectivity (answers of version {version}, and this one reads {VERSION}): "
-            f"update rag-selectivity"
-        )
     if version != VERSION:
+        newer = isinstance(version, int) and version > VERSION
         raise InputError(
-            f"{path}: answers of version {data.get('version')!r}, and this release reads version {VERSION}; import "
-            f"them with the release that made the task"
+            f"{path}: {'made by a newer rag-selectivity (' if newer else ''}answers of version {version!r}, and this "
+            f"one reads version {VERSION}{'): update rag-selectivity' if newer else f'; {again}'}"
         )
     for name in ("task", "annotator", "rubric"):
         if not isinstance(data.get(name), str) or not data[name]:
-            raise InputError(f"{path}: the answers do not name their {name}; save them again from the page")
+            raise InputError(f"{path}: the answers do not name their {name}; {again}")
     if not isinstance(data.get("answers"), list):
-        raise InputError(f"{path}: there is no list of answers; save them again from the page")
-    found = [(f"{path}: answer {number}", row) for number, row in enumerate(data["answers"], 1)]
-    # A passage with a note alone is not answered yet.
-    is_empty = [
-        isinstance(row, dict) and row.get("grade") is None and row.get("skipped") is not True for _, row in found
-    ]
-    answers = [(where, _answer(row, where)) for (where, row), empty in zip(found, is_empty, strict=True) if not empty]
+        raise InputError(f"{path}: there is no list of answers; {again}")
+    answers: dict[str, Answer] = {}
     first: dict[int, str] = {}
-    for where, answer in answers:
+    for number, row in enumerate(data["answers"], 1):
+        # A passage with a note alone is not answered yet.
+        if isinstance(row, dict) and row.get("grade") is None and row.get("skipped") is not True:
+            continue
+        where = f"{path}: answer {number}"
+        answer = answers[where] = _answer(row, where)
         if first.setdefault(answer.item, where) != where:
             raise InputError(f"{where}: item {answer.item} is answered at {first[answer.item]} already; remove one")
-    places, given = tuple(where for where, _ in answers), tuple(answer for _, answer in answers)
-    return Answers(data["task"], data["annotator"], data["rubric"], given, places)
+    return Answers(data["task"], data["annotator"], data["rubric"], answers)
 
 
-def checked_grade(value: Any, where: str) -> int:
-    """A grade of the scale; `4`, `4.0` and `" 4 "` are one."""
-    text = value.strip() if isinstance(value, str) else value
-    try:
-        number = number_of(text)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if isinstance(value, bool) or number not in GRADES:
-        raise InputError(f"{where}: the grade must be a whole number from {_LOWEST} to {_HIGHEST}, got {value!r}")
-    return int(number)
+def _is_time(value: Any) -> bool:
+    return value is None or (type(value) in (int, float) and value >= 0)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+#: What each field of an answer is, and what tells it.
+_FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "item": ("a whole number ≥ 0", lambda value: type(value) is int and value >= 0),
+    "query": ("the fingerprint of a text", _is_text),
+    "passage": ("the fingerprint of a text", _is_text),
+    "grade": (
+        f"a whole number from {_LOWEST} to {_HIGHEST}",
+        lambda value: type(value) is not bool and number_or_nan(value) in GRADES,
+    ),
+    "note": ("a text", lambda value: value is None or _is_text(value)),
+    "answered": ("a number ≥ 0", _is_time),
+    "seconds": ("a number ≥ 0", _is_time),
+}
 
 
 def _answer(row: Any, where: str) -> Answer:
     if not isinstance(row, dict):
         raise InputError(f"{where}: not an answer but {row!r}")
-    item = row.get("item")
-    if not isinstance(item, int) or isinstance(item, bool) or item < 0:
-        raise InputError(f"{where}: the item must be a whole number ≥ 0, got {item!r}")
-    for name in ("query", "passage"):
-        if not isinstance(row.get(name), str):
-            raise InputError(f"{where}: item {item} has no fingerprint of its {name}")
-    for name in ("answered", "seconds"):
-        number = row.get(name)
-        if number is not None and (isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0):
-            raise InputError(f"{where}: `{name}` must be a number ≥ 0, got {number!r}")
-    note = row.get("note") or ""
-    if not isinstance(note, str):
-        raise InputError(f"{where}: the note must be a text, got {note!r}")
-    grade = None if row.get("skipped") is True else checked_grade(row.get("grade"), where)
-    return Answer(item, row["query"], row["passage"], grade, note, row.get("answered"), row.get("seconds"))
+    is_skipped = row.get("skipped") is True
+    for name, (expected, fits) in _FIELDS.items():
+        if not fits(row.get(name)) and not (is_skipped and name == "grade"):
+            raise InputError(f"{where}: `{name}` must be {expected}, got {row.get(name)!r}")
+    grade = None if is_skipped else int(number_or_nan(row["grade"]))
+    texts, times = (row["query"], row["passage"]), (row.get("answered"), row.get("seconds"))
+    return Answer(row["item"], *texts, grade, row.get("note") or "", *times)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.exchange import label_table
-from rag_selectivity.grading.importing import import_export, import_labels
-from rag_selectivity.grading.labels_format import store_labels
-from rag_selectivity.grading.store import HumanLabel, Store
-from rag_selectivity.grading.store_file import is_store
+from rag_selectivity.grading.exchange import import_labels, label_table
+from rag_selectivity.grading.labels_format import is_store
+from rag_selectivity.grading.store import HumanLabel, Store, digest
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.exact import is_table, read_records
 from rag_selectivity.tables.files import is_path, json_value
@@ -21,6 +19,7 @@ from rag_selectivity.tables.grades import SCALES
 #: Who gave the grades of qrels, where nobody says it.
 DEFAULT_ANNOTATOR = "person"
 Row = dict[str, Any]
+Texts = Mapping[str, str | None]
 _EXPORTED = {"source", "judge", "query_id", "passage_id"}
 
 
@@ -69,20 +68,59 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
         return [{**row, "created": None} for row in label_table(store)]
 
 
-def qrels_of_export(path: Path, judges: Sequence[str] | None, *, humans: bool = True) -> Qrels:
-    """One grade for each pair of an export, as a label store gives it."""
-    with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
-        import_export(store, path)
-        try:
-            labels = store_labels(store.path, judges, humans)
-        except InputError as error:
-            # The store is a temporary one, of which the user knows nothing.
-            raise InputError(str(error).replace(str(store.path), str(path))) from None
-    labels.source = str(path)
-    return labels
+def pair_of(row: Row) -> tuple[str, str]:
+    """The query and the passage of a row."""
+    return row["query_id"], row["passage_id"]
 
 
 def sources_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The origins of a row of an export."""
     found = json_value(row.get("origins") or "[]")
     return found if isinstance(found, list) else []
+
+
+def changed_texts(row: Row, queries: Texts, passages: Texts) -> set[str]:
+    """Which of `query` and `passage` had another text when the label was given than the ids have now.
+
+    What the label does not say, and what has no text now, has not changed.
+    """
+    texts = {"query": queries.get(row["query_id"]), "passage": passages.get(row["passage_id"])}
+    return {
+        what
+        for what, text in texts.items()
+        if text is not None and row.get(f"{what}_hash") and row[f"{what}_hash"] != hash_of(text)
+    }
+
+
+def with_texts(rows: Iterable[Row], before: Iterable[Row], queries: Texts, passages: Texts) -> Iterator[Row]:
+    """The rows, where each label of a person says which texts it belongs to.
+
+    Where it does not say so itself, as in qrels, these are the texts of the version before, if that has the same grade
+    of the person, and the label is not dated later; else those of now.
+    """
+    known = {_identity(row): row for row in before if row["source"] == "human"}
+    for row in rows:
+        if row["source"] != "human" or row["grade"] is None:
+            yield row
+            continue
+        earlier = known.get(_identity(row), {})
+        is_new = row["grade"] != earlier.get("grade") or _date(row) > _date(earlier) > 0
+        texts = {"query_hash": queries.get(row["query_id"]), "passage_hash": passages.get(row["passage_id"])}
+        yield row | {
+            name: row.get(name) or (None if is_new else earlier.get(name)) or (None if text is None else hash_of(text))
+            for name, text in texts.items()
+        }
+
+
+def hash_of(text: str) -> str:
+    """The hash of a text, as a row of an export has it."""
+    return digest(text).hex()
+
+
+def _identity(row: Row) -> tuple[Any, ...]:
+    return row["judge"], *pair_of(row), row.get("sample") or 0
+
+
+def _date(row: Row) -> float:
+    date = row.get("created")
+    return date if isinstance(date, (int, float)) else 0.0
