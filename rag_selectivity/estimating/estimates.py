@@ -19,7 +19,6 @@ from rag_selectivity.measures.utility import PROC, Judged
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.pool_source import PoolSource
 from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.pool_sources import source_outcomes
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import percent
@@ -173,20 +172,6 @@ def values_of(outcome: Outcome) -> tuple[FloatArray, IntArray]:
     """The measure's figure at each depth, NaN if no query has one, and the number of queries that have one."""
     counts = outcome.defined.sum(axis=0)
     return np.where(counts > 0, outcome.value(), np.nan), counts
-
-
-def estimates_of_moments(moments: Moments, low: FloatArray, high: FloatArray) -> list[Estimate]:
-    """As `estimates_with`, from sums over queries."""
-    return estimates_of(
-        moments.value,
-        low,
-        high,
-        moments.defined,
-        moments.total,
-        moments.reasons,
-        moments.effective_queries(),
-        moments.without_spread(),
-    )
 
 
 def estimates_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ AT_K, IN_LISTS = "at K", "in the lists"
 
 @dataclass(frozen=True, slots=True)
 class LabelReach:
-    """Sums over the queries of a run, at some depths. Those of parts of a dataset can be added.
+    """Sums over the queries of a run, at some depths.
 
     Labels of passages that were drawn from a tail do not count.
 
@@ -95,9 +95,6 @@ class LabelReach:
             judged_shares=shares.sum(axis=0),
         )
 
-    def __add__(self, other: LabelReach) -> LabelReach:
-        return LabelReach(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
-
     def closed(self, column: int) -> str | None:
         """`at K` if the labels are those of the run's own top K, `in the lists` if of what was retrieved; else None.
 
@@ -127,11 +124,6 @@ class LabelReach:
         """Whether a placebo shuffles the grades among the labelled passages; otherwise among the whole corpus."""
         exhaustive = self.exhaustive > QUERIES_SHARE * self.queries
         return exhaustive or self.closed(column) is not None or bool(self.lowest_outside_top[column])
-
-    @property
-    def stays_among_labels(self) -> bool:
-        """Whether `shuffled_among_labels` is true at every depth, whatever is added."""
-        return bool(self.lowest_outside_top.all())
 
 
 def _tops(judged: JudgedRun, depths: IntArray) -> list[tuple[JudgedRun, IntArray]]:

@@ -1,9 +1,9 @@
-"""Sums of placebos over queries, for the universes in which grades can be shuffled."""
+"""Placebos of measures, for the universes in which grades can be shuffled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
 
@@ -16,7 +16,6 @@ from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo,
 from rag_selectivity.measures.by_cutoff import by_cutoff
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.tables.ids import IntArray
 
 #: A measure with its depths, as in a plan.
@@ -32,57 +31,6 @@ class PlaceboFigures:
     value: FloatArray
     low: FloatArray
     high: FloatArray
-
-
-@dataclass(slots=True)
-class PlaceboSums:
-    """Moments of the placebo of each measure, and of what its figure has beyond it.
-
-    Which universe counts at a depth depends on all labels together (`LabelReach.shuffled_among_labels`). If they are
-    known, `of_labels` chooses; for parts of a dataset, `add` sums both universes, and the choice is made at the
-    end: among the labelled passages (True), and in the whole corpus (False) if its size is known.
-
-    Attributes
-    ----------
-    sums : {(measure, of labels): (placebo, beyond it)}
-    """
-
-    sums: dict[tuple[Measure, bool], tuple[Moments, Moments]] = field(default_factory=dict)
-
-    def add(
-        self, judged: JudgedRun, plan: Sequence[Planned], outcomes: Iterable[Outcome], *, in_corpus: bool = True
-    ) -> None:
-        """Add the queries of a join; `outcomes` are the measures' figures, in the plan's order.
-
-        Without `in_corpus`, they are added among the labelled passages only, for a dataset in which nothing else counts
-        (`LabelReach.stays_among_labels`).
-        """
-        figures = list(outcomes)
-        for of_labels in (True, False) if in_corpus and judged.corpus_size is not None else (True,):
-            chosen = {measure: np.full(len(at), of_labels) for measure, at in plan}
-            for measure, placebo, known in _placebos(judged, plan, figures, chosen):
-                self._merge((measure, of_labels), (_moments(placebo.outcome, known), _moments(placebo.beyond, known)))
-
-    def _merge(self, key: tuple[Measure, bool], pair: tuple[Moments, Moments]) -> None:
-        if key not in self.sums:
-            self.sums[key] = pair
-            return
-        for known, more in zip(self.sums[key], pair, strict=True):
-            known.merge(more)
-
-    def figures(self, of_labels: OfLabels, level: float | None) -> dict[Measure, PlaceboFigures]:
-        """The placebos with the universe that counts at each depth."""
-        chosen = {}
-        for measure, here in of_labels.items():
-            by_universe = [_figures(self.sums.get((measure, which)), len(here), level) for which in (True, False)]
-            if by_universe[0] is not None or by_universe[1] is not None:
-                unknown = PlaceboFigures(*[np.full(len(here), np.nan)] * 3)
-                one, other = (each or unknown for each in by_universe)
-                ends = ("value", "low", "high")
-                chosen[measure] = PlaceboFigures(
-                    *(np.where(here, getattr(one, name), getattr(other, name)) for name in ends)
-                )
-        return chosen
 
 
 #: A measure, its placebo, and at which depths the placebo's universe is known.
@@ -151,18 +99,8 @@ def _placebo(
     return Placebo.beside(columns)
 
 
-def _moments(outcome: Outcome, known: NDArray[np.bool_]) -> Moments:
-    return Moments.of(_settled(outcome, known))
-
-
 def _settled(outcome: Outcome, known: NDArray[np.bool_]) -> Outcome:
     """The outcome at the depths whose universe is known: without a corpus size, there is no corpus to shuffle in."""
     settled = outcome.settled()
     parts = settled.parts if known.all() else tuple(np.where(known, part, np.nan) for part in settled.parts)
     return replace(settled, parts=parts, baseline=None)
-
-
-def _figures(pair: tuple[Moments, Moments] | None, depths: int, level: float | None) -> PlaceboFigures | None:
-    if pair is None:
-        return None
-    return PlaceboFigures(pair[0].value, *pair[1].interval(level))

@@ -17,11 +17,9 @@ from rag_selectivity.measures.chance import _BITS
 from rag_selectivity.statistics.exact import ends_of_few, mid_p_rate
 from rag_selectivity.statistics.interval_methods import Estimand, bca_ends
 from rag_selectivity.statistics.intervals_of_means import interval_of_mean
-from rag_selectivity.statistics.moments import Moments
 
 pytestmark = pytest.mark.inside
 
-LEVEL = 0.9
 RNG = np.random.default_rng(5)
 #: Figures of sixty queries at two depths; some are undefined.
 FIGURES = RNG.beta(2, 3, (60, 2))
@@ -29,72 +27,6 @@ FIGURES[[3, 7, 20], 1] = np.nan
 CHANCE = RNG.uniform(0.05, 0.4, 60)
 #: Neither 0 nor 1, so that no binomial interval is meant.
 GAINS = CHANCE + RNG.uniform(0.1, 0.5, 60)
-
-
-def interval(outcome: Outcome) -> tuple[list[float], list[float]]:
-    low, high = Moments.of(outcome).interval(LEVEL)
-    return low.tolist(), high.tolist()
-
-
-def test_the_interval_of_a_mean_is_students() -> None:
-    low, high = interval(Outcome((FIGURES,), "-", MEAN))
-    for depth in (0, 1):
-        values = FIGURES[:, depth][~np.isnan(FIGURES[:, depth])]
-        expected = stats.t.interval(LEVEL, len(values) - 1, values.mean(), stats.sem(values))
-        assert (low[depth], high[depth]) == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("n", [2, 9, 60])
-def test_the_interval_of_bits_is_that_of_the_delta_method(n: int) -> None:
-    x, y = GAINS[:n], CHANCE[:n]
-    low, high = interval(Outcome((x[:, None], y[:, None], 1 - y[:, None]), "-", _BITS, bounds=(0.0, 1.0)))
-    covariance = np.cov(x, y)
-    relative = (
-        covariance[0, 0] / x.mean() ** 2
-        - 2 * covariance[0, 1] / (x.mean() * y.mean())
-        + covariance[1, 1] / y.mean() ** 2
-    )
-    reach = stats.t.ppf(0.95, n - 1) * math.sqrt(relative / n) / math.log(2)
-    middle = math.log2(x.mean() / y.mean())
-    assert (low[0], high[0]) == pytest.approx((middle - reach, middle + reach), rel=1e-5)
-
-
-@pytest.mark.parametrize(("lowest", "highest"), [(0.0, 1.0), (-1.0, 3.0)])
-@pytest.mark.parametrize("mirrored", [False, True])
-def test_few_queries_have_clopper_and_pearsons_ends_where_those_are_wider(
-    lowest: float, highest: float, mirrored: bool
-) -> None:
-    shares = np.array([0.0, 0.1, 0.03, 0.4, 0.05, 0.0, 0.03])
-    shares = 1 - shares if mirrored else shares
-    values = lowest + (highest - lowest) * shares
-    n, total = len(values), shares.sum()
-    low, high = interval(Outcome((values[:, None],), "-", MEAN, bounds=(lowest, highest)))
-    student = stats.t.interval(LEVEL, n - 1, values.mean(), stats.sem(values))
-    exact = stats.beta.ppf(0.05, total, n - total + 1), stats.beta.ppf(0.95, total + 1, n - total)
-    ends = [lowest + (highest - lowest) * end for end in exact]
-    assert (low[0], high[0]) == pytest.approx((min(student[0], ends[0]), max(student[1], ends[1])), rel=1e-9)
-    # One end is of either kind, and the other way round for the mirrored values.
-    assert (ends[0] < student[0]) == mirrored
-    assert (ends[1] > student[1]) != mirrored
-
-
-@pytest.mark.parametrize(("successes", "n"), [(1, 12), (7, 12), (30, 45)])
-def test_the_interval_of_a_success_rate_is_mid_p(successes: int, n: int) -> None:
-    values = np.repeat([1.0, 0.0], [successes, n - successes])[:, None]
-    low, high = interval(Outcome((values,), "-", MEAN))
-    for rate, share in ((low[0], 0.95), (high[0], 0.05)):
-        drawn = stats.binom(n, rate)
-        assert drawn.cdf(successes - 1) + drawn.pmf(successes) / 2 == pytest.approx(share, rel=1e-9)
-
-
-@pytest.mark.parametrize("common", [0.0, 0.25, 1.0])
-def test_queries_that_agree_have_the_interval_of_what_was_not_seen(common: float) -> None:
-    n = 30
-    low, high = interval(Outcome((np.full((n, 1), common),), "-", MEAN))
-    unseen = 1 - 0.05 ** (1 / n)
-    # Between 0 and 1, the ends for few queries do not apply: the effective number of queries is all thirty.
-    assert low[0] == pytest.approx(common * (1 - unseen), abs=1e-9)
-    assert high[0] == pytest.approx(common + (1 - common) * unseen, rel=1e-9)
 
 
 @pytest.mark.parametrize(("lowest", "highest"), [(0.0, 1.0), (-1.0, 1.0), (2.0, 5.0)])
@@ -155,9 +87,8 @@ def test_the_effective_number_of_queries_is_kishs() -> None:
     outcome = Outcome((GAINS[:, None], CHANCE[:, None], 1 - CHANCE[:, None]), "-", _BITS, baseline=1)
     expected = pytest.approx([CHANCE.sum() ** 2 / (CHANCE**2).sum()], rel=1e-12)
     assert list(outcome.effective_queries()) == expected
-    assert list(Moments.of(outcome).effective_queries()) == expected
     same = Outcome((GAINS[:, None], np.full((60, 1), 0.2), np.full((60, 1), 0.8)), "-", _BITS, baseline=1)
-    assert list(same.effective_queries()) == list(Moments.of(same).effective_queries()) == [math.inf]
+    assert list(same.effective_queries()) == [math.inf]
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 60])
