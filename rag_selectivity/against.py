@@ -20,6 +20,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import StoredReport, StoredRun
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
+from rag_selectivity.tables.ids import HashArray, IntArray
 from rag_selectivity.wording import counted
 
 #: The queries that a comparison with a stored report uses.
@@ -251,46 +252,105 @@ def _pair(report: Report, run: str, stored: StoredReport, shared: bool) -> Pair:
             f"identify its queries and judgments (reports of live retrievals and of counts never do); evaluate both "
             f"with judgments"
         )
-    place = {query: row for row, query in enumerate(kept.queries)}
-    rows = np.array([place.get(query, -1) for query in now.queries], np.int64)
-    same = rows >= 0
-    same[same] = labels[same] == kept.facts.labels[rows[same]]
-    known = set(now.queries)
-    left_out = queries_that_differ(
+    paired = Paired.of(path, run, (now.queries, labels), (kept.queries, kept.facts.labels), shared=shared)
+    pair = Pair(
         path,
-        [query for query in now.queries if query not in place],
-        [query for query in kept.queries if query not in known],
-        [query for query, row, alike in zip(now.queries, rows, same, strict=True) if row >= 0 and not alike],
+        run,
+        then,
+        now.where(paired.now),
+        kept.where(paired.then),
+        rules.pool == rules_then.pool,
+        shared,
+        paired.note,
     )
-    chosen = same if shared else rows >= 0
-    pair = Pair(path, run, then, now.where(chosen), kept.where(rows[chosen]), rules.pool == rules_then.pool, shared)
-    facts = now.facts.over(chosen), kept.facts.over(rows[chosen])
-    settings = [
-        *_rules_that_differ(rules, rules_then, path),
-        *_sizes_that_differ(*facts, pair.now.queries, path),
-        *_weights_that_differ(*facts, pair.now.queries, path),
-    ]
-    if settings or (left_out and not shared):
-        mend = f"evaluate with the settings of {path}, or write that report again"
-        if not settings:
-            mend = f"use the queries that both have with the same judgments (--on shared), or write {path} again"
-        raise InputError(
-            f"{path} cannot be compared with run {run!r}: {'; '.join(settings if shared else [*settings, *left_out])}. "
-            f"To compare them, {mend}"
-        )
-    if not shared:
-        return pair
-    if len(pair.now.queries) < _FEWEST_SHARED:
-        raise InputError(
-            f"{path} cannot be compared with run {run!r}: both have only "
-            f"{counted(len(pair.now.queries), 'query', 'queries')} with the same judgments, and at least "
-            f"{_FEWEST_SHARED} are needed ({'; '.join(left_out)})"
-        )
-    note = (
-        f"{run} and {path} are compared over {len(pair.now.queries):,} queries with the same judgments; "
-        f"left out: {'; '.join(left_out) or 'none'}"
+    facts = now.facts.over(paired.now), kept.facts.over(paired.then)
+    paired.check(
+        [
+            *_rules_that_differ(rules, rules_then, path),
+            *_sizes_that_differ(*facts, pair.now.queries, path),
+            *_weights_that_differ(*facts, pair.now.queries, path),
+        ]
     )
-    return replace(pair, note=note)
+    return pair
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The queries of a run that are compared with those of a stored run.
+
+    Attributes
+    ----------
+    now, then : int64[queries]
+        Their rows in both.
+    left_out : list of str
+        What of the other queries differs.
+    same : str
+        What the queries that are compared must share.
+    """
+
+    path: Path
+    run: str
+    now: IntArray
+    then: IntArray
+    left_out: list[str]
+    shared: bool
+    same: str
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        run: str,
+        now: tuple[Sequence[str], HashArray],
+        then: tuple[Sequence[str], HashArray],
+        *,
+        shared: bool,
+        same: str = "judgments",
+        otherwise: str = "other judgments",
+    ) -> Paired:
+        """Pair the queries by their ids; with `shared`, those that have the same hash on both sides."""
+        place, known = {query: row for row, query in enumerate(then[0])}, set(now[0])
+        rows = np.array([place.get(query, -1) for query in now[0]], np.int64)
+        alike = rows >= 0
+        alike[alike] = now[1][alike] == then[1][rows[alike]]
+        groups = (
+            ([query for query in now[0] if query not in place], "only here"),
+            ([query for query in then[0] if query not in known], f"only in {path}"),
+            ([now[0][i] for i in np.flatnonzero((rows >= 0) & ~alike).tolist()], f"with {otherwise} in {path}"),
+        )
+        left_out = [f"{_queries(len(names))} {what} ({examples(names)})" for names, what in groups if names]
+        chosen = np.flatnonzero(alike if shared else rows >= 0)
+        return cls(path, run, chosen, rows[chosen], left_out, shared, same)
+
+    def check(self, settings: Sequence[str] = ()) -> None:
+        """Raise an error that names every difference and what to do, or that says that too few queries are left."""
+        problem = f"{self.path} cannot be compared with run {self.run!r}"
+        if settings or (self.left_out and not self.shared):
+            mend = f"evaluate with the settings of {self.path}, or write that report again"
+            if not settings:
+                both = f"the queries that both have with the same {self.same} (--on shared)"
+                mend = f"use {both}, or write {self.path} again"
+            found = [*settings, *([] if self.shared else self.left_out)]
+            raise InputError(f"{problem}: {'; '.join(found)}. To compare them, {mend}")
+        if self.shared and len(self.now) < _FEWEST_SHARED:
+            raise InputError(
+                f"{problem}: both have only {_queries(len(self.now))} with the same {self.same}, and at least "
+                f"{_FEWEST_SHARED} are needed ({'; '.join(self.left_out)})"
+            )
+
+    @property
+    def note(self) -> str:
+        """With `shared`, how many queries are compared and which are left out; else empty."""
+        if not self.shared:
+            return ""
+        return (
+            f"{self.run} and {self.path} are compared over {len(self.now):,} queries with the same {self.same}; "
+            f"left out: {'; '.join(self.left_out) or 'none'}"
+        )
+
+
+def _queries(count: int) -> str:
+    return counted(count, "query", "queries")
 
 
 def _rules_that_differ(now: Rules, then: Rules, path: Path) -> list[str]:
@@ -346,19 +406,3 @@ def _weights_that_differ(now: Facts, then: Facts, queries: Sequence[str], path: 
         f"the weights of {counted(len(differing), 'query', 'queries')} are not those in {path} "
         f"({examples([queries[i] for i in differing.tolist()])})"
     ]
-
-
-def queries_that_differ(
-    path: Path,
-    only_here: Sequence[str],
-    only_there: Sequence[str],
-    relabelled: Sequence[str],
-    otherwise: str = "other judgments",
-) -> list[str]:
-    """What of the queries differs, one text for each kind of difference; `otherwise` names what `relabelled` have."""
-    groups = (
-        (only_here, "only here"),
-        (only_there, f"only in {path}"),
-        (relabelled, f"with {otherwise} in {path}"),
-    )
-    return [f"{counted(len(names), 'query', 'queries')} {what} ({examples(names)})" for names, what in groups if names]

@@ -7,27 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.against import ON, Change, change_of, queries_that_differ, without_last_digits
+from rag_selectivity.against import ON, Change, Paired, change_of, without_last_digits
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import ClaimReport, ClaimRun, fingerprint_of
 from rag_selectivity.results.stored_claims import StoredClaimRun, StoredClaims
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.wording import counted
-
-_FEWEST_SHARED = 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A run and its stored run, with the rows of the queries that are compared in both."""
-
-    stored: StoredClaimRun
-    queries: tuple[str, ...]
-    now: list[int]
-    then: list[int]
-    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +22,7 @@ class ClaimsAgainst:
 
     report: ClaimReport
     stored: StoredClaims
-    pairs: Mapping[str, _Pair]
+    pairs: Mapping[str, tuple[StoredClaimRun, Paired]]
     bootstrap: Bootstrap | None
     shared: bool
 
@@ -65,26 +51,24 @@ class ClaimsAgainst:
 
     @property
     def notes(self) -> list[str]:
-        return [pair.note for pair in self.pairs.values() if pair.note is not None]
+        return [paired.note for _, paired in self.pairs.values() if paired.note]
 
     def change(self, run: str, measure: ClaimMeasure) -> Change:
         """A stored figure and the same figure now, over the paired queries, with the interval of the difference."""
-        pair = self.pairs[run]
-        before = pair.stored.estimates.get(str(measure))
+        kept, paired = self.pairs[run]
+        before = kept.estimates.get(str(measure))
         if before is None:
-            raise InputError(
-                f"{self.stored.path} has no {measure} of {run!r} (it has: {', '.join(pair.stored.estimates)})"
-            )
-        checks = self.report.runs[run].samples
-        now = np.array([checks[row].value(measure) for row in pair.now], np.float64)
-        then = without_last_digits(pair.stored.column(str(measure))[pair.then], now)
+            raise InputError(f"{self.stored.path} has no {measure} of {run!r} (it has: {', '.join(kept.estimates)})")
+        checks = [self.report.runs[run].samples[row] for row in paired.now.tolist()]
+        now = np.array([check.value(measure) for check in checks], np.float64)
+        then = without_last_digits(kept.column(str(measure))[paired.then], now)
         outcomes = tuple(
             Outcome((values[:, None],), "no sample has what the check needs", bounds=measure.bounds)
             for values in (now, then)
         )
         return change_of(
             (outcomes[0], outcomes[1]),
-            pair.queries,
+            [check.sample.id for check in checks],
             before,
             self.report[run, measure],
             shared=self.shared,
@@ -109,46 +93,25 @@ def refuse_other(stored: StoredClaims, judge: str, runs: Sequence[str]) -> None:
         stored.run(name, len(runs))
 
 
-def _pair(name: str, run: ClaimRun, then: StoredClaimRun, stored: StoredClaims, shared: bool) -> _Pair:
-    """The run and its stored run; an InputError that names the difference if they cannot be compared."""
-    rows_now = {check.sample.id: row for row, check in enumerate(run.samples)}
-    if len(rows_now) < len(run.samples):
+def _pair(
+    name: str, run: ClaimRun, then: StoredClaimRun, stored: StoredClaims, shared: bool
+) -> tuple[StoredClaimRun, Paired]:
+    """The stored run, and which queries are compared; an InputError that names the difference if none can be."""
+    queries = [check.sample.id for check in run.samples]
+    if len(set(queries)) < len(queries):
         raise InputError(
             f"run {name!r} has two samples of one id, so they cannot be paired: give each an id (query_id)"
         )
-    rows_then = {query: row for row, query in enumerate(then.queries)}
-    both = [query for query in rows_now if query in rows_then]
-    same = [
-        query
-        for query in both
-        if fingerprint_of(run.samples[rows_now[query]].sample) == then.fingerprints[rows_then[query]]
-    ]
-    left_out = queries_that_differ(
+    prints = [fingerprint_of(check.sample) for check in run.samples]
+    hashed = [np.array([int(each, 16) for each in digits], np.uint64) for digits in (prints, then.fingerprints)]
+    paired = Paired.of(
         stored.path,
-        [query for query in rows_now if query not in rows_then],
-        [query for query in rows_then if query not in rows_now],
-        [query for query in both if query not in set(same)],
-        "another question or reference answer",
+        name,
+        (queries, hashed[0]),
+        (then.queries, hashed[1]),
+        shared=shared,
+        same="reference answers",
+        otherwise="another question or reference answer",
     )
-    if left_out and not shared:
-        raise InputError(
-            f"{stored.path} cannot be compared with run {name!r}: {'; '.join(left_out)}. To compare them, use the "
-            f"queries that both have with the same reference answers (--on shared), or write {stored.path} again"
-        )
-    if shared and len(same) < _FEWEST_SHARED:
-        raise InputError(
-            f"{stored.path} cannot be compared with run {name!r}: both have only "
-            f"{counted(len(same), 'query', 'queries')} with the same reference answers, and at least {_FEWEST_SHARED} "
-            f"are needed ({'; '.join(left_out)})"
-        )
-    note = (
-        f"{name} and {stored.path} are compared over {len(same):,} queries with the same reference answers; left out: "
-        f"{'; '.join(left_out) or 'none'}"
-    )
-    return _Pair(
-        then,
-        tuple(same),
-        [rows_now[query] for query in same],
-        [rows_then[query] for query in same],
-        note if shared else None,
-    )
+    paired.check()
+    return then, paired

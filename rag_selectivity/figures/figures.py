@@ -146,15 +146,15 @@ class Figures:
         return Rules.of(self.judged)
 
     def where(self, chosen: NDArray[Any]) -> Figures:
-        """The rows of some of the queries, by mask, or by position (then without the join)."""
+        """The rows of some of the queries, by mask, or by position in any order (then without the join)."""
         rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-        known = self.whole is not None and self.whole[1] is None and chosen.dtype == bool
-        return Figures(
-            tuple(self.queries[row] for row in rows.tolist()),
-            self.plan,
-            [outcome.over(rows) for outcome in self.outcomes],
-            (self.whole[0], chosen) if known and self.whole is not None else None,
-        )
+        whole = None
+        if self.whole is not None and self.whole[1] is None and (rows[1:] > rows[:-1]).all():
+            mask = np.zeros(len(self.queries), bool)
+            mask[rows] = True
+            whole = self.whole[0], mask
+        outcomes = [outcome.over(rows) for outcome in self.outcomes]
+        return Figures(tuple(self.queries[row] for row in rows.tolist()), self.plan, outcomes, whole)
 
     def only(self, measures: Collection[Measure]) -> Figures:
         """The columns of some measures, at all their depths."""
