@@ -113,7 +113,7 @@ BEARING = {
         "names paired placebo joins trec_lines unpaired",
         "not plan_says and not docs",
     ),
-    "files": Bearing("readers scans joins"),
+    "files": Bearing("readers large_files joins"),
     "cli": Bearing("cli planning", "not parquet"),
     "report": Bearing("html html_edges annotation_page", "not command"),
     "demo": Bearing(""),

@@ -412,7 +412,8 @@ def _no_labels(queries: Iterable[str], labels: Labels) -> InputError:
         return InputError("no query has labels: give labels=…, by the ids or the texts of the queries")
     return InputError(
         f"no query has labels: the queries are {examples(queries)}, and the labels know {examples(labels.by_query)}; "
-        f"the keys of the labels must be the ids or the texts of the queries"
+        f"the keys of the labels must be the ids or the texts of the queries (id_column names the ids in a dataset of "
+        f"Ragas)"
     )
 
 

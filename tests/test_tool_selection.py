@@ -12,8 +12,6 @@ from math import comb, exp, isnan, log2
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall
 from langchain_core.tools import StructuredTool, ToolException
@@ -45,14 +43,11 @@ def test_the_published_case_of_58_tools_of_which_four_apply(caplog) -> None:
     monitor = ToolMonitor(catalogue=58, relevant=4, on_warning=heard.append)
     for _ in range(5):
         monitor.call("q", definitions(NAMES), ["tool_00"])
-    ceiling = -log2(1 - miss(58, 4, 12))
     assert heard == [
         "58 of 58 tools shown, and as many at random would serve in 100.0% of such calls: a perfect selector could "
-        "show 0 bits. Up to K = 12 a random draw serves in less than 63.2%, with at most "
-        f"{ceiling:.2g} bits to show at that K; for more than one bit, show no more than 8 [too-many-tools]"
+        "show 0 bits. Show 12 or fewer, of which a random draw would serve in less than 63.2% [too-many-tools]"
     ]
     assert miss(58, 4, 12) > exp(-1) > miss(58, 4, 13)
-    assert -log2(1 - miss(58, 4, 9)) < 1 < -log2(1 - miss(58, 4, 8))
     assert heard[0] in caplog.text
     report = monitor.report()
     assert (report.lam, report.regime, report.BoR_max, report.healthy_K) == (4.0, "collapse", 0.0, 12)
@@ -74,25 +69,10 @@ def test_with_labels_bor_is_that_of_the_core_and_the_ceiling_exact() -> None:
     chances = [1 - miss(58, len(labels[q]), len(names)) for q, names in shown.items()]
     assert pytest.approx(log2(3 / sum(chances)), rel=1e-12) == report.BoR_max
     assert report.lam == pytest.approx(sum(len(labels[q]) * len(shown[q]) for q in labels) / 58 / 3)
-    assert report.basis == {"labels": 3, "assumed": 0, "used": 0}
+    assert report.basis == {"labels": 3, "assumed": 0}
     assert report.selection is not None
     assert report.selection["BoR"].value == pytest.approx(log2(2 / sum(chances)), rel=1e-12)
     assert report.selection["Success"].n == 3
-
-
-def test_without_labels_the_tools_used_for_such_queries_stand_for_those_that_apply() -> None:
-    monitor = ToolMonitor(catalogue=58)
-    monitor.call("weather in Rome", definitions(NAMES), [], kind="weather")
-    assert isnan(monitor.report().lam)
-    assert "there is no selection to measure" in monitor.report().details()
-    for tool in ("tool_01", "tool_02", "tool_01"):
-        monitor.call("weather", definitions(NAMES), [tool], kind="weather")
-    monitor.call("mail", definitions(NAMES[:10]), ["tool_03"], kind="mail")
-    report = monitor.report()
-    assert report.basis == {"labels": 0, "assumed": 0, "used": 5}
-    assert report.relevant == pytest.approx((4 * 2 + 1) / 5)
-    assert report.lam == pytest.approx((4 * 58 * 2 + 10) / 58 / 5)
-    assert pytest.approx(-log2((4 + Fraction(10, 58)) / 5)) == report.BoR_max
 
 
 # -- the choice of a tool ----------------------------------------------------------------------------
@@ -221,53 +201,32 @@ def test_near_identical_descriptions_with_how_often_they_were_confused() -> None
 
 # -- arguments against a schema ----------------------------------------------------------------------
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "ab", 1.5, 2.0]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-    max_leaves=6,
-)
-SIMPLE = st.one_of(
-    st.sampled_from(["string", "integer", "number", "boolean", "null", "array", "object"]).map(lambda t: {"type": t}),
-    st.just({"type": ["string", "null"]}),
-    st.lists(JSON, min_size=1, max_size=3).map(lambda values: {"enum": values}),
-    JSON.map(lambda value: {"const": value}),
-    st.sampled_from(
-        [{"minimum": 0}, {"exclusiveMaximum": 2}, {"minLength": 1}, {"maxLength": 1}, {"minItems": 1}, {"maxItems": 1}]
-    ),
-    st.just({"$ref": "#/$defs/text"}),
-)
-SCHEMAS = st.recursive(
-    SIMPLE,
-    lambda inner: st.one_of(
-        st.tuples(st.sampled_from(["anyOf", "oneOf", "allOf"]), st.lists(inner, min_size=1, max_size=2)).map(
-            lambda pair: {pair[0]: pair[1]}
-        ),
-        inner.map(lambda items: {"type": "array", "items": items}),
-        st.dictionaries(st.sampled_from("abc"), inner, max_size=2).map(
-            lambda names: {"type": "object", "properties": names, "required": sorted(names)[:1]}
-        ),
-        inner.map(lambda others: {"additionalProperties": others}),
-    ),
-    max_leaves=4,
-)
+NODE = {"type": "object", "properties": {"text": {"type": "string"}, "next": {"$ref": "#/$defs/node"}}}
 
 
-@settings(max_examples=80, deadline=None)
-@given(
-    arguments=st.dictionaries(st.sampled_from("abc"), JSON, max_size=3),
-    properties=st.dictionaries(st.sampled_from("abc"), SCHEMAS, max_size=3),
+@pytest.mark.parametrize(
+    ("arguments", "schema", "reason"),
+    [
+        ({"text": "a", "next": {"text": "b"}}, {"$ref": "#/$defs/node", "$defs": {"node": NODE}}, None),
+        ({"next": {"text": 3}}, {"$ref": "#/$defs/node", "$defs": {"node": NODE}}, "type: next.text"),
+        ({"texts": "a"}, {"$ref": "#/$defs/node", "$defs": {"node": NODE}}, "unknown: texts"),
+        ({"a": [1, "x"]}, {"properties": {"a": {"items": {"type": "integer"}}}}, "type: a[]"),
+        ({"a": 5}, {"properties": {"a": {"maximum": 4}}}, "value: a"),
+        ({"a": "bc"}, {"properties": {"a": {"enum": ["b", "c"]}}}, "value: a"),
+        ({"a": ""}, {"properties": {"a": {"minLength": 1}}}, "length: a"),
+        ({"a": {}}, {"properties": {"a": {"required": ["b"]}}}, "missing: a.b"),
+        ({"a": None}, {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}, None),
+        ({"a": 3}, {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}, "type: a"),
+        ({"a": None}, {"properties": {"a": {"type": "STRING", "nullable": True}}}, None),
+        ({"anything": 1}, {"type": "object"}, None),
+        ({"b": 1}, {"properties": {"a": {}}, "additionalProperties": True}, None),
+        ({"a": 1}, {"properties": {"a": {"$ref": "https://example.invalid/schema"}}}, None),
+        ({"a": 1}, {"properties": {"a": {"minimum": "none"}}}, None),
+        ([1], {"type": "object"}, "no JSON object"),
+    ],
 )
-def test_arguments_fit_where_a_full_validator_says_so(arguments, properties) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": sorted(properties)[:1],
-        "additionalProperties": False,
-        "$defs": {"text": {"type": "string"}},
-    }
-    fits = jsonschema.Draft202012Validator(schema).is_valid(arguments)
-    assert (misfit(arguments, schema) is None) == fits
+def test_why_arguments_do_not_fit(arguments, schema, reason) -> None:
+    assert misfit(arguments, schema) == reason
 
 
 # -- in LangChain ------------------------------------------------------------------------------------
@@ -305,8 +264,8 @@ def test_tools_bound_to_a_model_and_those_called() -> None:
     report = callback.report()
     assert (report.calls, report.catalogue, report.shown, report.lam) == (2, 58, 58, 4.0)
     assert [(tool.name, tool.called) for tool in report.tools[:3]] == [("tool_03", 1), ("tool_07", 1), ("tool_00", 0)]
-    expected = sum(-(-len(json.dumps(convert_to_openai_tool(tool))) // 4) for tool in tools())
-    assert report.tokens == expected
+    lengths = [len(json.dumps(convert_to_openai_tool(tool))) for tool in tools()]
+    assert report.tokens == sum((length + 3) // 4 for length in lengths)
 
 
 def test_calls_without_tools_and_for_structured_output_are_left_out() -> None:
@@ -453,6 +412,7 @@ def test_failures_leave_nothing_behind_and_faults_are_seen(caplog) -> None:
     config = {"callbacks": [callback]}
     with pytest.raises(ConnectionError):
         Broken(messages=iter(())).bind_tools(tools(3)).invoke("q", config=config)
+    assert len(callback._calls) == 0
     assert saying(AIMessage("fine")).bind(tools=[3.5, {"name": "ok"}], x=1).invoke("q", config=config).content == "fine"
     assert callback.faults == 1
     assert "were not recorded" in caplog.text

@@ -37,7 +37,8 @@ def test_scenario_gives_what_is_stored(name):
 def test_the_wall_knows_public_names_only():
     for path in STORED.parent.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r"rag_selectivity\w*\.\w", text), f"{path} names an inner module"
+        # Live comparisons have a public package of their own.
+        assert not re.search(r"rag_selectivity\w*\.(?!online import )\w", text), f"{path} names an inner module"
         assert set(re.findall(r"\brs\.(\w+)", text)) <= set(rs.__all__), path
 
 

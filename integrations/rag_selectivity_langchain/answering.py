@@ -9,9 +9,9 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 from langchain_core.documents import Document
 
+from rag_selectivity.answers.given import AnswerReport
 from rag_selectivity.answers.pipeline import PassagePrompt, PipelineModel
 from rag_selectivity.grading.judge import GradingError
-from rag_selectivity.results.answers import AnswerReport
 from rag_selectivity_langchain.documents import text_of
 
 

@@ -12,9 +12,16 @@ from pydantic import BaseModel
 from ragas.llms.base import BaseRagasLLM, InstructorBaseRagasLLM
 
 from rag_selectivity import InputError, Limits, Qrels
-from rag_selectivity.grading.judge import GradingError, Message, ModelJudge, first_text, known_settings, with_schema
+from rag_selectivity.grading.judge import (
+    GradingError,
+    Message,
+    ModelJudge,
+    Usage,
+    first_text,
+    known_settings,
+    with_schema,
+)
 from rag_selectivity.grading.single import SingleQuery, blocking, claim_measure_name, label_lists
-from rag_selectivity.results.usage import Usage
 from rag_selectivity_ragas.metrics import HybridMetric
 from rag_selectivity_ragas.rows import rows_of
 

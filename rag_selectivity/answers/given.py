@@ -74,7 +74,7 @@ def answers_given(
     """
     if not isinstance(scores, str) and not hasattr(scores, "__fspath__") and not hasattr(scores, "columns"):
         scores = list(iterated(scores, "scores: give a file, a frame or a list of dicts"))
-    ends = low, high = ends_of(ends, "ends")
+    ends = low, high = ends_of(ends, "the range of the scores")
     if correct_from is not None and not (isinstance(correct_from, (int, float)) and low < correct_from <= high):
         raise InputError(
             f"correct_from (--correct-from) must be above {low:g} and at most {high:g}, got {shown_value(correct_from)}"

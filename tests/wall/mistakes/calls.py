@@ -101,7 +101,7 @@ def _pytest() -> Any:
 WRONG = rs.InputError
 CALLS: dict[str, tuple[Any, ...]] = {
     # Labels
-    "labels are None": (_evaluate(qrels=None), WRONG, "qrels", "NoneType"),
+    "labels are None": (_evaluate(qrels=None), WRONG, "qrels", "got None"),
     "no labels": (_evaluate(qrels={}), WRONG, "qrels", "no judgments"),
     "a grade that is a word": (_evaluate(qrels={"q1": {"d1": "good"}}), WRONG, "'q1'", "'d1'", "'good'"),
     "a grade and a half": (_evaluate(qrels={"q1": {"d1": 1.5}}), WRONG, "'q1'", "'d1'", "1.5"),
@@ -122,7 +122,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "a grade that the map lacks": (_evaluate(qrels=GRADES, grade_map="1:1,5:5"), WRONG, "'q2'", "'d3'", "grade 4"),
     "a format that is not known": (lambda: rs.read_qrels("qrels.trec", format="trecc"), WRONG, "'trecc'", "trec"),
     # Runs
-    "runs are None": (_evaluate(runs=None), WRONG, "run", "NoneType"),
+    "runs are None": (_evaluate(runs=None), WRONG, "run", "got None"),
     "no runs": (_evaluate(runs={}), WRONG, "no runs"),
     "a text for a list": (_run("d1"), WRONG, "'q1'", "'d1'", "list"),
     "a score that is a word": (_run({"d1": "high"}), WRONG, "'q1'", "'d1'", "'high'"),
