@@ -23,7 +23,7 @@ from rag_selectivity.tables.ids import IntArray
 _SUMS_AT_ONCE, _DEPTHS_AT_ONCE = 1536, 16
 #: Figures of all queries in some of the slices.
 _CELLS_AT_ONCE = 1 << 22
-#: Slicings whose cells together hold fewer queries each than this are summed one by one.
+#: Slicings whose cells together hold fewer queries each than this are summed in two halves.
 _FEWEST_IN_A_CELL = 100
 
 
@@ -100,7 +100,9 @@ def _resampled_sums(
     """
     together = np.unique(np.stack(slicings), axis=1, return_inverse=True)
     if len(slicings) > 1 and together[0].shape[1] * _FEWEST_IN_A_CELL > len(matrix):
-        return [_resampled_sums(bootstrap, matrix, units, [places])[0] for places in slicings]
+        half = len(slicings) // 2
+        halves = (_resampled_sums(bootstrap, matrix, units, some) for some in (slicings[:half], slicings[half:]))
+        return [sums for some in halves for sums in some]
     keys, cell = together[0], together[1].reshape(-1)
     order = np.argsort(cell, kind="stable")
     ends = np.cumsum(np.bincount(cell, minlength=keys.shape[1])).tolist()
