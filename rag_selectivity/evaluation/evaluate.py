@@ -321,17 +321,20 @@ def report_on(
     with kept_draws() if slicings else nullcontext():
         basis = Basis(judged, measured.plan, ground, bootstrap, completed)
         provenance, found = provenance or _provenance(first, ground), labels_found_by_any(judged)
-        ends = _ends(measured.figures, bootstrap)
+        known = {
+            name: Labels(figures, measured.measures, found[name], calibrated=ground is not None)
+            for name, figures in measured.figures.items()
+        }
+        ends = _ends(measured.figures, known, bootstrap)
         runs = {}
         for name, figures in measured.figures.items():
-            run, plan = judged[name], figures.plan
-            labels = Labels(figures, measured.measures, found[name], bootstrap, calibrated=ground is not None)
-            estimates, controls, remarks = basis.estimates(name, figures, ends[name])
-            estimates = with_unchecked_judge(labels.qualified(estimates), provenance)
+            run, plan, labels, own = judged[name], figures.plan, known[name], len(figures.outcomes)
+            estimates, controls, remarks = basis.estimates(name, figures, ends[name][:own])
+            estimates = with_unchecked_judge(labels.qualified(estimates, ends[name][own:]), provenance)
             slices: dict[str, dict[str, Slice]] = {}
-            for part in parts_of(figures, slicings, bootstrap):
+            for part in parts_of(figures, slicings, bootstrap, labels.beyond):
                 of_part, _, _ = basis.estimates(name, part.figures, part.ends, whole=False)
-                of_part = labels.qualified(of_part, part.chosen)
+                of_part = labels.qualified(of_part, part.beyond, part.chosen)
                 of_column = slices.setdefault(part.column, {})
                 of_column[part.value] = Slice(part.column, part.value, len(part.figures.queries), of_part)
             run_notes = [
@@ -389,15 +392,21 @@ def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:
     return default_depths(max(int(run.returned.max(initial=1)) for run in runs), min(largest, default=None))
 
 
-def _ends(figures: Mapping[str, Figures], bootstrap: Bootstrap | None) -> dict[str, list[Ends]]:
-    """The intervals of every run; runs over the same queries use the same resamples, in one pass."""
+def _ends(
+    figures: Mapping[str, Figures], labels: Mapping[str, Labels], bootstrap: Bootstrap | None
+) -> dict[str, list[Ends]]:
+    """The intervals of every run's figures, and of what they have beyond placebos.
+
+    Runs over the same queries use the same resamples, in one pass.
+    """
+    columns = {name: [*table.outcomes, *labels[name].beyond] for name, table in figures.items()}
     if bootstrap is None:
-        return {name: no_ends(table.outcomes) for name, table in figures.items()}
+        return {name: no_ends(outcomes) for name, outcomes in columns.items()}
     by_queries: dict[tuple[str, ...], list[str]] = {}
     for name, table in figures.items():
         by_queries.setdefault(table.queries, []).append(name)
     result: dict[str, list[Ends]] = {}
     for queries, names in by_queries.items():
-        together = iter(bootstrap.intervals([each for name in names for each in figures[name].outcomes], queries))
-        result.update({name: list(islice(together, len(figures[name].outcomes))) for name in names})
+        together = iter(bootstrap.intervals([each for name in names for each in columns[name]], queries))
+        result.update({name: list(islice(together, len(columns[name]))) for name in names})
     return result

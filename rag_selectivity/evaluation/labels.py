@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +12,11 @@ from rag_selectivity.estimating.caveats import LabelFacts, universes, with_label
 from rag_selectivity.estimating.estimates import with_caveats
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.reach import LabelReach, has_open_tails
-from rag_selectivity.measures import Measure
+from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import budgets_in, ranks_in
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.bootstrap import Ends
 from rag_selectivity.statistics.placebos import placebo_figures, placebos_of
 from rag_selectivity.tables.ids import IntArray
 
@@ -33,7 +33,6 @@ class Labels:
         figures: Figures,
         measures: Sequence[Measure],
         found: IntArray,
-        bootstrap: Bootstrap | None,
         *,
         calibrated: bool,
     ) -> None:
@@ -42,7 +41,6 @@ class Labels:
         self._exhaustive = run.policy.unjudged == "worst"
         reach = LabelReach.of(run, depths, found)
         self._plan, self._measures = plan, measures
-        self._bootstrap, self._queries = bootstrap, figures.queries
         shuffled = universes(plan, depths, reach, exhaustive=self._exhaustive)
         self._placebos = placebos_of(run, plan, figures.outcomes, shuffled) if run.qrels is not None else []
         self._facts = LabelFacts(
@@ -55,10 +53,15 @@ class Labels:
             exhaustive=self._exhaustive,
         )
 
+    @property
+    def beyond(self) -> list[Outcome]:
+        """What the figures have beyond their placebos, whose intervals `qualified` needs."""
+        return [each.beyond for each in self._placebos]
+
     def qualified(
-        self, estimates: Mapping[str, Estimate], chosen: NDArray[np.bool_] | None = None
+        self, estimates: Mapping[str, Estimate], beyond: Iterable[Ends], chosen: NDArray[np.bool_] | None = None
     ) -> dict[str, Estimate]:
         """Estimates of the run, or of its chosen queries, with their possible ranges, placebos and caveats."""
         estimates = with_caveats(estimates, self._measures, exhaustive=self._exhaustive)
-        facts = replace(self._facts, placebos=placebo_figures(self._placebos, self._bootstrap, self._queries, chosen))
+        facts = replace(self._facts, placebos=placebo_figures(self._placebos, beyond, chosen))
         return with_label_caveats(estimates, facts, dict(self._plan))

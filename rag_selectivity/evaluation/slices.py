@@ -13,40 +13,44 @@ from rag_selectivity.estimating.estimates import no_ends
 from rag_selectivity.figures.by import N5, R
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
-from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.results.slices import Slices
-from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
 from rag_selectivity.statistics.slice_intervals import slice_intervals
 from rag_selectivity.wording import counted, enumeration
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A slice of a run: its figures, and the low and high of each outcome, NaN without intervals.
+    """A slice of a run: its figures, the low and high of each outcome, and of what lies beyond placebos.
 
-    `chosen` marks its queries among those of the run.
+    `chosen` marks its queries among those of the run. The ends are NaN without intervals.
     """
 
     column: str
     value: str
     figures: Figures
     chosen: NDArray[np.bool_]
-    ends: list[tuple[FloatArray, FloatArray]]
+    ends: list[Ends]
+    beyond: list[Ends]
 
 
-def parts_of(figures: Figures, slicings: Sequence[Slicing], bootstrap: Bootstrap | None) -> Iterator[Part]:
+def parts_of(
+    figures: Figures, slicings: Sequence[Slicing], bootstrap: Bootstrap | None, beyond: Sequence[Outcome] = ()
+) -> Iterator[Part]:
     """Each slice of a run that has queries in it; intervals come from the same resamples as those of all queries."""
+    outcomes, own = [*figures.outcomes, *beyond], len(figures.outcomes)
     places = [slicing.places(figures.queries) for slicing in slicings]
     intervals = None
     if bootstrap is not None and slicings:
-        intervals = slice_intervals(bootstrap, figures.outcomes, figures.queries, places)
+        intervals = slice_intervals(bootstrap, outcomes, figures.queries, places)
     for i, slicing in enumerate(slicings):
         for place, value in enumerate(slicing.values):
             chosen = places[i] == place
             if chosen.any():
-                ends = no_ends(figures.outcomes) if intervals is None else intervals[i][place]
-                yield Part(slicing.column, value, figures.where(chosen), chosen, ends)
+                ends = no_ends(outcomes) if intervals is None else intervals[i][place]
+                yield Part(slicing.column, value, figures.where(chosen), chosen, ends[:own], ends[own:])
 
 
 def remarks_on(slices: Slices, ground: Ground | None, slicings: Sequence[Slicing]) -> list[str]:

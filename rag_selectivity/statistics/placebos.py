@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
 from rag_selectivity.measures.by_cutoff import by_cutoff
 from rag_selectivity.measures.universe import Universe
-from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.bootstrap import Ends
 from rag_selectivity.tables.ids import IntArray
 
 #: A measure with its depths, as in a plan.
@@ -33,42 +32,38 @@ class PlaceboFigures:
     high: FloatArray
 
 
-#: A measure, its placebo, and at which depths the placebo's universe is known.
-KnownPlacebo = tuple[Measure, Placebo, NDArray[np.bool_]]
+@dataclass(frozen=True, slots=True)
+class KnownPlacebo:
+    """The placebo of a measure and what its figure has beyond it, by query; NaN where no universe is known."""
+
+    measure: Measure
+    placebo: Outcome
+    beyond: Outcome
 
 
 def placebos_of(
     judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
 ) -> list[KnownPlacebo]:
     """The placebos of a whole dataset, where the universe of each depth is known."""
-    return list(_placebos(judged, plan, outcomes, of_labels))
+    return [
+        KnownPlacebo(measure, _settled(placebo.outcome, known), _settled(placebo.beyond, known))
+        for measure, placebo, known in _placebos(judged, plan, outcomes, of_labels)
+    ]
 
 
 def placebo_figures(
-    placebos: Sequence[KnownPlacebo],
-    bootstrap: Bootstrap | None,
-    queries: Sequence[str],
-    chosen: NDArray[np.bool_] | None = None,
+    placebos: Iterable[KnownPlacebo], ends: Iterable[Ends], chosen: NDArray[np.bool_] | None = None
 ) -> dict[Measure, PlaceboFigures]:
-    """The figures of placebos over the queries, all or the chosen ones."""
-    ends = [(np.full(len(known), np.nan),) * 2 for _, _, known in placebos]
-    if bootstrap is not None and placebos:
-        beyond = [_settled(_over(placebo.beyond, chosen), known) for _, placebo, known in placebos]
-        named = queries if chosen is None else list(compress(queries, chosen))
-        ends = bootstrap.intervals(beyond, named)
+    """The figures of placebos over all queries, or the chosen ones; `ends` are those of what lies beyond."""
     return {
-        measure: PlaceboFigures(_settled(_over(placebo.outcome, chosen), known).value(), *of_beyond)
-        for (measure, placebo, known), of_beyond in zip(placebos, ends, strict=True)
+        each.measure: PlaceboFigures((each.placebo if chosen is None else each.placebo.over(chosen)).value(), *of_each)
+        for each, of_each in zip(placebos, ends, strict=True)
     }
-
-
-def _over(outcome: Outcome, chosen: NDArray[np.bool_] | None) -> Outcome:
-    return outcome if chosen is None else outcome.over(chosen)
 
 
 def _placebos(
     judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
-) -> Iterable[KnownPlacebo]:
+) -> Iterable[tuple[Measure, Placebo, NDArray[np.bool_]]]:
     """The placebo of each measure that has one, and at which depths its universe is known."""
     for (measure, at), outcome in zip(plan, outcomes, strict=True):
         if isinstance(measure.cutoff, Real) or not len(at) or measure.of_groups:
