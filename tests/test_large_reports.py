@@ -69,3 +69,11 @@ def test_the_command_writes_both_files_and_compares_with_them(tmp_path: Path) ->
     gate = ("--against", "r.json", "--max-drop", "Success@1:0.1")
     assert run_command(*common, "--run", "run.trec", *gate, cwd=tmp_path).returncode == 0
     assert run_command(*common, "--run", "worse.trec", *gate, cwd=tmp_path).returncode == 1
+
+
+def test_more_than_100_000_queries_have_fewer_resamples_and_the_settings_say_how_many() -> None:
+    n = 125_000
+    counts = rs.JudgedRun.from_counts(np.full(n, 1000), np.full(n, 5), np.full(n, 2), np.arange(n) % 2)
+    report = rs.evaluate_joined({"log": counts}, measures=["Success"], depths=[5])
+    assert report.settings["resamples"] == 4000
+    assert report["Success@5"].low < 0.5 < report["Success@5"].high
