@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -413,3 +414,11 @@ def test_score_rows_are_what_validate_reads(small: World, tmp_path: Path) -> Non
         assert np.mean(list(read.by_run["first"][k].values())) == pytest.approx(report["first", k, "choice"].value)
     with pytest.raises(InputError, match="no score 'em'"):
         report.score_rows("em")
+
+
+def test_random_passages_of_a_smaller_k_are_the_first_of_a_larger_one() -> None:
+    sets = Sets({}, corpus=[f"p{i}" for i in range(12)])
+    drawn = [sets.passages("q", Shown("random", k)) for k in range(1, 15)]
+    for smaller, larger in itertools.pairwise(drawn):
+        assert larger[: len(smaller)] == smaller
+    assert sorted(drawn[-1]) == sorted(sets.corpus)

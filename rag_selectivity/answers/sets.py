@@ -96,15 +96,10 @@ class Sets:
     def _random(self, query: str, k: int) -> tuple[str, ...]:
         """K passages drawn from the whole corpus; those of a smaller K are the first of them."""
         draw = random.Random(f"{self.seed} random {query}")
-        if k * 4 > len(self.corpus):
-            order = list(range(len(self.corpus)))
-            draw.shuffle(order)
-        else:
-            drawn: dict[int, None] = {}
-            while len(drawn) < k:
-                drawn[draw.randrange(len(self.corpus))] = None
-            order = list(drawn)
-        return tuple(self.corpus[i] for i in order[:k])
+        drawn: dict[int, None] = {}
+        while len(drawn) < min(k, len(self.corpus)):
+            drawn[draw.randrange(len(self.corpus))] = None
+        return tuple(self.corpus[i] for i in drawn)
 
     def _with_junk(self, query: str, of_query: Judged, count: int) -> tuple[str, ...] | None:
         """The relevant passages and the hardest negatives, mixed; more junk leaves the order of the others as it is."""
