@@ -18,7 +18,7 @@ from rag_selectivity.results.answers import (
     AnswerReport,
     Contrast,
 )
-from rag_selectivity.wording import counted, level_text, number, signed
+from rag_selectivity.wording import counted, ends_text, level_text, number, signed
 
 _TITLES = {
     LIFT: "Lift over no passages",
@@ -107,7 +107,7 @@ def _value(each: Contrast) -> str:
 
     if math.isnan(each.low) and math.isnan(each.value):
         return BLANK
-    return cell(each.value) if math.isnan(each.low) else f"{cell(each.value)} [{cell(each.low)}, {cell(each.high)}]"
+    return f"{cell(each.value)}{ends_text(each.low, each.high, cell)}"
 
 
 def _p(each: Contrast) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN
 from rag_selectivity.results.decision import Answer, Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import StoredReport
-from rag_selectivity.wording import MARKS, counted, enumeration, level_text, signed
+from rag_selectivity.wording import MARKS, counted, ends_text, enumeration, level_text, signed
 
 #: A comment that is longer is not read.
 MOST_LINES = 40
@@ -189,14 +188,9 @@ def _cell(each: FigureChange | None) -> str:
         return f"{figure_text(now)}{_NEW_LINE}unchanged"
     lines = [f"{figure_text(before)} → {figure_text(now)}"]
     if before.possible is None and now.possible is None:
-        lines.append(f"{signed(now.value - before.value)}{_interval(each)}")
+        lines.append(f"{signed(now.value - before.value)}{ends_text(each.change.low, each.change.high, signed)}")
     lines.append(_WORDS[each.verdict])
     return _NEW_LINE.join(lines)
-
-
-def _interval(each: FigureChange) -> str:
-    low, high = each.change.low, each.change.high
-    return "" if math.isnan(low) else f" [{signed(low)}, {signed(high)}]"
 
 
 def _notes(changes: Changes, decision: Decision, *, rows: int) -> Iterable[str]:

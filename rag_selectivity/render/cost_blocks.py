@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rag_selectivity.render.blocks import Block, Heading, Note, Table, with_interval
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.trade_off import TradeOff, TradePoint
-from rag_selectivity.wording import amount, bound_text, enumeration, level_text, number
+from rag_selectivity.wording import amount, bound_text, ends_text, enumeration, level_text, number
 
 _FRONT = "yes"
 #: So many points of the front over all K are named.
@@ -43,7 +43,7 @@ def cost_table(trade: TradeOff, level: float | None) -> Table:
 
 def _row(point: TradePoint, bounded: bool) -> list[str]:
     cost, mean = point.cost, point.cost.mean
-    ends = "" if math.isnan(mean.low) else f" [{amount(mean.low)}, {amount(mean.high)}]"
+    ends = ends_text(mean.low, mean.high, amount)
     cells = [point.run, str(point.K), with_interval(point.quality) + point.quality.mark, f"{amount(mean.value)}{ends}"]
     cells += [amount(cost.p50), amount(cost.p95), amount(cost.of_a_thousand), _FRONT if point.front else ""]
     return [*cells, bound_text(point.most_lost)] if bounded else cells

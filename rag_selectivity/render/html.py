@@ -112,7 +112,7 @@ def to_html(
     if comparison is not None and not comparison.slices:
         raise InputError("`comparison` has no slices, and the page shows only these: compare with `by`")
     decision = decision if decision is not None else decided_on(report).decision
-    pictures = pictures_of(report, decision, quality)
+    pictures = list(pictures_of(report, decision, quality))
     shapes = [shape_of_run(place) for place in range(len(report.runs))]
     style = "".join((PAGE / name).read_text(encoding="utf-8") for name in ("first_screen.css", "style.css"))
     # A macro returns markup, which would escape what it is added to.

@@ -14,14 +14,25 @@ from rag_selectivity.measures.chance import BoR, Lambda, regime
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
-from rag_selectivity.render.blocks import BLANK, Block, Figures, Heading, Id, Lines, Note, Paragraph, Table
+from rag_selectivity.render.blocks import (
+    BLANK,
+    Block,
+    Figures,
+    Heading,
+    Id,
+    Lines,
+    Note,
+    Paragraph,
+    Table,
+    with_interval,
+)
 from rag_selectivity.render.cost_blocks import cost_blocks
 from rag_selectivity.render.slice_tables import slice_blocks
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
+from rag_selectivity.wording import MARKS, counted, ends_text, enumeration, level_text, number
 
 #: How a note begins that says what a mark at a figure means.
 _SIGNS = tuple(mark for mark in MARKS.values() if mark)
@@ -109,12 +120,9 @@ def grid_of_pools(report: Report, run: RunReport) -> tuple[list[str], list[list[
     rows, has_intervals = [], False
     for name, by_key in run.pool_sources.items():
         for key, source in by_key.items():
-            cells = []
-            for cell in (source.alone, source.without, source.adds):
-                known = not math.isnan(cell.low)
-                has_intervals |= known
-                cells.append(number(cell.value) + (f" [{number(cell.low)}, {number(cell.high)}]" if known else ""))
-            rows.append([name, key, *cells])
+            cells = (source.alone, source.without, source.adds)
+            has_intervals |= any(not math.isnan(cell.low) for cell in cells)
+            rows.append([name, key, *map(with_interval, cells)])
     level = f" [{level_text(report.settings['level'])}]" if has_intervals else ""
     return ["pool", "ceiling", f"alone{level}", f"without it{level}", f"it adds{level}"], rows
 
@@ -157,7 +165,7 @@ def with_controls_text(cell: Estimate, facts: Mapping[str, Any], key: str) -> st
             f"between {decimals(cell.low)} ({'nothing is shown' if shown == 'none' else 'shown'}) and "
             f"{decimals(cell.high)} (as judged): none of {controls} is relevant{can}"
         )
-    interval = "" if math.isnan(cell.low) else f" [{decimals(cell.low)}, {decimals(cell.high)}]"
+    interval = ends_text(cell.low, cell.high, decimals)
     return f"{decimals(cell.value)}{interval}, {controls} (shown: {shown}{can}); as judged {decimals(judged)}"
 
 
@@ -182,8 +190,8 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
     # The ceiling is −log2 of the mean RandomSuccess, which gives the regime of a K.
     if base.name == "BoR_max" and not math.isnan(cell.value) and regime(2**-cell.value) != "healthy":
         text = f"{regime(2**-cell.value)} {text}"
-    if interval and not math.isnan(cell.low):
-        text += f" [{number(cell.low)}, {number(cell.high)}]"
+    if interval:
+        text += ends_text(cell.low, cell.high)
     if cell.possible is not None:
         text += f" … {number(cell.possible[1])}"
     if cell.basis in (CALIBRATED, WITH_TAIL) and cell.as_judged is not None:

@@ -13,7 +13,7 @@ from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Note, Table
 from rag_selectivity.results.comparison import Comparison, RunDifference
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.slices import FEWEST, Slice, Slices
-from rag_selectivity.wording import MARKS, counted, level_text, number, signed
+from rag_selectivity.wording import MARKS, counted, ends_text, level_text, number, signed
 
 #: The depth of the tables if figures have more than one; all others are in JSON, CSV and the DataFrame.
 USUAL_DEPTH = 10
@@ -81,8 +81,8 @@ def _cell(measure: Measure, estimate: Estimate | None, queries: int) -> str:
     if estimate is None:
         return BLANK
     text = number(estimate.value)
-    if measure.higher_is_better is not None and not math.isnan(estimate.low):
-        text += f" [{number(estimate.low)}, {number(estimate.high)}]"
+    if measure.higher_is_better is not None:
+        text += ends_text(estimate.low, estimate.high)
     if estimate.possible is not None:
         text += f" … {number(estimate.possible[1])}"
     if estimate.as_judged is not None:

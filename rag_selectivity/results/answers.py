@@ -72,10 +72,6 @@ class Shown:
         """Whether it is the list of a run."""
         return self.run not in RESERVED
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return plain_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
@@ -114,7 +110,7 @@ class AnswerRow:
         """As plain data, ready for JSON."""
         return {
             "query_id": self.query,
-            **self.shown.to_dict(),
+            **plain_fields(self.shown),
             "answer": self.text,
             "abstained": self.abstained,
             "passages": list(self.passages),
@@ -323,7 +319,7 @@ class AnswerReport(Result):
             "scores": {name: kind.definition for name, kind in self.kinds.items()},
             "queries": len(self.queries),
             "figures": [
-                {**shown.to_dict(), "score": score, **estimate.to_dict()}
+                {**plain_fields(shown), "score": score, **estimate.to_dict()}
                 for (shown, score), estimate in self.figures.items()
             ],
         }
@@ -338,11 +334,9 @@ class AnswerReport(Result):
             {
                 "figure": figure,
                 "score": score,
-                **shown.to_dict(),
+                **plain_fields(shown),
                 "against": against,
-                "value": each.value,
-                "low": each.low,
-                "high": each.high,
+                **{name: getattr(each, name) for name in ("value", "low", "high")},
                 "p": p,
                 "n": each.n,
             }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from rag_selectivity.results.estimate import Estimate, plain_fields
+from rag_selectivity.results.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,3 @@ class PoolSource:
     alone: Estimate
     without: Estimate
     adds: Estimate
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return plain_fields(self)

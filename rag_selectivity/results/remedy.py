@@ -6,7 +6,7 @@ import math
 
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
-from rag_selectivity.wording import number
+from rag_selectivity.wording import ends_text, number
 
 #: As `rag_selectivity.measures.utility.diagnosis` has it.
 THRESHOLD = 0.8
@@ -81,8 +81,7 @@ hybrid retrieval, query rewriting, chunking, the recall of an approximate index.
 
 
 def _named(name: str, estimate: Estimate) -> str:
-    ends = "" if math.isnan(estimate.low) else f" [{number(estimate.low)}, {number(estimate.high)}]"
-    return f"{name} {number(estimate.value)}{ends}"
+    return f"{name} {number(estimate.value)}{ends_text(estimate.low, estimate.high)}"
 
 
 def _open(name: str, estimate: Estimate, named: str, threshold: float) -> str:
