@@ -8,7 +8,7 @@ from pathlib import Path
 from rag_selectivity.decision.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.render.blocks import Table, markdown
-from rag_selectivity.render.decision_blocks import table_of_runs
+from rag_selectivity.render.decision_blocks import figures_of, marked_caveats, table_of_runs
 from rag_selectivity.render.first_lines import names_of_columns
 from rag_selectivity.render.first_screen import facts_of, figure_text
 from rag_selectivity.render.github import escaped
@@ -121,7 +121,7 @@ def _legend(report: Report, decision: Decision, names: Sequence[str]) -> Iterabl
     level = "" if decision.level is None else f" at the {level_text(decision.level)} level"
     if len(decision.lines) > 1:
         yield f"Best first under {decision.measure}."
-        verdicts = {line.figures[name].verdict for line in decision.lines for name in names if name in line.figures}
+        verdicts = {figure.verdict for _, figure in figures_of(decision, names)}
         signs = [f"{sign} {word}" for sign, word in (("+", BETTER), ("−", WORSE)) if word in verdicts]
         if signs:
             yield (
@@ -135,11 +135,8 @@ def _legend(report: Report, decision: Decision, names: Sequence[str]) -> Iterabl
 def _caveats(decision: Decision, names: Sequence[str]) -> Iterable[str]:
     """Each kind of caveat with a mark once, in the words for the best run that has it."""
     found: dict[tuple[str, str, str], dict[str, str]] = {}
-    for line in decision.lines:
-        for figure in (line.figures[name] for name in names if name in line.figures):
-            for caveat in figure.estimate.caveats:
-                if MARKS[caveat.level]:
-                    found.setdefault((caveat.level, str(figure.measure), caveat.code), {})[line.run] = caveat.text
+    for run, measure, caveat in marked_caveats(figures_of(decision, names)):
+        found.setdefault((caveat.level, measure, caveat.code), {})[run] = caveat.text
     alike: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[str]] = {}
     for (level, measure, code), texts in found.items():
         alike.setdefault((level, code, tuple(texts.items())), []).append(measure)

@@ -11,7 +11,13 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import without_depth
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
-from rag_selectivity.render.decision_blocks import MARKS_OF_VERDICTS, answer_lines, figure_cell, of_its_ceiling
+from rag_selectivity.render.decision_blocks import (
+    MARKS_OF_VERDICTS,
+    answer_lines,
+    figure_cell,
+    marked_caveats,
+    of_its_ceiling,
+)
 from rag_selectivity.render.report_table import weights_text
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import DEPTH, LOSS, NEXT, SHORT, SYSTEM, TRUST, Decision, RunFigure
@@ -191,12 +197,10 @@ def _caveats(figures: Sequence[tuple[str, RunFigure]], runs: int) -> Iterable[st
     """Each kind of caveat with a mark once, in the words for the first figure that has it."""
     texts: dict[tuple[str, str], str] = {}
     concerned: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-    for name, figure in figures:
-        for caveat in figure.estimate.caveats:
-            if MARKS[caveat.level]:
-                key = caveat.level, caveat.code
-                texts.setdefault(key, caveat.text)
-                concerned.setdefault(key, {}).setdefault(str(figure.measure), {})[name] = None
+    for name, measure, caveat in marked_caveats(figures):
+        key = caveat.level, caveat.code
+        texts.setdefault(key, caveat.text)
+        concerned.setdefault(key, {}).setdefault(measure, {})[name] = None
     for (level, code), of_measure in concerned.items():
         names = list(dict.fromkeys(name for each in of_measure.values() for name in each))
         whose = "" if runs == 1 else " of all runs" if len(names) == runs else f" of {enumeration(names)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.errors import InputError, MissingExtraError
@@ -16,7 +15,6 @@ from rag_selectivity.render.explorer.packing import BUDGET
 from rag_selectivity.render.first_lines import decided_on
 from rag_selectivity.render.first_screen import facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
-from rag_selectivity.render.policy import page_policy
 from rag_selectivity.render.report_table import (
     figures_without_depth,
     grid,
@@ -27,7 +25,7 @@ from rag_selectivity.render.report_table import (
 )
 from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.slice_tables import USUAL_DEPTH, slice_differences, slice_grid
-from rag_selectivity.render.templates import PAGE, environment
+from rag_selectivity.render.templates import PAGE, environment, page_policy
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
@@ -35,22 +33,6 @@ from rag_selectivity.wording import visible
 
 #: So many pictures are on the first two printed pages.
 _FIRST_PICTURES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class RunTables:
-    """All figures of a run, as tables, lines and notes."""
-
-    name: str
-    header: list[str]
-    rows: list[list[str]]
-    pools: tuple[list[str], list[list[str]]]
-    lines: list[str]
-    notes: list[str]
-    is_summed: bool
-    queries: int
-    #: For each column: its name, the header, the rows and the notes.
-    slices: list[tuple[str, list[str], list[list[str]], list[str]]]
 
 
 def to_html(
@@ -195,21 +177,19 @@ def depth_of_page(report: Report, decision: Decision | None) -> int | None:
     return min(report.depths, key=lambda depth: (abs(depth - USUAL_DEPTH), depth))
 
 
-def _tables(report: Report, name: str, depth: int) -> RunTables:
+def _tables(report: Report, name: str, depth: int) -> dict[str, Any]:
+    """All figures of a run, as tables, lines and notes; `slices` have a name, a header, rows and notes."""
     run = report.runs[name]
     header, rows = grid(report, name, run)
-    return RunTables(
-        name,
-        header,
-        rows,
-        grid_of_pools(report, run),
-        [
-            "\n".join(map(visible, lines))
-            for lines in (Figures(figures_without_depth(report, run)).lines, lines_of_controls(report, run))
-            if lines
-        ],
-        notes_of(report, run),
-        run.judged is None,
-        run.evaluated,
-        [(column, *slice_grid(by_value, depth)) for column, by_value in run.slices.items()],
-    )
+    further = (Figures(figures_without_depth(report, run)).lines, lines_of_controls(report, run))
+    return {
+        "name": name,
+        "header": header,
+        "rows": rows,
+        "pools": grid_of_pools(report, run),
+        "lines": ["\n".join(map(visible, lines)) for lines in further if lines],
+        "notes": notes_of(report, run),
+        "is_summed": run.judged is None,
+        "queries": run.evaluated,
+        "slices": [(column, *slice_grid(by_value, depth)) for column, by_value in run.slices.items()],
+    }

@@ -92,27 +92,21 @@ def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[lis
         # IPrec@1 is at recall 1, not at K = 1.
         if not isinstance(base.cutoff, Real) and any(at_depth(run.estimates, base, k) for k in report.cutoffs)
     ]
-    header = ["K"]
-    columns: list[list[str]] = [[str(depth) for depth in report.cutoffs]]
+    columns = [("K", [str(depth) for depth in report.cutoffs])]
     for base in bases:
         cells = [at_depth(run.estimates, base, depth) for depth in report.cutoffs]
         shows_interval = base.higher_is_better is not None and any(
             cell is not None and not math.isnan(cell.low) for cell in cells
         )
-        header.append(f"{base} [{level_text(report.settings['level'])}]" if shows_interval else str(base))
-        columns.append([_cell(base, cell, interval=shows_interval) for cell in cells])
+        title = f"{base} [{level_text(report.settings['level'])}]" if shows_interval else str(base)
+        columns.append((title, [_cell(base, cell, interval=shows_interval) for cell in cells]))
         if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
-            header.append("who lost it")
-            columns.append([_verdict(report, name, depth) for depth in report.cutoffs])
+            columns.append(("who lost it", [_verdict(report, name, depth) for depth in report.cutoffs]))
         if isinstance(base, Lambda) and (ratios := report.slots_per_relevant(name, rel=base.rel)):
-            header.append("K/N_p")
-            columns.append([number(ratios[k]) if k in ratios else BLANK for k in report.cutoffs])
+            columns.append(("K/N_p", [number(ratios[k]) if k in ratios else BLANK for k in report.cutoffs]))
         if isinstance(base, BoR):
-            changes = _changes(report, name, base, cells)
-            if changes:
-                header.extend(["Δ", "Δ sparse"])
-                columns.extend(changes)
-    return header, [list(row) for row in zip(*columns, strict=True)]
+            columns.extend(zip(("Δ", "Δ sparse"), _changes(report, name, base, cells), strict=False))
+    return [title for title, _ in columns], [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
 
 
 def grid_of_pools(report: Report, run: RunReport) -> tuple[list[str], list[list[str]]]:
