@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rag_selectivity.decision.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
 from rag_selectivity.decision.decide import decide
-from rag_selectivity.render.blocks import Table, markdown
+from rag_selectivity.render.blocks import markdown
 from rag_selectivity.render.decision_blocks import figures_of, marked_caveats, table_of_runs
 from rag_selectivity.render.first_lines import names_of_columns
 from rag_selectivity.render.first_screen import facts_of, figure_text
@@ -82,13 +82,14 @@ def comment_of(
     stored = against if isinstance(against, StoredReport) or against is None else StoredReport.read(against)
     changes = None if stored is None else changes_since(report, decision, stored, on=on)
     names = names_of_columns(report, decision)
+    runs = table_of_runs(decision, names)
     lines: list[str] = []
     for most_runs, most_changes in ((None, None), (_MOST_RUNS, None), (_MOST_RUNS, _MOST_RUNS)):
         lines = [
             f"## Retrieval at K = {decision.K}",
             *(f"- **{answer.question}** {escaped(answer.text)}{_shown(answer)}" for answer in decision.answers),
             "",
-            *_table_of_runs(table_of_runs(decision, names), most_runs),
+            *_table(runs.header, [[escaped(run), *cells] for run, *cells in runs.rows], most_runs),
             "",
             _NEW_LINE.join(_legend(report, decision, names)),
             *([] if changes is None else ["", *_what_changed(changes, decision, most_changes)]),
@@ -99,11 +100,6 @@ def comment_of(
 
 
 # -- the runs ------------------------------------------------------------------------------------------
-
-
-def _table_of_runs(table: Table, most: int | None) -> list[str]:
-    rows = [[escaped(run), *cells] for run, *cells in table.rows]
-    return _table(table.header, rows, most)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], most: int | None) -> list[str]:

@@ -68,18 +68,14 @@ blocks_of.register(ArmComparison)(arm_blocks)
 blocks_of.register(ExperimentDecision)(experiment_blocks)
 
 
-@singledispatch
-def first_blocks_of(_: Result) -> Iterable[Block]:
+def first_blocks_of(result: Result) -> Iterable[Block]:
     """The first screen of a result, above its details; nothing for a result that is short."""
+    match result:
+        case Report():
+            return first_blocks(result)
+        case Comparison(report=report, baseline=baseline):
+            return first_blocks(report, baseline=baseline, paired=result.settings["paired"])
     return ()
-
-
-first_blocks_of.register(Report)(first_blocks)
-
-
-@first_blocks_of.register
-def _first_of_comparison(comparison: Comparison) -> Iterable[Block]:
-    return first_blocks(comparison.report, baseline=comparison.baseline, paired=comparison.settings["paired"])
 
 
 def as_text(result: Result, *, ruled: bool = True, details: bool = False) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat
+from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat, plain_fields
 from rag_selectivity.statistics.agreement import POOR, TOO_FEW, Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import Scale, scale_named
@@ -175,13 +175,8 @@ class Provenance:
         found = self.agreement
         kappa, verdict = (None, None) if found is None else (found.kappa_quadratic.to_dict(), found.verdict)
         return {
-            "labels": self.labels,
-            "chosen": dict(self.chosen),
-            "judges": dict(self.judges),
-            "annotators": dict(self.annotators),
-            "by_people": self.by_people,
+            **plain_fields(self, "compared", "calibrated", "cost_of_a_grade", "unused"),
             "agreement": {"pairs": self.compared, "kappa_quadratic": kappa, "verdict": verdict},
-            "outdated": self.outdated,
             "drawn_for_people": {name or "unknown": count for name, count in self.drawn_for_people.items()},
         }
 

@@ -22,13 +22,13 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.estimate import NUMBERS, Estimate, finite, if_any, plain
+from rag_selectivity.results.estimate import NUMBERS, Caveat, Estimate, finite, if_any, plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice, each_slice
-from rag_selectivity.results.steps import Steps, in_calls
+from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import CLOSED, CONTROLS, TAIL, Trust
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import scale_named
@@ -134,8 +134,10 @@ class Report(Result):
             return replace(self, steps=steps)
         runs = {}
         for name, part in self.runs.items():
-            of_draw = {key: parse_measure(key).needs_corpus_size for key in part.estimates}
-            estimates = in_calls(part.estimates, CLOSED, of_draw, steps, CONTROLS, TAIL)
+            estimates = {}
+            for key, estimate in part.estimates.items():
+                caveats = tuple(_in_calls(each, parse_measure(key), steps) for each in estimate.caveats)
+                estimates[key] = replace(estimate, caveats=caveats)
             runs[name] = replace(part, estimates=estimates)
         return replace(self, runs=runs, steps=steps)
 
@@ -351,6 +353,18 @@ class Report(Result):
                 f"the report has several runs: use report[run, measure] with one of {', '.join(self.runs)}"
             )
         return next(iter(self.runs))
+
+
+def _in_calls(caveat: Caveat, measure: Measure, steps: Steps) -> Caveat:
+    """A caveat of closed labels with the call that lifts it: controls serve against a random draw, a tail otherwise."""
+    if caveat.code != CLOSED:
+        return caveat
+    command, controls = "(grade --controls)", steps.controls(CONTROLS)
+    if command in caveat.text:
+        return replace(caveat, text=caveat.text.replace(command, f"({controls})"))
+    depth = measure.at if type(measure.at) is int else 10
+    further = controls if measure.needs_corpus_size else steps.tail(TAIL, depth)
+    return replace(caveat, text=f"{caveat.text} To show more: {further}.")
 
 
 def _as_row(key: str, estimate: Estimate, *, weighted: bool) -> dict[str, Any]:

@@ -101,7 +101,6 @@ def explorer(
     reasons: Mapping[tuple[str, str], str] | None = None,
     by: Any = None,
     candidates: int = CANDIDATES,
-    max_text: int | None = None,
     budget: int | None = BUDGET,
     measure: Measure | None = None,
     best: str | None = None,
@@ -123,8 +122,6 @@ def explorer(
         A column of query ids, and columns to filter by.
     candidates : int
         How many passages of each list can be read; at least K.
-    max_text : int, optional
-        The most characters of a passage's text.
     budget : int, optional
         The most characters of `data`. If need be texts are cut, then only queries that matter have texts, then lists
         end at K. None keeps all.
@@ -196,7 +193,7 @@ def explorer(
             form,
             room_for_texts(budget),
         )
-        packed = pack(contents, texts, groups, depth=depth, candidates=reach, max_text=max_text, budget=budget)
+        packed = pack(contents, texts, groups, depth=depth, candidates=reach, budget=budget)
     header, rows = _static(facts, report, shown, leader, query_texts)
     return Explorer(
         None if packed is None else packed.data,
