@@ -29,6 +29,8 @@ _TITLES = {
     ORDER: "Order against best first",
     SLOPE: "Junk beside the same relevant passages: change with each junk passage",
 }
+#: What a contrast is, where it is no difference.
+_OF_KIND = {SHARE: "share", BITS: "bits", SLOPE: "change"}
 
 
 def answer_blocks(report: AnswerReport) -> Iterable[Block]:
@@ -81,7 +83,7 @@ def _contrast_blocks(title: str, contrasts: Sequence[Contrast], report: AnswerRe
     level = level_text(report.settings["level"])
     yield Heading(title)
     tested = any(not math.isnan(each.p) for each in contrasts)
-    header = ["score", "shown", "against", "n", f"{_of(kind)} [{level}]"]
+    header = ["score", "shown", "against", "n", f"{_OF_KIND.get(kind, 'difference')} [{level}]"]
     header += [*(["ceiling"] if kind == BITS else []), *(["p Holm"] if tested else [])]
     rows = []
     for each in contrasts:
@@ -95,10 +97,6 @@ def _contrast_blocks(title: str, contrasts: Sequence[Contrast], report: AnswerRe
         yield Paragraph(f"{', '.join(about)}: {reason}.")
     if kind == SLOPE:
         yield from map(Paragraph, _junk_in_words(report, contrasts, level))
-
-
-def _of(kind: str) -> str:
-    return {SHARE: "share", BITS: "bits", SLOPE: "change"}.get(kind, "difference")
 
 
 def _value(each: Contrast) -> str:

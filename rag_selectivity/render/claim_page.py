@@ -102,7 +102,10 @@ def _query(check: ClaimCheck, anchor: str, depth: int) -> dict[str, Any]:
             )
     if not matrices:
         facts.append("No verdicts: a call of the judge failed, or claims were not checked.")
-    texts = [(id_, _cut(text)) for id_, text in zip(ids, sample.retrieved_contexts, strict=False)]
+    texts = [
+        (id_, text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+        for id_, text in zip(ids, sample.retrieved_contexts, strict=False)
+    ]
     head = {"anchor": anchor, "id": sample.id, "question": sample.user_input}
     return {**head, "matrices": matrices, "facts": facts, "texts": texts}
 
@@ -114,7 +117,3 @@ def _matrix(caption: str, claims: Sequence[str], table: Iterable[list[bool]], id
         where = f"in {counted(sum(cells), 'passage')}" if any(cells) else "in no passage"
         rows.append({"claim": in_one_line(claim), "cells": cells, "where": where, "missed": not any(cells)})
     return {"caption": caption, "passages": ids, "rows": rows}
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

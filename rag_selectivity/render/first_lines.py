@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rag_selectivity.decision.decide import decide
@@ -34,43 +34,35 @@ _MOST_NOTES = 6
 _MORE = "All figures, intervals and notes: --details, or details() in Python."
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The decision of a report, or why there is none."""
-
-    decision: Decision | None
-    reason: str = ""
-
-
-def decided_on(report: Report, *, baseline: str | None = None, paired: bool = True) -> Decided:
-    """The decision that a report holds, or the one that its lists give, which is made once for each report."""
+def decided_on(report: Report, *, baseline: str | None = None, paired: bool = True) -> Decision | str:
+    """The decision that a report holds, or the one that its lists give, made once; or why there is none."""
     if report.decision is not None:
-        return Decided(report.decision)
+        return report.decision
     # A report is frozen, and this is no part of its value: it follows from the rest.
-    made: dict[Any, Decided] = vars(report).setdefault("_decided", {})
+    made: dict[Any, Decision | str] = vars(report).setdefault("_decided", {})
     key = baseline, paired
     if key not in made:
         made[key] = _decided(report, baseline, paired)
     return made[key]
 
 
-def _decided(report: Report, baseline: str | None, paired: bool) -> Decided:
+def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | str:
     if report.weights is not None:
-        return Decided(None, "a decision cannot be weighted")
+        return "a decision cannot be weighted"
     if not report.runs or any(run.judged is None for run in report.runs.values()):
-        return Decided(None, "a decision needs the lists of the runs, and this report holds only sums over queries")
+        return "a decision needs the lists of the runs, and this report holds only sums over queries"
     try:
         only = report.depths[0] if len(report.depths) == 1 else None
-        return Decided(decide(report, k=only, baseline=baseline, paired=paired))
+        return decide(report, k=only, baseline=baseline, paired=paired)
     except InputError as error:
-        return Decided(None, str(error))
+        return str(error)
 
 
 def first_blocks(report: Report, *, baseline: str | None = None, paired: bool = True) -> Iterable[Block]:
     """The answers, the table and the notes of a report."""
     known = decided_on(report, baseline=baseline, paired=paired)
-    decision = known.decision
-    yield Lines(answer_lines(decision) if decision is not None else _lines_without(report, known.reason))
+    decision = None if isinstance(known, str) else known
+    yield Lines(_lines_without(report, known) if isinstance(known, str) else answer_lines(known))
     depth = decision.K if decision is not None else depth_without_decision(report)
     table, figures = _table(report, decision, depth)
     if len(table.header) > 1:

@@ -12,7 +12,7 @@ from rag_selectivity.render.cost_blocks import cost_table, cost_title, front_tex
 from rag_selectivity.render.decision_blocks import decision_table
 from rag_selectivity.render.explorer import CANDIDATES, explorer
 from rag_selectivity.render.explorer.packing import BUDGET
-from rag_selectivity.render.first_lines import decided_on
+from rag_selectivity.render.first_lines import decided_on, depth_without_decision
 from rag_selectivity.render.first_screen import facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.report_table import (
@@ -93,7 +93,9 @@ def to_html(
     templates = environment("Report.to_html")
     if comparison is not None and not comparison.slices:
         raise InputError("`comparison` has no slices, and the page shows only these: compare with `by`")
-    decision = decision if decision is not None else decided_on(report).decision
+    if decision is None:
+        known = decided_on(report)
+        decision = None if isinstance(known, str) else known
     pictures = list(pictures_of(report, decision, quality))
     shapes = [shape_of_run(place) for place in range(len(report.runs))]
     style = "".join((PAGE / name).read_text(encoding="utf-8") for name in ("first_screen.css", "style.css"))
@@ -160,8 +162,8 @@ def _costs(decision: Decision) -> list[tuple[str, Table, list[str]]]:
 
 def notebook_html(report: Report) -> str:
     """The first screen for a notebook, as text without a decision or Jinja2; `to_html` gives the whole page."""
-    decision = decided_on(report).decision
-    if decision is not None:
+    decision = decided_on(report)
+    if not isinstance(decision, str):
         # A notebook shows a report without being asked to, so that a missing extra must not be an error.
         with suppress(MissingExtraError):
             return html_of_first_screen(first_screen(report, decision))
@@ -172,9 +174,7 @@ def depth_of_page(report: Report, decision: Decision | None) -> int | None:
     """The K of the decision, or that of a weighted report, which has none; None where the page shows no queries."""
     if decision is not None:
         return decision.K
-    if report.weights is None or not report.depths:
-        return None
-    return min(report.depths, key=lambda depth: (abs(depth - USUAL_DEPTH), depth))
+    return None if report.weights is None else depth_without_decision(report)
 
 
 def _tables(report: Report, name: str, depth: int) -> dict[str, Any]:

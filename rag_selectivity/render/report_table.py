@@ -44,7 +44,9 @@ def report_blocks(report: Report) -> Iterable[Block]:
     if weights := weights_text(report):
         yield Paragraph(weights)
     for name, run in report.runs.items():
-        yield Heading(Id(name), _headline(report, run))
+        size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
+        weighted = "" if report.weights is None else " (weighted)"
+        yield Heading(Id(name), f": {run.evaluated} queries{weighted}{size}, {report.scale} scale")
         header, rows = grid(report, name, run)
         if len(header) > 1:
             yield Table(header, rows)
@@ -255,9 +257,3 @@ def caveat_lines(of_figures: Iterable[tuple[Measure, Sequence[Caveat]]]) -> Iter
     for (level, code, (text, *others)), keys in alike.items():
         more = f" (Likewise at {counted(len(others), 'other depth')}.)" if others else ""
         yield f"{MARKS[level]} {', '.join(keys)}: {text}{more} [{code}]".strip()
-
-
-def _headline(report: Report, run: RunReport) -> str:
-    size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
-    weighted = "" if report.weights is None else " (weighted)"
-    return f": {run.evaluated} queries{weighted}{size}, {report.scale} scale"

@@ -45,15 +45,6 @@ _STATIC_ROWS, _HARD_ROWS, _MAGNET_ROWS = 50, 500, 100
 _STATIC_TEXT = 300
 
 
-@dataclass(frozen=True, slots=True)
-class StaticRow:
-    """A query in the table that needs no script."""
-
-    id: str
-    text: str | None
-    cells: tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class Explorer:
     """What the template `explorer.html.j2` needs.
@@ -68,7 +59,7 @@ class Explorer:
     runs : tuple of str
     header : tuple of str
         Of the table of the worst queries that needs no script, without the column of the queries.
-    rows : tuple of StaticRow
+    rows : tuple of {"id", "text", "cells"}
     total : int
         The number of queries.
     style, script : str
@@ -82,7 +73,7 @@ class Explorer:
     measure: Measure
     runs: tuple[str, ...]
     header: tuple[str, ...]
-    rows: tuple[StaticRow, ...]
+    rows: tuple[dict[str, Any], ...]
     total: int
     best: str
     style: str
@@ -227,7 +218,7 @@ def _script() -> str:
 
 def _static(
     facts: Sequence[QueryFacts], report: Report, measure: Measure, best: str, texts: Mapping[str, str]
-) -> tuple[tuple[str, ...], tuple[StaticRow, ...]]:
+) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...]]:
     """The worst queries of the best run; undefined figures last."""
     names = list(report.runs)
     place = names.index(best)
@@ -240,12 +231,8 @@ def _static(
     rows = []
     for each in sorted(facts, key=badness)[:_STATIC_ROWS]:
         figures = ("–" if value is None else number(value) for value in each.figures)
-        text = texts.get(each.id)
-        rows.append(
-            StaticRow(
-                _writable(each.id), text and _writable(text[:_STATIC_TEXT]), (*figures, each.diagnoses[place] or "–")
-            )
-        )
+        text = _writable(texts.get(each.id, "")[:_STATIC_TEXT])
+        rows.append({"id": _writable(each.id), "text": text, "cells": (*figures, each.diagnoses[place] or "–")})
     return (*names, f"diagnosis of {best}"), tuple(rows)
 
 
