@@ -8,7 +8,7 @@ from pathlib import Path
 from rag_selectivity.decision.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.render.blocks import markdown
-from rag_selectivity.render.decision_blocks import figures_of, marked_caveats, table_of_runs
+from rag_selectivity.render.decision_blocks import figures_of, marked_caveats, signs_text, table_of_runs
 from rag_selectivity.render.first_lines import names_of_columns
 from rag_selectivity.render.first_screen import facts_of, figure_text
 from rag_selectivity.render.github import escaped
@@ -117,12 +117,9 @@ def _legend(report: Report, decision: Decision, names: Sequence[str]) -> Iterabl
     level = "" if decision.level is None else f" at the {level_text(decision.level)} level"
     if len(decision.lines) > 1:
         yield f"Best first under {decision.measure}."
-        verdicts = {figure.verdict for _, figure in figures_of(decision, names)}
-        signs = [f"{sign} {word}" for sign, word in (("+", BETTER), ("−", WORSE)) if word in verdicts]
+        signs = signs_text(figure for _, figure in figures_of(decision, names))
         if signs:
-            yield (
-                f"{' and '.join(signs)}: shown against {escaped(decision.baseline)}{level}, after Holm's correction."
-            )
+            yield f"{signs}: shown against {escaped(decision.baseline)}{level}, after Holm's correction."
     yield from _caveats(decision, names)
     yield from (escaped(trade.text) for trade in decision.trade_offs.values() if trade.text)
     yield from (f"{escaped(note[0].upper() + note[1:])}." for note in decision.notes)
@@ -151,7 +148,8 @@ def _what_changed(changes: Changes, decision: Decision, most: int | None) -> lis
     changed = [run for run in changes.runs if run.figures and not run.is_unchanged]
     changed.sort(key=_urgency)
     names = list(dict.fromkeys(name for run in changed for name in run.figures))
-    header = ["run", *(escaped(str(_measure_of(changed, name))) for name in names)]
+    measures = [next(run.figures[name].measure for run in changed if name in run.figures) for name in names]
+    header = ["run", *(escaped(str(measure)) for measure in measures)]
     rows = [[_name(run), *(_cell(run.figures.get(name)) for name in names)] for run in changed]
     lines = [f"### What changed against {escaped(changes.name)}"]
     if rows:
@@ -162,10 +160,6 @@ def _what_changed(changes: Changes, decision: Decision, most: int | None) -> lis
 def _urgency(run: RunChange) -> int:
     verdicts = {each.verdict for each in run.figures.values()}
     return next((place for place, verdict in enumerate(_FIRST) if verdict in verdicts), len(_FIRST))
-
-
-def _measure_of(runs: Sequence[RunChange], name: str) -> object:
-    return next(run.figures[name].measure for run in runs if name in run.figures)
 
 
 def _name(run: RunChange) -> str:

@@ -75,6 +75,12 @@ def marked_caveats(figures: Iterable[tuple[str, RunFigure]]) -> Iterator[tuple[s
         yield from ((run, str(figure.measure), each) for each in figure.estimate.caveats if MARKS[each.level])
 
 
+def signs_text(figures: Iterable[RunFigure]) -> str:
+    """The signs at some figures with their meaning, as in "+ better and − worse"; empty without signs."""
+    verdicts = {figure.verdict for figure in figures}
+    return " and ".join(f"{sign.strip()} {word}" for word, sign in MARKS_OF_VERDICTS.items() if word in verdicts)
+
+
 def figures_of(decision: Decision, names: Sequence[str]) -> list[tuple[str, RunFigure]]:
     """The figures of these names, each with its run, run by run."""
     return [(line.run, line.figures[name]) for line in decision.lines for name in names if name in line.figures]

@@ -12,14 +12,13 @@ from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import without_depth
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
 from rag_selectivity.render.decision_blocks import (
-    MARKS_OF_VERDICTS,
     answer_lines,
     figure_cell,
     marked_caveats,
     of_its_ceiling,
+    signs_text,
 )
 from rag_selectivity.render.report_table import weights_text
-from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import DEPTH, LOSS, NEXT, SHORT, SYSTEM, TRUST, Decision, RunFigure
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
@@ -178,11 +177,9 @@ def _notes(report: Report, decision: Decision | None, figures: Sequence[tuple[st
 
 
 def _signs(decision: Decision | None, figures: Sequence[tuple[str, RunFigure]]) -> Iterable[str]:
-    verdicts = {figure.verdict for _, figure in figures}
-    words = {BETTER: "better", WORSE: "worse"}
-    signs = [f"{MARKS_OF_VERDICTS[verdict].strip()} {word}" for verdict, word in words.items() if verdict in verdicts]
+    signs = signs_text(figure for _, figure in figures)
     if signs and decision is not None:
-        yield f"{' and '.join(signs)} than {decision.baseline}: shown by a test, after Holm's correction."
+        yield f"{signs} than {decision.baseline}: shown by a test, after Holm's correction."
 
 
 def _caveats(figures: Sequence[tuple[str, RunFigure]], runs: int) -> Iterable[str]:

@@ -275,8 +275,9 @@ def _grading_blocks(grading: Grading) -> Iterable[Block]:
 
 
 def _grading_lines(grading: Grading) -> Iterable[str]:
+    pairs = counted(grading.pairs, "pair")
     if grading.dry_run:
-        yield f"{_pairs(grading)}: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
+        yield f"{pairs}: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
         yield f"at least {counted(grading.requests, 'request')}, about {_tokens(grading)}{_cost(grading)}"
         asked_for = {"tail": grading.tail, "controls": grading.controls}
         for name, part in grading.part_costs.items():
@@ -292,7 +293,7 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
         yield "estimated at four characters a token and 60 tokens an answer; a model that reasons writes more"
         return
     yield (
-        f"{_pairs(grading)}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
+        f"{pairs}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
         f"before, {grading.failed:,} failed, {grading.left:,} left"
     )
     yield from drawn_lines(grading)
@@ -312,10 +313,6 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
         yield f"stopped: {grading.stopped.rstrip('.')}. All grades so far are in {grading.store}{goes_on}"
     if grading.resume is not None:
         yield f"go on with: {grading.resume}"
-
-
-def _pairs(grading: Grading) -> str:
-    return counted(grading.pairs, "pair")
 
 
 def _tokens(grading: Grading) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.answers import ScoreKind, bits_ceiling
-from rag_selectivity.results.estimate import Estimate, finite, plain_fields
+from rag_selectivity.results.estimate import Estimate, finite, plain, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 
@@ -73,6 +73,10 @@ class Shown:
         return self.run not in RESERVED
 
 
+#: The fields of an answer that are in its JSON under their own names.
+_OF_AN_ANSWER = ("abstained", "passages", "cited", "scores", "prompt", "served_model")
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
     """One answer with its scores.
@@ -112,12 +116,7 @@ class AnswerRow:
             "query_id": self.query,
             **plain_fields(self.shown),
             "answer": self.text,
-            "abstained": self.abstained,
-            "passages": list(self.passages),
-            "cited": list(self.cited),
-            "scores": {name: finite(value) for name, value in self.scores.items()},
-            "prompt": self.prompt,
-            "served_model": self.served_model,
+            **{name: plain(getattr(self, name)) for name in _OF_AN_ANSWER},
         }
 
     def to_row(self) -> dict[str, Any]:

@@ -248,13 +248,10 @@ class Comparison(Result):
 
         If queries are sliced, the columns `by` and `slice` say of which queries a row is; both are empty for all.
         """
-        if not self.slices:
-            return [self._flat(row) for row in self.rows]
         of_slices = [row for by_value in self.slices.values() for part in by_value.values() for row in part.rows]
         return [
-            {"by": column, "slice": value, **self._flat(row)}
+            {**(dict(zip(("by", "slice"), row.by or ("", ""), strict=True)) if self.slices else {}), **self._flat(row)}
             for row in (*self.rows, *of_slices)
-            for column, value in [row.by or ("", "")]
         ]
 
     @staticmethod

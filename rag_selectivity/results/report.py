@@ -106,7 +106,10 @@ class Report(Result):
         if isinstance(key, tuple):
             run, measure = key
         else:
-            run, measure = self._only_run(), key
+            if len(self.runs) != 1:
+                several = ", ".join(self.runs)
+                raise InputError(f"the report has several runs: use report[run, measure] with one of {several}")
+            run, measure = next(iter(self.runs)), key
         name = str(parse_measure(measure))
         estimates = self._run(run).estimates
         if name not in estimates:
@@ -346,13 +349,6 @@ class Report(Result):
             return self.runs[name]
         except KeyError:
             raise InputError(f"no run {name!r}{did_you_mean(name, self.runs)} (runs: {', '.join(self.runs)})") from None
-
-    def _only_run(self) -> str:
-        if len(self.runs) != 1:
-            raise InputError(
-                f"the report has several runs: use report[run, measure] with one of {', '.join(self.runs)}"
-            )
-        return next(iter(self.runs))
 
 
 def _in_calls(caveat: Caveat, measure: Measure, steps: Steps) -> Caveat:

@@ -195,22 +195,20 @@ class _About:
             yield f"{enumeration(equal)} {one if len(equal) == 1 else many} of shuffled grades."
 
     def _of_controls(self) -> Iterator[str]:
+        controls = next(filter(None, (run.input.get("controls") for run in self.runs.values())), None)
+        if controls is None:
+            return
         shown: dict[str, float] = {}
         for name, _, cell in self._figures():
             if cell.shown is not None:
                 shown[name] = max(cell.shown, shown.get(name, -math.inf))
-        for run in self.runs.values():
-            controls = run.input.get("controls")
-            if controls:
-                told = [
-                    f"at least {number(bits)} bits are shown without a model"
-                    + (f" for {name}" if len(shown) > 1 else "")
-                    for name, bits in shown.items()
-                    if bits > 0
-                ]
-                graded = f"{counted(controls['graded'], 'random control')}, {controls['relevant']:,} of them relevant"
-                yield f"{graded}: {enumeration(told) if told else 'no bits are shown without a model'}."
-                return
+        told = [
+            f"at least {number(bits)} bits are shown without a model{f' for {name}' if len(shown) > 1 else ''}"
+            for name, bits in shown.items()
+            if bits > 0
+        ]
+        graded = f"{counted(controls['graded'], 'random control')}, {controls['relevant']:,} of them relevant"
+        yield f"{graded}: {enumeration(told) if told else 'no bits are shown without a model'}."
 
     def _of_agreement(self) -> Iterator[str]:
         known = self.provenance
