@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rag_selectivity.render.blocks import Block, Heading, Note, Table, with_interval
 from rag_selectivity.results.decision import Decision
@@ -17,23 +17,22 @@ _MOST_OF_FRONT = 8
 
 def cost_blocks(decision: Decision) -> Iterable[Block]:
     """For each kind of cost a table, the sentence, and the points over all K that no other point beats; all notes."""
-    for kind, trade in decision.trade_offs.items():
-        yield Heading(cost_title(trade))
-        yield cost_table(trade, decision.level)
-        if trade.text:
-            yield Note(trade.text)
-        front = front_text(decision, kind)
-        if front:
-            yield Note(front)
+    for title, table, sentences in costs_of(decision):
+        yield Heading(title)
+        yield table
+        yield from map(Note, sentences)
     yield from map(Note, decision.notes)
 
 
-def cost_title(trade: TradeOff) -> str:
-    """The heading of a table."""
-    return f"{trade.kind.capitalize()} of a query beside {trade.measure}, the cheapest first"
+def costs_of(decision: Decision) -> Iterator[tuple[str, Table, list[str]]]:
+    """The title, the table and the sentences of each kind of cost."""
+    for kind, trade in decision.trade_offs.items():
+        title = f"{trade.kind.capitalize()} of a query beside {trade.measure}, the cheapest first"
+        sentences = [text for text in (trade.text, _front_text(decision, kind)) if text]
+        yield title, _cost_table(trade, decision.level), sentences
 
 
-def cost_table(trade: TradeOff, level: float | None) -> Table:
+def _cost_table(trade: TradeOff, level: float | None) -> Table:
     """A row for each run and K, the cheapest first."""
     bounded = any(not math.isnan(point.most_lost) for point in trade.points)
     interval = "" if level is None else f" [{level_text(level)}]"
@@ -49,7 +48,7 @@ def _row(point: TradePoint, bounded: bool) -> list[str]:
     return [*cells, bound_text(point.most_lost)] if bounded else cells
 
 
-def front_text(decision: Decision, kind: str) -> str:
+def _front_text(decision: Decision, kind: str) -> str:
     """The Pareto front over runs and K, the cheapest first, where it has more than one K; else empty."""
     points = decision.cost_points.get(kind, ())
     if len({point.K for point in points}) < 2:

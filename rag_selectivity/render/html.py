@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.render.blocks import Figures, Table, html_text
-from rag_selectivity.render.cost_blocks import cost_table, cost_title, front_text
+from rag_selectivity.render.blocks import Figures, html_text
+from rag_selectivity.render.cost_blocks import costs_of
 from rag_selectivity.render.decision_blocks import decision_table
 from rag_selectivity.render.explorer import CANDIDATES, explorer
 from rag_selectivity.render.explorer.packing import BUDGET
@@ -130,7 +130,7 @@ def to_html(
             all_runs=None if decision is None else decision_table(decision),
             first_pictures=pictures[:_FIRST_PICTURES],
             more_pictures=pictures[_FIRST_PICTURES:],
-            costs=[] if decision is None else _costs(decision),
+            costs=[] if decision is None else list(costs_of(decision)),
             tables=[_tables(report, name, USUAL_DEPTH if decision is None else decision.K) for name in report.runs],
             comparison=comparison,
             differences=[]
@@ -146,18 +146,6 @@ def to_html(
             ),
         )
     )
-
-
-def _costs(decision: Decision) -> list[tuple[str, Table, list[str]]]:
-    """The title, the table and the sentences of each kind of cost."""
-    return [
-        (
-            cost_title(trade),
-            cost_table(trade, decision.level),
-            [text for text in (trade.text, front_text(decision, kind)) if text],
-        )
-        for kind, trade in decision.trade_offs.items()
-    ]
 
 
 def notebook_html(report: Report) -> str:
