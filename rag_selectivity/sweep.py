@@ -181,7 +181,7 @@ def sweep(
                 bootstrap=bootstrap,
             )
             advice = of_answers.recommendation
-        sweeps[name] = RunSweep(tuple(rows), advice, of_answers)
+        sweeps[name] = RunSweep(advice, tuple(rows), of_answers)
     settings = {**bootstrap.settings, "rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
     settings["basis"] = AS_JUDGED if joined.ground is None else CALIBRATED
     settings |= {"max_tokens": max_tokens, "min_success": min_success}

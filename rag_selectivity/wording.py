@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 #: What a terminal obeys or cannot show: control characters (C0, DEL, C1, separators of lines), characters that turn the
 #: direction of all text after them, and halves of surrogate pairs.
@@ -96,6 +96,15 @@ def bound_text(bound: float) -> str:
 def signed(value: float, digits: int = 3) -> str:
     """A difference with its sign."""
     return number(value) if not math.isfinite(value) else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def ends_text(low: float, high: float, text: Callable[[float], str] = number) -> str:
+    """The ends of an interval as they stand behind its figure, each as `text` writes it; empty without an interval.
+
+    >>> ends_text(0.2, 0.4), ends_text(float("nan"), float("nan"))
+    (' [0.200, 0.400]', '')
+    """
+    return "" if math.isnan(low) else f" [{text(low)}, {text(high)}]"
 
 
 def between(ends: tuple[float, float]) -> str:

@@ -17,7 +17,7 @@ from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.utility import PROC, Judged
 from rag_selectivity.results.estimate import Caveat, Estimate
-from rag_selectivity.results.pool_source import PoolSource
+from rag_selectivity.results.run_report import PoolSource
 from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
 from rag_selectivity.statistics.pool_sources import source_outcomes
 from rag_selectivity.tables.ids import IntArray

@@ -7,8 +7,7 @@ import re
 
 from rag_selectivity.people.answers import GRADES
 from rag_selectivity.people.task import FORMAT, VERSION, AnnotationTask
-from rag_selectivity.render.policy import page_policy
-from rag_selectivity.render.templates import PAGE, environment
+from rag_selectivity.render.templates import page_of
 
 
 def annotation_page(task: AnnotationTask) -> str:
@@ -21,19 +20,15 @@ def annotation_page(task: AnnotationTask) -> str:
     MissingExtraError
         If Jinja2 is not installed (the extra `report`).
     """
-    template = environment("a page of annotation").get_template("annotation.html.j2")
-    style, script = ((PAGE / name).read_text(encoding="utf-8").strip() for name in ("annotation.css", "annotation.js"))
-    text: str = template.render(
+    return page_of(
+        "annotation",
+        "a page of annotation",
         annotator=task.annotator,
         count=len(task.items),
         levels=[(grade, *_name_and_meaning(task.rubric.levels[grade])) for grade in GRADES],
         instructions=[each for each in task.rubric.instructions.split("\n\n") if each.strip()],
         data=_as_data(task),
-        style=style,
-        script=script,
-        policy=page_policy(styles=[style], scripts=[script], style_attributes=False),
     )
-    return text
 
 
 def _as_data(task: AnnotationTask) -> str:

@@ -18,7 +18,7 @@ from rag_selectivity.results.answers import (
     AnswerReport,
     Contrast,
 )
-from rag_selectivity.wording import counted, level_text, number, signed
+from rag_selectivity.wording import counted, ends_text, level_text, number, signed
 
 _TITLES = {
     LIFT: "Lift over no passages",
@@ -29,6 +29,8 @@ _TITLES = {
     ORDER: "Order against best first",
     SLOPE: "Junk beside the same relevant passages: change with each junk passage",
 }
+#: What a contrast is, where it is no difference.
+_OF_KIND = {SHARE: "share", BITS: "bits", SLOPE: "change"}
 
 
 def answer_blocks(report: AnswerReport) -> Iterable[Block]:
@@ -81,7 +83,7 @@ def _contrast_blocks(title: str, contrasts: Sequence[Contrast], report: AnswerRe
     level = level_text(report.settings["level"])
     yield Heading(title)
     tested = any(not math.isnan(each.p) for each in contrasts)
-    header = ["score", "shown", "against", "n", f"{_of(kind)} [{level}]"]
+    header = ["score", "shown", "against", "n", f"{_OF_KIND.get(kind, 'difference')} [{level}]"]
     header += [*(["ceiling"] if kind == BITS else []), *(["p Holm"] if tested else [])]
     rows = []
     for each in contrasts:
@@ -97,17 +99,13 @@ def _contrast_blocks(title: str, contrasts: Sequence[Contrast], report: AnswerRe
         yield from map(Paragraph, _junk_in_words(report, contrasts, level))
 
 
-def _of(kind: str) -> str:
-    return {SHARE: "share", BITS: "bits", SLOPE: "change"}.get(kind, "difference")
-
-
 def _value(each: Contrast) -> str:
     def cell(value: float) -> str:
         return number(value) if each.kind == SHARE else signed(value, 4 if each.kind == SLOPE else 3)
 
     if math.isnan(each.low) and math.isnan(each.value):
         return BLANK
-    return cell(each.value) if math.isnan(each.low) else f"{cell(each.value)} [{cell(each.low)}, {cell(each.high)}]"
+    return f"{cell(each.value)}{ends_text(each.low, each.high, cell)}"
 
 
 def _p(each: Contrast) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from textwrap import fill
 from typing import Any
 
 from rag_selectivity.render.github import escaped
-from rag_selectivity.wording import number, visible, visible_lines
+from rag_selectivity.wording import ends_text, number, visible, visible_lines
 
 WIDTH = 80
 BLANK = "·"
@@ -90,9 +89,7 @@ def with_interval(estimate: Any) -> str:
     """A cell with a figure and the ends of its interval, if it has one."""
     if estimate is None:
         return BLANK
-    if math.isnan(estimate.low):
-        return number(estimate.value)
-    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
+    return f"{number(estimate.value)}{ends_text(estimate.low, estimate.high)}"
 
 
 def text_of(blocks: Iterable[Block], *, ruled: bool = True) -> str:

@@ -3,50 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS, REPEATED, SUPPORTING
 from rag_selectivity.render.blocks import Heading, Table
 from rag_selectivity.render.claim_blocks import agreement_blocks, figure_tables, in_one_line, notes_of_claims
 from rag_selectivity.render.difference_blocks import difference_blocks
-from rag_selectivity.render.policy import page_policy
-from rag_selectivity.render.templates import PAGE, environment
+from rag_selectivity.render.templates import page_of
 from rag_selectivity.results.claims import SAMPLES, ClaimCheck, ClaimReport
 from rag_selectivity.wording import counted, percent, visible, visible_lines
 
 #: To how many characters the texts of passages are cut.
 _LONGEST = 600
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A claim, a cell for each passage, and by how many passages it is supported."""
-
-    claim: str
-    cells: list[bool]
-    where: str
-    missed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """Claims (rows) and passages (columns)."""
-
-    caption: str
-    passages: tuple[str, ...]
-    rows: list[Row]
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query of one run on the page."""
-
-    anchor: str
-    id: str
-    question: str
-    matrices: list[Matrix]
-    facts: list[str]
-    texts: list[tuple[str, str]]
 
 
 def claim_page(report: ClaimReport) -> str:
@@ -57,8 +25,6 @@ def claim_page(report: ClaimReport) -> str:
     MissingExtraError
         If Jinja2 is not installed (the extra `report`).
     """
-    template = environment("ClaimReport.to_html").get_template("claims.html.j2")
-    style = (PAGE / "claims.css").read_text(encoding="utf-8").strip()
     depth = max(report.depths, default=1)
     runs = [
         {
@@ -79,7 +45,9 @@ def claim_page(report: ClaimReport) -> str:
     shown = dict.fromkeys(measure.name for run in report.runs.values() for measure in run.estimates)
     further = list(difference_blocks(report.differences, report.settings))
     further += [] if report.agreement is None else list(agreement_blocks(report.agreement))
-    text: str = template.render(
+    return page_of(
+        "claims",
+        "ClaimReport.to_html",
         title="What passages support",
         report=report,
         samples=len(next(iter(report.runs.values())).samples),
@@ -89,12 +57,9 @@ def claim_page(report: ClaimReport) -> str:
         definitions=[(name, DEFINITIONS[name]) for name in shown],
         further=[(_kind(block), block) for block in further],
         notes=[note.text for note in notes_of_claims(report)],
-        style=style,
-        policy=page_policy(styles=[style], scripts=[], style_attributes=False),
         visible=visible,
         visible_lines=visible_lines,
     )
-    return text
 
 
 def _kind(block: object) -> str:
@@ -109,7 +74,8 @@ def _without_claims(checks: Sequence[ClaimCheck], depth: int) -> str:
     return f"calls of the judge about {len(checks) - known} of {counted(len(checks), 'sample')} failed"
 
 
-def _query(check: ClaimCheck, anchor: str, depth: int) -> Query:
+def _query(check: ClaimCheck, anchor: str, depth: int) -> dict[str, Any]:
+    """A query of one run on the page, with its matrices of claims (rows) and passages (columns)."""
     sample = check.sample
     ids = (sample.passages or tuple(f"passage {i}" for i in range(1, len(sample.retrieved_contexts) + 1)))[:depth]
     matrices, facts = [], []
@@ -136,21 +102,18 @@ def _query(check: ClaimCheck, anchor: str, depth: int) -> Query:
             )
     if not matrices:
         facts.append("No verdicts: a call of the judge failed, or claims were not checked.")
-    texts = [(id_, _cut(text)) for id_, text in zip(ids, sample.retrieved_contexts, strict=False)]
-    return Query(anchor, sample.id, sample.user_input, matrices, facts, texts)
-
-
-def _matrix(caption: str, claims: Sequence[str], table: Iterable[list[bool]], ids: tuple[str, ...]) -> Matrix:
-    rows = [
-        Row(in_one_line(claim), cells, _where(sum(cells)), not any(cells))
-        for claim, cells in zip(claims, table, strict=True)
+    texts = [
+        (id_, text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+        for id_, text in zip(ids, sample.retrieved_contexts, strict=False)
     ]
-    return Matrix(caption, ids, rows)
+    head = {"anchor": anchor, "id": sample.id, "question": sample.user_input}
+    return {**head, "matrices": matrices, "facts": facts, "texts": texts}
 
 
-def _where(count: int) -> str:
-    return f"in {counted(count, 'passage')}" if count else "in no passage"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+def _matrix(caption: str, claims: Sequence[str], table: Iterable[list[bool]], ids: tuple[str, ...]) -> dict[str, Any]:
+    """A row for each claim: a cell for each passage, and by how many passages the claim is supported."""
+    rows = []
+    for claim, cells in zip(claims, table, strict=True):
+        where = f"in {counted(sum(cells), 'passage')}" if any(cells) else "in no passage"
+        rows.append({"claim": in_one_line(claim), "cells": cells, "where": where, "missed": not any(cells)})
+    return {"caption": caption, "passages": ids, "rows": rows}

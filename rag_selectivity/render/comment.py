@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rag_selectivity.decision.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
 from rag_selectivity.decision.decide import decide
-from rag_selectivity.render.blocks import Table, markdown
-from rag_selectivity.render.decision_blocks import table_of_runs
+from rag_selectivity.render.blocks import markdown
+from rag_selectivity.render.decision_blocks import figures_of, marked_caveats, signs_text, table_of_runs
 from rag_selectivity.render.first_lines import names_of_columns
 from rag_selectivity.render.first_screen import facts_of, figure_text
 from rag_selectivity.render.github import escaped
@@ -17,7 +16,7 @@ from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN
 from rag_selectivity.results.decision import Answer, Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import StoredReport
-from rag_selectivity.wording import MARKS, counted, enumeration, level_text, signed
+from rag_selectivity.wording import MARKS, counted, ends_text, enumeration, level_text, signed
 
 #: A comment that is longer is not read.
 MOST_LINES = 40
@@ -83,13 +82,14 @@ def comment_of(
     stored = against if isinstance(against, StoredReport) or against is None else StoredReport.read(against)
     changes = None if stored is None else changes_since(report, decision, stored, on=on)
     names = names_of_columns(report, decision)
+    runs = table_of_runs(decision, names)
     lines: list[str] = []
     for most_runs, most_changes in ((None, None), (_MOST_RUNS, None), (_MOST_RUNS, _MOST_RUNS)):
         lines = [
             f"## Retrieval at K = {decision.K}",
             *(f"- **{answer.question}** {escaped(answer.text)}{_shown(answer)}" for answer in decision.answers),
             "",
-            *_table_of_runs(table_of_runs(decision, names), most_runs),
+            *_table(runs.header, [[escaped(run), *cells] for run, *cells in runs.rows], most_runs),
             "",
             _NEW_LINE.join(_legend(report, decision, names)),
             *([] if changes is None else ["", *_what_changed(changes, decision, most_changes)]),
@@ -100,11 +100,6 @@ def comment_of(
 
 
 # -- the runs ------------------------------------------------------------------------------------------
-
-
-def _table_of_runs(table: Table, most: int | None) -> list[str]:
-    rows = [[escaped(run), *cells] for run, *cells in table.rows]
-    return _table(table.header, rows, most)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], most: int | None) -> list[str]:
@@ -122,12 +117,9 @@ def _legend(report: Report, decision: Decision, names: Sequence[str]) -> Iterabl
     level = "" if decision.level is None else f" at the {level_text(decision.level)} level"
     if len(decision.lines) > 1:
         yield f"Best first under {decision.measure}."
-        verdicts = {line.figures[name].verdict for line in decision.lines for name in names if name in line.figures}
-        signs = [f"{sign} {word}" for sign, word in (("+", BETTER), ("−", WORSE)) if word in verdicts]
+        signs = signs_text(figure for _, figure in figures_of(decision, names))
         if signs:
-            yield (
-                f"{' and '.join(signs)}: shown against {escaped(decision.baseline)}{level}, after Holm's correction."
-            )
+            yield f"{signs}: shown against {escaped(decision.baseline)}{level}, after Holm's correction."
     yield from _caveats(decision, names)
     yield from (escaped(trade.text) for trade in decision.trade_offs.values() if trade.text)
     yield from (f"{escaped(note[0].upper() + note[1:])}." for note in decision.notes)
@@ -136,11 +128,8 @@ def _legend(report: Report, decision: Decision, names: Sequence[str]) -> Iterabl
 def _caveats(decision: Decision, names: Sequence[str]) -> Iterable[str]:
     """Each kind of caveat with a mark once, in the words for the best run that has it."""
     found: dict[tuple[str, str, str], dict[str, str]] = {}
-    for line in decision.lines:
-        for figure in (line.figures[name] for name in names if name in line.figures):
-            for caveat in figure.estimate.caveats:
-                if MARKS[caveat.level]:
-                    found.setdefault((caveat.level, str(figure.measure), caveat.code), {})[line.run] = caveat.text
+    for run, measure, caveat in marked_caveats(figures_of(decision, names)):
+        found.setdefault((caveat.level, measure, caveat.code), {})[run] = caveat.text
     alike: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[str]] = {}
     for (level, measure, code), texts in found.items():
         alike.setdefault((level, code, tuple(texts.items())), []).append(measure)
@@ -159,7 +148,8 @@ def _what_changed(changes: Changes, decision: Decision, most: int | None) -> lis
     changed = [run for run in changes.runs if run.figures and not run.is_unchanged]
     changed.sort(key=_urgency)
     names = list(dict.fromkeys(name for run in changed for name in run.figures))
-    header = ["run", *(escaped(str(_measure_of(changed, name))) for name in names)]
+    measures = [next(run.figures[name].measure for run in changed if name in run.figures) for name in names]
+    header = ["run", *(escaped(str(measure)) for measure in measures)]
     rows = [[_name(run), *(_cell(run.figures.get(name)) for name in names)] for run in changed]
     lines = [f"### What changed against {escaped(changes.name)}"]
     if rows:
@@ -170,10 +160,6 @@ def _what_changed(changes: Changes, decision: Decision, most: int | None) -> lis
 def _urgency(run: RunChange) -> int:
     verdicts = {each.verdict for each in run.figures.values()}
     return next((place for place, verdict in enumerate(_FIRST) if verdict in verdicts), len(_FIRST))
-
-
-def _measure_of(runs: Sequence[RunChange], name: str) -> object:
-    return next(run.figures[name].measure for run in runs if name in run.figures)
 
 
 def _name(run: RunChange) -> str:
@@ -189,14 +175,9 @@ def _cell(each: FigureChange | None) -> str:
         return f"{figure_text(now)}{_NEW_LINE}unchanged"
     lines = [f"{figure_text(before)} → {figure_text(now)}"]
     if before.possible is None and now.possible is None:
-        lines.append(f"{signed(now.value - before.value)}{_interval(each)}")
+        lines.append(f"{signed(now.value - before.value)}{ends_text(each.change.low, each.change.high, signed)}")
     lines.append(_WORDS[each.verdict])
     return _NEW_LINE.join(lines)
-
-
-def _interval(each: FigureChange) -> str:
-    low, high = each.change.low, each.change.high
-    return "" if math.isnan(low) else f" [{signed(low)}, {signed(high)}]"
 
 
 def _notes(changes: Changes, decision: Decision, *, rows: int) -> Iterable[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rag_selectivity.render.blocks import Block, Heading, Note, Table, with_interval
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.trade_off import TradeOff, TradePoint
-from rag_selectivity.wording import amount, bound_text, enumeration, level_text, number
+from rag_selectivity.wording import amount, bound_text, ends_text, enumeration, level_text, number
 
 _FRONT = "yes"
 #: So many points of the front over all K are named.
@@ -17,23 +17,22 @@ _MOST_OF_FRONT = 8
 
 def cost_blocks(decision: Decision) -> Iterable[Block]:
     """For each kind of cost a table, the sentence, and the points over all K that no other point beats; all notes."""
-    for kind, trade in decision.trade_offs.items():
-        yield Heading(cost_title(trade))
-        yield cost_table(trade, decision.level)
-        if trade.text:
-            yield Note(trade.text)
-        front = front_text(decision, kind)
-        if front:
-            yield Note(front)
+    for title, table, sentences in costs_of(decision):
+        yield Heading(title)
+        yield table
+        yield from map(Note, sentences)
     yield from map(Note, decision.notes)
 
 
-def cost_title(trade: TradeOff) -> str:
-    """The heading of a table."""
-    return f"{trade.kind.capitalize()} of a query beside {trade.measure}, the cheapest first"
+def costs_of(decision: Decision) -> Iterator[tuple[str, Table, list[str]]]:
+    """The title, the table and the sentences of each kind of cost."""
+    for kind, trade in decision.trade_offs.items():
+        title = f"{trade.kind.capitalize()} of a query beside {trade.measure}, the cheapest first"
+        sentences = [text for text in (trade.text, _front_text(decision, kind)) if text]
+        yield title, _cost_table(trade, decision.level), sentences
 
 
-def cost_table(trade: TradeOff, level: float | None) -> Table:
+def _cost_table(trade: TradeOff, level: float | None) -> Table:
     """A row for each run and K, the cheapest first."""
     bounded = any(not math.isnan(point.most_lost) for point in trade.points)
     interval = "" if level is None else f" [{level_text(level)}]"
@@ -43,13 +42,13 @@ def cost_table(trade: TradeOff, level: float | None) -> Table:
 
 def _row(point: TradePoint, bounded: bool) -> list[str]:
     cost, mean = point.cost, point.cost.mean
-    ends = "" if math.isnan(mean.low) else f" [{amount(mean.low)}, {amount(mean.high)}]"
+    ends = ends_text(mean.low, mean.high, amount)
     cells = [point.run, str(point.K), with_interval(point.quality) + point.quality.mark, f"{amount(mean.value)}{ends}"]
     cells += [amount(cost.p50), amount(cost.p95), amount(cost.of_a_thousand), _FRONT if point.front else ""]
     return [*cells, bound_text(point.most_lost)] if bounded else cells
 
 
-def front_text(decision: Decision, kind: str) -> str:
+def _front_text(decision: Decision, kind: str) -> str:
     """The Pareto front over runs and K, the cheapest first, where it has more than one K; else empty."""
     points = decision.cost_points.get(kind, ())
     if len({point.K for point in points}) < 2:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.render.labels import direct_labels, point_labels
+from rag_selectivity.render.labels import axes_for, direct_labels, point_labels
 from rag_selectivity.results.decision import CostPoint
 
 _GREY = "#666666"
@@ -49,7 +49,7 @@ def cost_quality(
     """
     if not points:
         raise InputError(f"plots.cost_quality: there are no points; give what the {kind} of a query are")
-    axes = ax if ax is not None else _new_axes()
+    axes = axes_for(ax, "plots.cost_quality")
     curves: dict[str, list[CostPoint]] = {}
     for point in sorted(points, key=lambda point: point.K):
         curves.setdefault(point.run, []).append(point)
@@ -92,14 +92,6 @@ def cost_quality(
         direct_labels(axes, ends)
         _label_depths(axes, points, chosen, places)
     return axes
-
-
-def _new_axes() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtraError("matplotlib", "report", "plots.cost_quality") from None
-    return plt.subplots(figsize=(5.2, 3.6), layout="constrained")[1]
 
 
 def _scale(axes: Any, costs: Any, *, single: bool) -> None:

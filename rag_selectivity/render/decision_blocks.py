@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rag_selectivity.render.blocks import Block, Heading, Lines, Table
 from rag_selectivity.render.cost_blocks import cost_blocks
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import SHORT, Decision, RunFigure
-from rag_selectivity.wording import number
+from rag_selectivity.results.estimate import Caveat
+from rag_selectivity.wording import MARKS, number
 
 MARKS_OF_VERDICTS = {BETTER: " +", WORSE: " −"}
 
@@ -66,6 +67,23 @@ def decision_table(decision: Decision) -> Table:
         cells += [number(line.costs[name].value) if name in line.costs else "–" for name in costs]
         rows.append([line.run, *([line.letters] if letters else []), *cells])
     return Table(header, rows, breaks=False)
+
+
+def marked_caveats(figures: Iterable[tuple[str, RunFigure]]) -> Iterator[tuple[str, str, Caveat]]:
+    """The run, the measure and the caveat, of all caveats with a mark at some figures of runs."""
+    for run, figure in figures:
+        yield from ((run, str(figure.measure), each) for each in figure.estimate.caveats if MARKS[each.level])
+
+
+def signs_text(figures: Iterable[RunFigure]) -> str:
+    """The signs at some figures with their meaning, as in "+ better and − worse"; empty without signs."""
+    verdicts = {figure.verdict for figure in figures}
+    return " and ".join(f"{sign.strip()} {word}" for word, sign in MARKS_OF_VERDICTS.items() if word in verdicts)
+
+
+def figures_of(decision: Decision, names: Sequence[str]) -> list[tuple[str, RunFigure]]:
+    """The figures of these names, each with its run, run by run."""
+    return [(line.run, line.figures[name]) for line in decision.lines for name in names if name in line.figures]
 
 
 def figure_cell(figure: RunFigure | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rag_selectivity.decision.decide import decide
@@ -11,9 +11,14 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import without_depth
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
-from rag_selectivity.render.decision_blocks import MARKS_OF_VERDICTS, answer_lines, figure_cell, of_its_ceiling
+from rag_selectivity.render.decision_blocks import (
+    answer_lines,
+    figure_cell,
+    marked_caveats,
+    of_its_ceiling,
+    signs_text,
+)
 from rag_selectivity.render.report_table import weights_text
-from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import DEPTH, LOSS, NEXT, SHORT, SYSTEM, TRUST, Decision, RunFigure
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
@@ -28,43 +33,35 @@ _MOST_NOTES = 6
 _MORE = "All figures, intervals and notes: --details, or details() in Python."
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The decision of a report, or why there is none."""
-
-    decision: Decision | None
-    reason: str = ""
-
-
-def decided_on(report: Report, *, baseline: str | None = None, paired: bool = True) -> Decided:
-    """The decision that a report holds, or the one that its lists give, which is made once for each report."""
+def decided_on(report: Report, *, baseline: str | None = None, paired: bool = True) -> Decision | str:
+    """The decision that a report holds, or the one that its lists give, made once; or why there is none."""
     if report.decision is not None:
-        return Decided(report.decision)
+        return report.decision
     # A report is frozen, and this is no part of its value: it follows from the rest.
-    made: dict[Any, Decided] = vars(report).setdefault("_decided", {})
+    made: dict[Any, Decision | str] = vars(report).setdefault("_decided", {})
     key = baseline, paired
     if key not in made:
         made[key] = _decided(report, baseline, paired)
     return made[key]
 
 
-def _decided(report: Report, baseline: str | None, paired: bool) -> Decided:
+def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | str:
     if report.weights is not None:
-        return Decided(None, "a decision cannot be weighted")
+        return "a decision cannot be weighted"
     if not report.runs or any(run.judged is None for run in report.runs.values()):
-        return Decided(None, "a decision needs the lists of the runs, and this report holds only sums over queries")
+        return "a decision needs the lists of the runs, and this report holds only sums over queries"
     try:
         only = report.depths[0] if len(report.depths) == 1 else None
-        return Decided(decide(report, k=only, baseline=baseline, paired=paired))
+        return decide(report, k=only, baseline=baseline, paired=paired)
     except InputError as error:
-        return Decided(None, str(error))
+        return str(error)
 
 
 def first_blocks(report: Report, *, baseline: str | None = None, paired: bool = True) -> Iterable[Block]:
     """The answers, the table and the notes of a report."""
     known = decided_on(report, baseline=baseline, paired=paired)
-    decision = known.decision
-    yield Lines(answer_lines(decision) if decision is not None else _lines_without(report, known.reason))
+    decision = None if isinstance(known, str) else known
+    yield Lines(_lines_without(report, known) if isinstance(known, str) else answer_lines(known))
     depth = decision.K if decision is not None else depth_without_decision(report)
     table, figures = _table(report, decision, depth)
     if len(table.header) > 1:
@@ -180,23 +177,19 @@ def _notes(report: Report, decision: Decision | None, figures: Sequence[tuple[st
 
 
 def _signs(decision: Decision | None, figures: Sequence[tuple[str, RunFigure]]) -> Iterable[str]:
-    verdicts = {figure.verdict for _, figure in figures}
-    words = {BETTER: "better", WORSE: "worse"}
-    signs = [f"{MARKS_OF_VERDICTS[verdict].strip()} {word}" for verdict, word in words.items() if verdict in verdicts]
+    signs = signs_text(figure for _, figure in figures)
     if signs and decision is not None:
-        yield f"{' and '.join(signs)} than {decision.baseline}: shown by a test, after Holm's correction."
+        yield f"{signs} than {decision.baseline}: shown by a test, after Holm's correction."
 
 
 def _caveats(figures: Sequence[tuple[str, RunFigure]], runs: int) -> Iterable[str]:
     """Each kind of caveat with a mark once, in the words for the first figure that has it."""
     texts: dict[tuple[str, str], str] = {}
     concerned: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-    for name, figure in figures:
-        for caveat in figure.estimate.caveats:
-            if MARKS[caveat.level]:
-                key = caveat.level, caveat.code
-                texts.setdefault(key, caveat.text)
-                concerned.setdefault(key, {}).setdefault(str(figure.measure), {})[name] = None
+    for name, measure, caveat in marked_caveats(figures):
+        key = caveat.level, caveat.code
+        texts.setdefault(key, caveat.text)
+        concerned.setdefault(key, {}).setdefault(measure, {})[name] = None
     for (level, code), of_measure in concerned.items():
         names = list(dict.fromkeys(name for each in of_measure.values() for name in each))
         whose = "" if runs == 1 else " of all runs" if len(names) == runs else f" of {enumeration(names)}"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from rag_selectivity.render.decision_blocks import figures_of, marked_caveats
 from rag_selectivity.render.first_lines import names_of_columns
 from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.templates import PAGE, environment
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, PLACEBO, WORSE
-from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Answer, Decision, RunFigure
+from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Decision, RunFigure
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
@@ -53,15 +55,6 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column of the table: its name, what it is in few words, and the ends of its axis."""
-
-    name: str
-    subtitle: str
-    ends: str
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
     """A run of the table; `place` is its number in the report, which its colour follows."""
 
@@ -72,21 +65,11 @@ class Row:
     cells: tuple[Cell | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FirstScreen:
-    """What the first screen shows."""
+def first_screen(report: Report, decision: Decision) -> dict[str, Any]:
+    """What the first screen shows: the answers, and the table of the runs in the order of the decision.
 
-    facts: str
-    K: int
-    answers: tuple[Answer, ...]
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    legend: tuple[str, ...]
-    caveats: tuple[str, ...]
-
-
-def first_screen(report: Report, decision: Decision) -> FirstScreen:
-    """The answers, and the table of the runs in the order of the decision."""
+    A column has its name, what it is in few words, and the ends of its axis.
+    """
     places = {name: place for place, name in enumerate(report.runs)}
     names = names_of_columns(report, decision)
     axes = {name: _Axis(line.figures[name] for line in decision.lines if name in line.figures) for name in names}
@@ -95,16 +78,15 @@ def first_screen(report: Report, decision: Decision) -> FirstScreen:
         cells = [_cell(axes[name], line.figures.get(name), decision.baseline) for name in names]
         is_baseline = line.run == decision.baseline and len(decision.lines) > 1
         rows.append(Row(line.run, line.letters, places.get(line.run, 0), is_baseline, tuple(cells)))
-    columns = [Column(name, _SUBTITLES.get(name, ""), axes[name].ends) for name in names]
-    return FirstScreen(
-        facts_of(report, decision),
-        decision.K,
-        decision.answers,
-        tuple(columns),
-        tuple(rows),
-        tuple(_legend(decision, rows, names)),
-        tuple(_caveats(decision, names)),
-    )
+    return {
+        "facts": facts_of(report, decision),
+        "K": decision.K,
+        "answers": decision.answers,
+        "columns": [{"name": name, "subtitle": _SUBTITLES.get(name, ""), "ends": axes[name].ends} for name in names],
+        "rows": rows,
+        "legend": list(_legend(decision, rows, names)),
+        "caveats": list(_caveats(decision, names)),
+    }
 
 
 def facts_of(report: Report, decision: Decision | None) -> str:
@@ -124,7 +106,7 @@ def facts_of(report: Report, decision: Decision | None) -> str:
     return " · ".join(facts)
 
 
-def html_of_first_screen(screen: FirstScreen) -> str:
+def html_of_first_screen(screen: Mapping[str, Any]) -> str:
     """The first screen as a piece of HTML with its own style, for a notebook.
 
     Raises
@@ -134,7 +116,7 @@ def html_of_first_screen(screen: FirstScreen) -> str:
     """
     style = (PAGE / "first_screen.css").read_text(encoding="utf-8")
     template = environment("the first screen of a report").get_template("notebook.html.j2")
-    shapes = [shape_of_run(place) for place in range(len(screen.rows))]
+    shapes = [shape_of_run(place) for place in range(len(screen["rows"]))]
     return str(template.render(screen=screen, style=style, shapes=shapes))
 
 
@@ -250,7 +232,7 @@ def _legend(decision: Decision, rows: Sequence[Row], names: Sequence[str]) -> It
             f"{decision.measure.name} are one family of tests). Without a sign, no difference "
             f"from {decision.baseline} is shown."
         )
-    figures = [line.figures[name] for line in decision.lines for name in names if name in line.figures]
+    figures = [figure for _, figure in figures_of(decision, names)]
     parts = ["a dot is the figure"]
     if any(not math.isnan(each.estimate.low) for each in figures):
         parts.append("the line is its interval")
@@ -265,12 +247,9 @@ def _legend(decision: Decision, rows: Sequence[Row], names: Sequence[str]) -> It
 def _caveats(decision: Decision, names: Sequence[str]) -> Iterable[str]:
     """Each caveat with a mark, once, with the figures of the table that it concerns."""
     concerned: dict[tuple[str, str, str], dict[str, list[str]]] = {}
-    for line in decision.lines:
-        for figure in (line.figures[name] for name in names if name in line.figures):
-            for caveat in figure.estimate.caveats:
-                if MARKS[caveat.level]:
-                    keys = concerned.setdefault((caveat.level, caveat.code, caveat.text), {})
-                    keys.setdefault(str(figure.measure), []).append(line.run)
+    for run, measure, caveat in marked_caveats(figures_of(decision, names)):
+        keys = concerned.setdefault((caveat.level, caveat.code, caveat.text), {})
+        keys.setdefault(measure, []).append(run)
     for (level, code, text), keys in concerned.items():
         every = [f"{key} of {enumeration(runs) if len(runs) < len(decision.lines) else 'all runs'}"
                  if len(decision.lines) > 1 else key for key, runs in keys.items()]  # fmt: skip

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.render.blocks import Figures, Table, html_text
-from rag_selectivity.render.cost_blocks import cost_table, cost_title, front_text
+from rag_selectivity.render.blocks import Figures, html_text
+from rag_selectivity.render.cost_blocks import costs_of
 from rag_selectivity.render.decision_blocks import decision_table
 from rag_selectivity.render.explorer import CANDIDATES, explorer
 from rag_selectivity.render.explorer.packing import BUDGET
-from rag_selectivity.render.first_lines import decided_on
+from rag_selectivity.render.first_lines import decided_on, depth_without_decision
 from rag_selectivity.render.first_screen import facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
-from rag_selectivity.render.policy import page_policy
 from rag_selectivity.render.report_table import (
     figures_without_depth,
     grid,
@@ -27,7 +25,7 @@ from rag_selectivity.render.report_table import (
 )
 from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.slice_tables import USUAL_DEPTH, slice_differences, slice_grid
-from rag_selectivity.render.templates import PAGE, environment
+from rag_selectivity.render.templates import PAGE, environment, page_policy
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
@@ -35,22 +33,6 @@ from rag_selectivity.wording import visible
 
 #: So many pictures are on the first two printed pages.
 _FIRST_PICTURES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class RunTables:
-    """All figures of a run, as tables, lines and notes."""
-
-    name: str
-    header: list[str]
-    rows: list[list[str]]
-    pools: tuple[list[str], list[list[str]]]
-    lines: list[str]
-    notes: list[str]
-    is_summed: bool
-    queries: int
-    #: For each column: its name, the header, the rows and the notes.
-    slices: list[tuple[str, list[str], list[list[str]], list[str]]]
 
 
 def to_html(
@@ -111,8 +93,10 @@ def to_html(
     templates = environment("Report.to_html")
     if comparison is not None and not comparison.slices:
         raise InputError("`comparison` has no slices, and the page shows only these: compare with `by`")
-    decision = decision if decision is not None else decided_on(report).decision
-    pictures = pictures_of(report, decision, quality)
+    if decision is None:
+        known = decided_on(report)
+        decision = None if isinstance(known, str) else known
+    pictures = list(pictures_of(report, decision, quality))
     shapes = [shape_of_run(place) for place in range(len(report.runs))]
     style = "".join((PAGE / name).read_text(encoding="utf-8") for name in ("first_screen.css", "style.css"))
     # A macro returns markup, which would escape what it is added to.
@@ -146,7 +130,7 @@ def to_html(
             all_runs=None if decision is None else decision_table(decision),
             first_pictures=pictures[:_FIRST_PICTURES],
             more_pictures=pictures[_FIRST_PICTURES:],
-            costs=[] if decision is None else _costs(decision),
+            costs=[] if decision is None else list(costs_of(decision)),
             tables=[_tables(report, name, USUAL_DEPTH if decision is None else decision.K) for name in report.runs],
             comparison=comparison,
             differences=[]
@@ -164,22 +148,10 @@ def to_html(
     )
 
 
-def _costs(decision: Decision) -> list[tuple[str, Table, list[str]]]:
-    """The title, the table and the sentences of each kind of cost."""
-    return [
-        (
-            cost_title(trade),
-            cost_table(trade, decision.level),
-            [text for text in (trade.text, front_text(decision, kind)) if text],
-        )
-        for kind, trade in decision.trade_offs.items()
-    ]
-
-
 def notebook_html(report: Report) -> str:
     """The first screen for a notebook, as text without a decision or Jinja2; `to_html` gives the whole page."""
-    decision = decided_on(report).decision
-    if decision is not None:
+    decision = decided_on(report)
+    if not isinstance(decision, str):
         # A notebook shows a report without being asked to, so that a missing extra must not be an error.
         with suppress(MissingExtraError):
             return html_of_first_screen(first_screen(report, decision))
@@ -190,26 +162,22 @@ def depth_of_page(report: Report, decision: Decision | None) -> int | None:
     """The K of the decision, or that of a weighted report, which has none; None where the page shows no queries."""
     if decision is not None:
         return decision.K
-    if report.weights is None or not report.depths:
-        return None
-    return min(report.depths, key=lambda depth: (abs(depth - USUAL_DEPTH), depth))
+    return None if report.weights is None else depth_without_decision(report)
 
 
-def _tables(report: Report, name: str, depth: int) -> RunTables:
+def _tables(report: Report, name: str, depth: int) -> dict[str, Any]:
+    """All figures of a run, as tables, lines and notes; `slices` have a name, a header, rows and notes."""
     run = report.runs[name]
     header, rows = grid(report, name, run)
-    return RunTables(
-        name,
-        header,
-        rows,
-        grid_of_pools(report, run),
-        [
-            "\n".join(map(visible, lines))
-            for lines in (Figures(figures_without_depth(report, run)).lines, lines_of_controls(report, run))
-            if lines
-        ],
-        notes_of(report, run),
-        run.judged is None,
-        run.evaluated,
-        [(column, *slice_grid(by_value, depth)) for column, by_value in run.slices.items()],
-    )
+    further = (Figures(figures_without_depth(report, run)).lines, lines_of_controls(report, run))
+    return {
+        "name": name,
+        "header": header,
+        "rows": rows,
+        "pools": grid_of_pools(report, run),
+        "lines": ["\n".join(map(visible, lines)) for lines in further if lines],
+        "notes": notes_of(report, run),
+        "is_summed": run.judged is None,
+        "queries": run.evaluated,
+        "slices": [(column, *slice_grid(by_value, depth)) for column, by_value in run.slices.items()],
+    }

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.render.run_styles import plot_text
 
@@ -15,7 +16,24 @@ _SPACING = 1.05
 _GAP, _NEAR = 5.0, 9.0
 
 
-def direct_labels(axes: Any, labels: Sequence[tuple[str, float, float, str]], *, fontsize: Any = "small") -> list[Any]:
+def axes_for(ax: Any, what: str, height: float = 3.6) -> Any:
+    """The given axes, or new ones for the plot `what`.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed (the extra `report`).
+    """
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MissingExtraError("matplotlib", "report", what) from None
+    return plt.subplots(figsize=(5.2, height), layout="constrained")[1]
+
+
+def direct_labels(axes: Any, labels: Sequence[tuple[str, float, float, str]]) -> None:
     """Write each text right of the axes at the height of its point, in its colour, without overlaps.
 
     Labels that would overlap are moved apart vertically. A thin line connects a label with its point where the two are
@@ -27,12 +45,6 @@ def direct_labels(axes: Any, labels: Sequence[tuple[str, float, float, str]], *,
     axes : matplotlib axes
     labels : sequence of (text, x, y, colour)
         x and y in the units of the axes. A point that is not finite, or outside the limits, has no label.
-    fontsize : number or str
-
-    Returns
-    -------
-    list of matplotlib texts
-        In the order of `labels`, without those that have no label.
     """
     from matplotlib.transforms import ScaledTranslation
 
@@ -45,11 +57,11 @@ def direct_labels(axes: Any, labels: Sequence[tuple[str, float, float, str]], *,
         if _inside(x, x_limits) and _inside(y, y_limits)
     ]
     if not known:
-        return []
+        return
     figure = axes.figure
     beside = axes.transAxes + ScaledTranslation(_GAP / 72, 0, figure.dpi_scale_trans)
     drawn = [
-        axes.text(1, 0.5, text, transform=beside, va="center_baseline", ha="left", fontsize=fontsize, color=colour)
+        axes.text(1, 0.5, text, transform=beside, va="center_baseline", ha="left", fontsize="small", color=colour)
         for text, _, _, colour in known
     ]
     # The layout decides how far apart the points are.
@@ -71,7 +83,6 @@ def direct_labels(axes: Any, labels: Sequence[tuple[str, float, float, str]], *,
                 annotation_clip=False,
                 arrowprops={"arrowstyle": "-", "linewidth": 0.6, "color": colour, "shrinkA": 0, "shrinkB": 3},
             )
-    return drawn
 
 
 def settle(figure: Any) -> None:
@@ -89,9 +100,8 @@ def point_labels(
     *,
     clear_of: Sequence[tuple[float, float]] = (),
     droppable: bool = False,
-    fontsize: Any = "small",
     weight: str = "normal",
-) -> list[Any]:
+) -> None:
     """Write each text next to its point, at the first place where it covers no other label and no point.
 
     Call this last, and after `direct_labels`.
@@ -105,21 +115,16 @@ def point_labels(
         The points that no label may cover.
     droppable : bool
         Whether a label without a free place is left out; otherwise it stands at the place that covers least.
-    fontsize, weight
+    weight : str
         Of the font.
-
-    Returns
-    -------
-    list of matplotlib annotations
     """
     settle(axes.figure)
     taken = [text.get_window_extent() for text in axes.texts if text.get_text() and text.get_visible()]
     pixels = axes.transData.transform(np.array(clear_of, np.float64).reshape(-1, 2))
-    drawn = []
     for name, x, y, colour in labels:
         text = plot_text(name)
         label = axes.annotate(
-            text, (x, y), xytext=(0, 0), textcoords="offset points", fontsize=fontsize, color=colour, weight=weight
+            text, (x, y), xytext=(0, 0), textcoords="offset points", fontsize="small", color=colour, weight=weight
         )
         covered = []
         for place in _PLACES:
@@ -136,8 +141,6 @@ def point_labels(
             label.remove()
             continue
         taken.append(_put(label, _PLACES[int(np.argmin(covered))]))
-        drawn.append(label)
-    return drawn
 
 
 #: Where a label can stand at its point: the offset in points, and which of its sides is there.

@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from io import StringIO
@@ -47,7 +47,7 @@ def pictures_of(
     report: Report,
     decision: Decision | None,
     quality: Mapping[int, Any] | None,
-) -> list[Picture]:
+) -> Iterator[Picture]:
     """Everything that the report can show, the most important first."""
     from rag_selectivity.render import plots
 
@@ -55,52 +55,42 @@ def pictures_of(
     has = _drawable(report)
     rel, m = parameters_of(report.measures)
     bor, most, success = (kind(rel=rel, m=1 if m is None else m) for kind in (BoR, BoR_max, Success))
-    pictures = [] if decision is None else _of_costs(report, decision)
+    if decision is not None:
+        yield from _of_costs(report, decision)
     if {bor, most} <= has:
-        pictures.append(
-            picture(
-                "Bits over random, over K",
-                f"{_spread(report, bor, depth)} No retriever can be above the dashed line.",
-                lambda axes: plots.selectivity(report, axes, measure=bor, depth=depth),
-            )
+        yield picture(
+            "Bits over random, over K",
+            f"{_spread(report, bor, depth)} No retriever can be above the dashed line.",
+            lambda axes: plots.selectivity(report, axes, measure=bor, depth=depth),
         )
     if success in has:
         drawn = "The share of the queries with enough relevant passages in the top K."
         drawn += " The dashed line is a random draw." if most in has else ""
-        pictures.append(
-            picture(
-                "Success over K",
-                f"{_spread(report, success, depth)} {drawn}",
-                lambda axes: plots.over_k(report, success, axes, depth=depth),
-            )
+        yield picture(
+            "Success over K",
+            f"{_spread(report, success, depth)} {drawn}",
+            lambda axes: plots.over_k(report, success, axes, depth=depth),
         )
     if RANWG() in has:
-        pictures.append(
-            picture(
-                "Utility over K",
-                f"{_spread(report, RANWG(), depth)} It is the share of the best evidence that K passages can hold.",
-                lambda axes: plots.over_k(report, RANWG(), axes, depth=depth),
-            )
+        yield picture(
+            "Utility over K",
+            f"{_spread(report, RANWG(), depth)} It is the share of the best evidence that K passages can hold.",
+            lambda axes: plots.over_k(report, RANWG(), axes, depth=depth),
         )
     if Harm() in has:
-        pictures.append(
-            picture(
-                "Junk over K",
-                "The share of junk in the top K. A bar goes from no junk to nothing but junk among the "
-                "unjudged passages.",
-                lambda axes: plots.harm(report, axes, depth=depth),
-            )
+        yield picture(
+            "Junk over K",
+            "The share of junk in the top K. A bar goes from no junk to nothing but junk among the unjudged passages.",
+            lambda axes: plots.harm(report, axes, depth=depth),
         )
     losses = _depth_of_losses(report, depth)
     if losses is not None:
-        pictures.append(
-            picture(
-                "Who lost the evidence",
-                "Queries by the step that lost more of their evidence: the retriever (not in the pool) or the "
-                "selection (in the pool, not in the top K).",
-                lambda axes: plots.evidence(report, losses, axes),
-                height=1.5 + 0.3 * len(report.runs),
-            )
+        yield picture(
+            "Who lost the evidence",
+            "Queries by the step that lost more of their evidence: the retriever (not in the pool) or the "
+            "selection (in the pool, not in the top K).",
+            lambda axes: plots.evidence(report, losses, axes),
+            height=1.5 + 0.3 * len(report.runs),
         )
     if decision is not None and decision.pairs:
         apart, pairs = sum(pair.apart for pair in decision.pairs), plots.pairs_shown(decision)
@@ -109,35 +99,28 @@ def pictures_of(
             if len(pairs) == len(decision.pairs)
             else f"Only pairs with {middle_cut(decision.best, _LONGEST_IN_TEXT)} are drawn."
         )
-        pictures.append(
-            picture(
-                "Differences between the runs",
-                f"{apart} of {len(decision.pairs)} pairs of runs can be told apart under {decision.measure} after "
-                f"Holm's correction (filled dots). {others}",
-                lambda axes: plots.differences(decision, axes),
-                height=1.0 + 0.26 * len(pairs),
-            )
+        yield picture(
+            "Differences between the runs",
+            f"{apart} of {len(decision.pairs)} pairs of runs can be told apart under {decision.measure} after "
+            f"Holm's correction (filled dots). {others}",
+            lambda axes: plots.differences(decision, axes),
+            height=1.0 + 0.26 * len(pairs),
         )
     if report.runs and all(plots.curve_of(run) for run in report.runs.values()):
-        pictures.append(
-            picture(
-                "Precision and recall",
-                "The highest precision at each recall or a higher one.",
-                lambda axes: plots.precision_recall(report, axes),
-            )
+        yield picture(
+            "Precision and recall",
+            "The highest precision at each recall or a higher one.",
+            lambda axes: plots.precision_recall(report, axes),
         )
     if quality:
-        pictures.append(
-            picture(
-                "Answer quality over K",
-                "The mean score of the answers with its interval.",
-                lambda axes: plots.answer_quality(quality, axes),
-            )
+        yield picture(
+            "Answer quality over K",
+            "The mean score of the answers with its interval.",
+            lambda axes: plots.answer_quality(quality, axes),
         )
-    return pictures
 
 
-def _of_costs(report: Report, decision: Decision) -> list[Picture]:
+def _of_costs(report: Report, decision: Decision) -> Iterator[Picture]:
     """Cost against quality, for each kind of cost that is known."""
     from rag_selectivity.render.cost_plot import cost_quality
 
@@ -165,7 +148,7 @@ def _of_costs(report: Report, decision: Decision) -> list[Picture]:
             ).set_title("", loc="left"),
         )
 
-    return [of(kind, points) for kind, points in decision.cost_points.items() if points]
+    yield from (of(kind, points) for kind, points in decision.cost_points.items() if points)
 
 
 def _drawable(report: Report) -> set[Measure]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
+from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.measures import (
     PROC,
     BoR,
@@ -26,11 +26,11 @@ from rag_selectivity.measures import (
 )
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
+from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.planning import plan
-from rag_selectivity.render.labels import direct_labels
-from rag_selectivity.render.measured import depths_of, refuse_unmeasured
+from rag_selectivity.render.labels import axes_for, direct_labels
 from rag_selectivity.render.run_styles import name_of_pair, plot_text, shortened, style_of_run
-from rag_selectivity.results.comparison import Comparison
+from rag_selectivity.results.comparison import Comparison, RunDifference
 from rag_selectivity.results.decision import Decision, Pair
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
@@ -68,7 +68,7 @@ def over_k(report: Report, measure: str | Measure, ax: Any = None, *, depth: int
     """
     base = parse_measure(measure)
     refuse_unmeasured(report, "plots.over_k", base)
-    axes = _axes(ax, "plots.over_k")
+    axes = axes_for(ax, "plots.over_k")
     ends = _curves(report, base, axes, depth)
     if isinstance(base, Success):
         most = BoR_max(rel=base.rel, m=base.m)
@@ -92,7 +92,7 @@ def selectivity(report: Report, ax: Any = None, *, measure: str | Measure = "BoR
     base = parse_measure(measure)
     most = _ceiling_of(base)
     refuse_unmeasured(report, "plots.selectivity", base, most)
-    axes = _axes(ax, "plots.selectivity")
+    axes = axes_for(ax, "plots.selectivity")
     ends = _curves(report, base, axes, depth)
     drawn: list[list[float]] = []
     for name in report.runs:
@@ -121,7 +121,7 @@ def harm(report: Report, ax: Any = None, *, measure: str = "Harm", depth: int | 
     """
     base = parse_measure(measure)
     refuse_unmeasured(report, "plots.harm", base)
-    axes = _axes(ax, "plots.harm")
+    axes = axes_for(ax, "plots.harm")
     _over_k(axes, report.depths, depth)
     shown = ticks_of(report.depths, depth)
     labels = []
@@ -147,7 +147,7 @@ def evidence(report: Report, depth: int, ax: Any = None) -> Any:
     runs = [name for name, part in report.runs.items() if all(str(each) in part.per_query for each in pair)]
     if not runs:
         raise InputError(f"plots.evidence needs PROC and %PROC of every query at K = {depth}")
-    axes = _axes(ax, "plots.evidence")
+    axes = axes_for(ax, "plots.evidence")
     handles = {}
     for y, name in enumerate(reversed(runs)):
         counts = dict(report.diagnosis(name, depth).counts)
@@ -181,21 +181,20 @@ def pairs_shown(decision: Decision) -> list[Pair]:
 
 def differences(decision: Decision, ax: Any = None) -> Any:
     """The differences of the pairs of `pairs_shown` with their intervals; filled if two runs can be told apart."""
-    pairs = pairs_shown(decision)
-    axes = _axes(ax, "plots.differences", height=1.2 + 0.28 * max(1, len(pairs)))
-    for y, pair in enumerate(reversed(pairs)):
-        colour = GREEN if pair.apart else GREY
-        axes.plot([pair.low, pair.high], [y, y], "-", color=colour, linewidth=1.6)
-        axes.plot([pair.difference], [y], "o", color=colour, markerfacecolor=colour if pair.apart else "none")
-    axes.set_yticks(range(len(pairs)), [name_of_pair(pair.run, pair.other) for pair in reversed(pairs)])
-    axes.axvline(0, color=GREY, linewidth=0.8)
-    axes.set(xlabel=f"difference in {decision.measure}", ylim=(-0.7, len(pairs) - 0.3))
-    return axes
+    pairs = [
+        (name_of_pair(pair.run, pair.other), pair, GREEN if pair.apart else GREY, pair.apart)
+        for pair in pairs_shown(decision)
+    ]
+    return _intervals(
+        axes_for(ax, "plots.differences", height=1.2 + 0.28 * max(1, len(pairs))),
+        pairs,
+        f"difference in {decision.measure}",
+    )
 
 
 def precision_recall(report: Report, ax: Any = None) -> Any:
     """Interpolated precision over recall, a curve for each run; `IPrec` must have been measured."""
-    axes = _axes(ax, "plots.precision_recall")
+    axes = axes_for(ax, "plots.precision_recall")
     labels = []
     for i, (name, part) in enumerate(report.runs.items()):
         curve = curve_of(part)
@@ -226,7 +225,7 @@ def answer_quality(
     depths = sorted(quality)
     if not depths:
         raise InputError("plots.answer_quality: there are no scores; give quality={K: {query: score}}")
-    axes = _axes(ax, "plots.answer_quality")
+    axes = axes_for(ax, "plots.answer_quality")
     means, low, high = [], [], []
     for depth in depths:
         given = quality[depth]
@@ -248,7 +247,7 @@ def collapse(report: Report, run: str | None = None, ax: Any = None, *, measure:
 
     The report must hold `BoR` and `BoR_max` at common depths, with the `rel` and `m` of the measure.
     """
-    axes = _axes(ax, "plots.collapse")
+    axes = axes_for(ax, "plots.collapse")
     name = run if run is not None else next(iter(report.runs))
     base = parse_measure(measure)
     most = _ceiling_of(base)
@@ -277,7 +276,7 @@ def ceiling(corpus_size: int, relevant: int, shown: Mapping[str, float] | None =
 
     `shown` maps names of systems to the K that each uses; these are marked.
     """
-    axes = _axes(ax, "plots.ceiling")
+    axes = axes_for(ax, "plots.ceiling")
     marks = dict(shown or {})
     spread = np.unique(np.geomspace(1, corpus_size, 60).round().astype(int))
     depths = sorted({*spread.tolist(), *(max(1, round(k)) for k in marks.values())})
@@ -300,7 +299,7 @@ def ceiling(corpus_size: int, relevant: int, shown: Mapping[str, float] | None =
 
 def grades(report: Report, run: str | None = None, depth: int | None = None, ax: Any = None) -> Any:
     """The shares of each grade, of unjudged passages and of empty slots at each rank, over the queries."""
-    axes = _axes(ax, "plots.grades")
+    axes = axes_for(ax, "plots.grades")
     name = run if run is not None else next(iter(report.runs))
     if name not in report.runs:
         raise InputError(f"no run {name!r}{did_you_mean(name, report.runs)} (runs: {', '.join(report.runs)})")
@@ -331,21 +330,39 @@ def grades(report: Report, run: str | None = None, depth: int | None = None, ax:
 def forest(comparison: Comparison, ax: Any = None) -> Any:
     """Every difference from the baseline run with its interval; filled if it is shown after Holm's correction."""
     rows = [row for row in comparison.rows if math.isfinite(row.difference)]
-    axes = _axes(ax, "plots.forest", height=1.2 + 0.28 * max(1, len(rows)))
-    for y, row in enumerate(reversed(rows)):
-        shown = row.verdict != "no difference shown"
-        colour = {"better": GREEN, "worse": ORANGE}.get(row.verdict, GREY)
-        axes.plot([row.low, row.high], [y, y], "-", color=colour, linewidth=1.6)
-        axes.plot([row.difference], [y], "o", color=colour, markerfacecolor=colour if shown else "none")
     several = len({row.run for row in rows}) > 1
-    labels = [f"{row.measure} ({plot_text(row.run)})" if several else str(row.measure) for row in reversed(rows)]
-    axes.set_yticks(range(len(rows)), labels)
-    axes.axvline(0, color=GREY, linewidth=0.8)
-    axes.set(xlabel=f"difference from {plot_text(comparison.baseline)}", ylim=(-0.7, len(rows) - 0.3))
-    return axes
+    drawn = [
+        (
+            f"{row.measure} ({plot_text(row.run)})" if several else str(row.measure),
+            row,
+            {"better": GREEN, "worse": ORANGE}.get(row.verdict, GREY),
+            row.verdict != "no difference shown",
+        )
+        for row in rows
+    ]
+    axes = axes_for(ax, "plots.forest", height=1.2 + 0.28 * max(1, len(rows)))
+    return _intervals(axes, drawn, f"difference from {plot_text(comparison.baseline)}")
 
 
 # -- shared --------------------------------------------------------------------------------------------
+
+
+def depths_of(report: Report, run: str, base: Measure) -> list[int]:
+    """The depths at which the report holds the measure, up to the first that is no less than the run's longest list."""
+    part = report.runs[run]
+    depths = [k for k in report.depths if at_depth(part.estimates, base, k)]
+    if part.judged is None:
+        return depths
+    longest = int(part.judged.returned.max(initial=1))
+    return [k for i, k in enumerate(depths) if i == 0 or depths[i - 1] < longest]
+
+
+def refuse_unmeasured(report: Report, plot: str, *measures: Measure) -> None:
+    """Raise an InputError that names the first of these measures which no run has at any depth."""
+    for measure in measures:
+        if not any(depths_of(report, run, measure) for run in report.runs):
+            mend = report.absent.get(measure.name, f"evaluate with measures=[…, '{measure}'] and depths=[…]")
+            raise InputError(f"{plot} needs the measure {measure} at some depth, which the report lacks: {mend}")
 
 
 def ticks_of(depths: Sequence[int], depth: int | None = None) -> list[int]:
@@ -366,16 +383,6 @@ def ticks_of(depths: Sequence[int], depth: int | None = None) -> list[int]:
     return sorted(chosen)
 
 
-def _axes(ax: Any, what: str, height: float = 3.6) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtraError("matplotlib", "report", what) from None
-    return plt.subplots(figsize=(5.2, height), layout="constrained")[1]
-
-
 def _curves(report: Report, base: Measure, axes: Any, depth: int | None) -> list[tuple[str, float, float, str]]:
     """The curves of all runs over K; what `direct_labels` writes at their ends."""
     ends = []
@@ -393,6 +400,17 @@ def _curves(report: Report, base: Measure, axes: Any, depth: int | None) -> list
         ends.append((shortened(name), *_last(depths, [cell.value for cell in cells]), style["color"]))
     _over_k(axes, report.depths, depth)
     return ends
+
+
+def _intervals(axes: Any, rows: Sequence[tuple[str, Pair | RunDifference, str, bool]], xlabel: str) -> Any:
+    """Differences with their intervals, the first at the top: each has a label, a colour, and whether it is filled."""
+    for y, (_, row, colour, filled) in enumerate(reversed(rows)):
+        axes.plot([row.low, row.high], [y, y], "-", color=colour, linewidth=1.6)
+        axes.plot([row.difference], [y], "o", color=colour, markerfacecolor=colour if filled else "none")
+    axes.set_yticks(range(len(rows)), [label for label, *_ in reversed(rows)])
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.set(xlabel=xlabel, ylim=(-0.7, len(rows) - 0.3))
+    return axes
 
 
 def _over_k(axes: Any, depths: Sequence[int], depth: int | None) -> None:

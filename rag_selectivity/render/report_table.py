@@ -14,14 +14,25 @@ from rag_selectivity.measures.chance import BoR, Lambda, regime
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
-from rag_selectivity.render.blocks import BLANK, Block, Figures, Heading, Id, Lines, Note, Paragraph, Table
+from rag_selectivity.render.blocks import (
+    BLANK,
+    Block,
+    Figures,
+    Heading,
+    Id,
+    Lines,
+    Note,
+    Paragraph,
+    Table,
+    with_interval,
+)
 from rag_selectivity.render.cost_blocks import cost_blocks
 from rag_selectivity.render.slice_tables import slice_blocks
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
+from rag_selectivity.wording import MARKS, counted, ends_text, enumeration, level_text, number
 
 #: How a note begins that says what a mark at a figure means.
 _SIGNS = tuple(mark for mark in MARKS.values() if mark)
@@ -33,7 +44,9 @@ def report_blocks(report: Report) -> Iterable[Block]:
     if weights := weights_text(report):
         yield Paragraph(weights)
     for name, run in report.runs.items():
-        yield Heading(Id(name), _headline(report, run))
+        size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
+        weighted = "" if report.weights is None else " (weighted)"
+        yield Heading(Id(name), f": {run.evaluated} queries{weighted}{size}, {report.scale} scale")
         header, rows = grid(report, name, run)
         if len(header) > 1:
             yield Table(header, rows)
@@ -81,27 +94,21 @@ def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[lis
         # IPrec@1 is at recall 1, not at K = 1.
         if not isinstance(base.cutoff, Real) and any(at_depth(run.estimates, base, k) for k in report.cutoffs)
     ]
-    header = ["K"]
-    columns: list[list[str]] = [[str(depth) for depth in report.cutoffs]]
+    columns = [("K", [str(depth) for depth in report.cutoffs])]
     for base in bases:
         cells = [at_depth(run.estimates, base, depth) for depth in report.cutoffs]
         shows_interval = base.higher_is_better is not None and any(
             cell is not None and not math.isnan(cell.low) for cell in cells
         )
-        header.append(f"{base} [{level_text(report.settings['level'])}]" if shows_interval else str(base))
-        columns.append([_cell(base, cell, interval=shows_interval) for cell in cells])
+        title = f"{base} [{level_text(report.settings['level'])}]" if shows_interval else str(base)
+        columns.append((title, [_cell(base, cell, interval=shows_interval) for cell in cells]))
         if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
-            header.append("who lost it")
-            columns.append([_verdict(report, name, depth) for depth in report.cutoffs])
+            columns.append(("who lost it", [_verdict(report, name, depth) for depth in report.cutoffs]))
         if isinstance(base, Lambda) and (ratios := report.slots_per_relevant(name, rel=base.rel)):
-            header.append("K/N_p")
-            columns.append([number(ratios[k]) if k in ratios else BLANK for k in report.cutoffs])
+            columns.append(("K/N_p", [number(ratios[k]) if k in ratios else BLANK for k in report.cutoffs]))
         if isinstance(base, BoR):
-            changes = _changes(report, name, base, cells)
-            if changes:
-                header.extend(["Δ", "Δ sparse"])
-                columns.extend(changes)
-    return header, [list(row) for row in zip(*columns, strict=True)]
+            columns.extend(zip(("Δ", "Δ sparse"), _changes(report, name, base, cells), strict=False))
+    return [title for title, _ in columns], [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
 
 
 def grid_of_pools(report: Report, run: RunReport) -> tuple[list[str], list[list[str]]]:
@@ -109,12 +116,9 @@ def grid_of_pools(report: Report, run: RunReport) -> tuple[list[str], list[list[
     rows, has_intervals = [], False
     for name, by_key in run.pool_sources.items():
         for key, source in by_key.items():
-            cells = []
-            for cell in (source.alone, source.without, source.adds):
-                known = not math.isnan(cell.low)
-                has_intervals |= known
-                cells.append(number(cell.value) + (f" [{number(cell.low)}, {number(cell.high)}]" if known else ""))
-            rows.append([name, key, *cells])
+            cells = (source.alone, source.without, source.adds)
+            has_intervals |= any(not math.isnan(cell.low) for cell in cells)
+            rows.append([name, key, *map(with_interval, cells)])
     level = f" [{level_text(report.settings['level'])}]" if has_intervals else ""
     return ["pool", "ceiling", f"alone{level}", f"without it{level}", f"it adds{level}"], rows
 
@@ -157,7 +161,7 @@ def with_controls_text(cell: Estimate, facts: Mapping[str, Any], key: str) -> st
             f"between {decimals(cell.low)} ({'nothing is shown' if shown == 'none' else 'shown'}) and "
             f"{decimals(cell.high)} (as judged): none of {controls} is relevant{can}"
         )
-    interval = "" if math.isnan(cell.low) else f" [{decimals(cell.low)}, {decimals(cell.high)}]"
+    interval = ends_text(cell.low, cell.high, decimals)
     return f"{decimals(cell.value)}{interval}, {controls} (shown: {shown}{can}); as judged {decimals(judged)}"
 
 
@@ -182,8 +186,8 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
     # The ceiling is −log2 of the mean RandomSuccess, which gives the regime of a K.
     if base.name == "BoR_max" and not math.isnan(cell.value) and regime(2**-cell.value) != "healthy":
         text = f"{regime(2**-cell.value)} {text}"
-    if interval and not math.isnan(cell.low):
-        text += f" [{number(cell.low)}, {number(cell.high)}]"
+    if interval:
+        text += ends_text(cell.low, cell.high)
     if cell.possible is not None:
         text += f" … {number(cell.possible[1])}"
     if cell.basis in (CALIBRATED, WITH_TAIL) and cell.as_judged is not None:
@@ -253,9 +257,3 @@ def caveat_lines(of_figures: Iterable[tuple[Measure, Sequence[Caveat]]]) -> Iter
     for (level, code, (text, *others)), keys in alike.items():
         more = f" (Likewise at {counted(len(others), 'other depth')}.)" if others else ""
         yield f"{MARKS[level]} {', '.join(keys)}: {text}{more} [{code}]".strip()
-
-
-def _headline(report: Report, run: RunReport) -> str:
-    size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
-    weighted = "" if report.weights is None else " (weighted)"
-    return f": {run.evaluated} queries{weighted}{size}, {report.scale} scale"

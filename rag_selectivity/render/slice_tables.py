@@ -13,7 +13,7 @@ from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Note, Table
 from rag_selectivity.results.comparison import Comparison, RunDifference
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.slices import FEWEST, Slice, Slices
-from rag_selectivity.wording import MARKS, counted, level_text, number, signed
+from rag_selectivity.wording import MARKS, counted, ends_text, level_text, number, signed
 
 #: The depth of the tables if figures have more than one; all others are in JSON, CSV and the DataFrame.
 USUAL_DEPTH = 10
@@ -49,18 +49,17 @@ def slice_grid(by_value: Mapping[str, Slice], depth: int = USUAL_DEPTH) -> tuple
             f"{counted(left_out, 'further figure')} of each slice at other depths: in JSON, CSV and DataFrames"
         )
     codes: dict[tuple[str, str], list[str]] = {}
-    for part in parts:
-        for measure in shown:
-            estimate = part.estimates.get(str(measure))
-            for caveat in () if estimate is None else estimate.caveats:
-                codes.setdefault((MARKS[caveat.level], caveat.code), []).append(f"{measure} of {part.value}")
-    notes += [f"{mark} [{code}] {', '.join(figures)}".strip() for (mark, code), figures in codes.items()]
     missing: dict[str, list[str]] = {}
     for part in parts:
-        for measure in shown:
-            estimate = part.estimates.get(str(measure))
-            if estimate is not None and estimate.reason is not None and math.isnan(estimate.value):
-                missing.setdefault(estimate.reason, []).append(f"{measure} of {part.value}")
+        for name in map(str, shown):
+            estimate = part.estimates.get(name)
+            if estimate is None:
+                continue
+            for caveat in estimate.caveats:
+                codes.setdefault((MARKS[caveat.level], caveat.code), []).append(f"{name} of {part.value}")
+            if estimate.reason is not None and math.isnan(estimate.value):
+                missing.setdefault(estimate.reason, []).append(f"{name} of {part.value}")
+    notes += [f"{mark} [{code}] {', '.join(figures)}".strip() for (mark, code), figures in codes.items()]
     notes += [f"no {', '.join(figures)}: {reason}" for reason, figures in missing.items()]
     return header, rows, notes
 
@@ -81,8 +80,8 @@ def _cell(measure: Measure, estimate: Estimate | None, queries: int) -> str:
     if estimate is None:
         return BLANK
     text = number(estimate.value)
-    if measure.higher_is_better is not None and not math.isnan(estimate.low):
-        text += f" [{number(estimate.low)}, {number(estimate.high)}]"
+    if measure.higher_is_better is not None:
+        text += ends_text(estimate.low, estimate.high)
     if estimate.possible is not None:
         text += f" … {number(estimate.possible[1])}"
     if estimate.as_judged is not None:
@@ -120,49 +119,32 @@ def slice_differences(comparison: Comparison, run: str) -> Iterator[DifferenceTa
         rows = [row for part in by_value.values() for row in part.rows if row.run == run]
         if not rows:
             continue
-        shown = shown_measures(
-            list(dict.fromkeys(row.measure for row in rows if row.test and isinstance(row.measure, Measure)))
-        )
-        notes = []
-        if any(row.few for row in rows if row.measure in shown):
-            notes.append(f"{FEW_MARK} under {FEWEST} queries: no verdict")
-        notes += _missing(rows, shown)
-        notes.append(f"p Holm: over {counted(comparison.settings['family_of_slices'], 'test')} in all slices")
-        yield DifferenceTable(column, run, *difference_grid(comparison, rows, shown), notes)
-
-
-def difference_grid(
-    comparison: Comparison, rows: Sequence[RunDifference], shown: Sequence[Measure]
-) -> tuple[list[str], list[list[str]]]:
-    """The header and a row for each measure and slice."""
-    level = level_text(comparison.settings["level"])
-    header = ["", "slice", "n", f"difference [{level}, unadjusted]", "p Holm", "verdict"]
-    cells = []
-    for measure in shown:
+        tested = dict.fromkeys(row.measure for row in rows if row.test and isinstance(row.measure, Measure))
+        measures = shown_measures(list(tested))
+        shown = [row for measure in measures for row in rows if row.measure == measure]
+        notes = [f"{FEW_MARK} under {FEWEST} queries: no verdict"] if any(row.few for row in shown) else []
+        reasons: dict[str, list[str]] = {}
         for row in rows:
-            if row.measure == measure:
-                value = "" if row.by is None else row.by[1]
-                cells.append(
-                    [
-                        str(measure),
-                        f"{value}{FEW_MARK if row.few else ''}",
-                        str(row.n) if row.n == row.n_baseline else f"{row.n}, {row.n_baseline}",
-                        f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]{_as_judged(row)}",
-                        "–" if math.isnan(row.p_adjusted) else f"{row.p_adjusted:.4f}",
-                        "–" if row.few else row.verdict,
-                    ]
-                )
-    return header, cells
+            if row.measure in measures and row.reason is not None and math.isnan(row.difference):
+                reasons.setdefault(row.reason, []).append(f"{row.measure} of {_slice_of(row)}")
+        notes += [f"no {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+        notes.append(f"p Holm: over {counted(comparison.settings['family_of_slices'], 'test')} in all slices")
+        interval = f"difference [{level_text(comparison.settings['level'])}, unadjusted]"
+        header = ["", "slice", "n", interval, "p Holm", "verdict"]
+        yield DifferenceTable(column, run, header, list(map(_difference_cells, shown)), notes)
 
 
-def _missing(rows: Sequence[RunDifference], shown: Sequence[Measure]) -> list[str]:
-    """Why differences of slices have no value."""
-    reasons: dict[str, list[str]] = {}
-    for row in rows:
-        if row.measure in shown and row.reason is not None and math.isnan(row.difference):
-            reasons.setdefault(row.reason, []).append(f"{row.measure} of {'' if row.by is None else row.by[1]}")
-    return [f"no {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+def _difference_cells(row: RunDifference) -> list[str]:
+    judged = "" if row.as_judged is None else f" (as judged {signed(row.as_judged)})"
+    return [
+        str(row.measure),
+        f"{_slice_of(row)}{FEW_MARK if row.few else ''}",
+        str(row.n) if row.n == row.n_baseline else f"{row.n}, {row.n_baseline}",
+        f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]{judged}",
+        "–" if math.isnan(row.p_adjusted) else f"{row.p_adjusted:.4f}",
+        "–" if row.few else row.verdict,
+    ]
 
 
-def _as_judged(row: RunDifference) -> str:
-    return "" if row.as_judged is None else f" (as judged {signed(row.as_judged)})"
+def _slice_of(row: RunDifference) -> str:
+    return "" if row.by is None else row.by[1]

@@ -68,18 +68,14 @@ blocks_of.register(ArmComparison)(arm_blocks)
 blocks_of.register(ExperimentDecision)(experiment_blocks)
 
 
-@singledispatch
-def first_blocks_of(_: Result) -> Iterable[Block]:
+def first_blocks_of(result: Result) -> Iterable[Block]:
     """The first screen of a result, above its details; nothing for a result that is short."""
+    match result:
+        case Report():
+            return first_blocks(result)
+        case Comparison(report=report, baseline=baseline):
+            return first_blocks(report, baseline=baseline, paired=result.settings["paired"])
     return ()
-
-
-first_blocks_of.register(Report)(first_blocks)
-
-
-@first_blocks_of.register
-def _first_of_comparison(comparison: Comparison) -> Iterable[Block]:
-    return first_blocks(comparison.report, baseline=comparison.baseline, paired=comparison.settings["paired"])
 
 
 def as_text(result: Result, *, ruled: bool = True, details: bool = False) -> str:
@@ -279,8 +275,9 @@ def _grading_blocks(grading: Grading) -> Iterable[Block]:
 
 
 def _grading_lines(grading: Grading) -> Iterable[str]:
+    pairs = counted(grading.pairs, "pair")
     if grading.dry_run:
-        yield f"{_pairs(grading)}: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
+        yield f"{pairs}: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
         yield f"at least {counted(grading.requests, 'request')}, about {_tokens(grading)}{_cost(grading)}"
         asked_for = {"tail": grading.tail, "controls": grading.controls}
         for name, part in grading.part_costs.items():
@@ -296,7 +293,7 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
         yield "estimated at four characters a token and 60 tokens an answer; a model that reasons writes more"
         return
     yield (
-        f"{_pairs(grading)}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
+        f"{pairs}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
         f"before, {grading.failed:,} failed, {grading.left:,} left"
     )
     yield from drawn_lines(grading)
@@ -316,10 +313,6 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
         yield f"stopped: {grading.stopped.rstrip('.')}. All grades so far are in {grading.store}{goes_on}"
     if grading.resume is not None:
         yield f"go on with: {grading.resume}"
-
-
-def _pairs(grading: Grading) -> str:
-    return counted(grading.pairs, "pair")
 
 
 def _tokens(grading: Grading) -> str:

@@ -1,7 +1,10 @@
-"""The templates of the pages."""
+"""The templates of the pages, and what a browser may do with a page, whatever texts it holds."""
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -35,3 +38,46 @@ def environment(needed_by: str) -> Any:
 def _writable(value: Any) -> Any:
     # UTF-8 lacks halves of surrogate pairs. What is of another type than str is a number, or markup of our own.
     return value.encode("utf-8", "backslashreplace").decode() if type(value) is str else value
+
+
+def page_of(name: str, needed_by: str, **values: Any) -> str:
+    """A page of one template, with the style and, if there is one, the script of the same name and no others.
+
+    Raises
+    ------
+    MissingExtraError
+        If Jinja2 is not installed (the extra `report`).
+    """
+    template = environment(needed_by).get_template(f"{name}.html.j2")
+    style, script = (
+        path.read_text(encoding="utf-8").strip() if (path := PAGE / f"{name}.{kind}").exists() else ""
+        for kind in ("css", "js")
+    )
+    policy = page_policy(styles=[style], scripts=[script] if script else [], style_attributes=False)
+    return str(template.render(style=style, script=script, policy=policy, **values))
+
+
+def page_policy(*, styles: Iterable[str], scripts: Iterable[str], style_attributes: bool) -> str:
+    """A Content-Security-Policy under which nothing is loaded or sent, and only these styles and scripts apply.
+
+    Parameters
+    ----------
+    styles, scripts : iterable of str
+        What stands between the tags, to the letter; the policy has their hashes.
+    style_attributes : bool
+        Whether elements have `style` attributes, as drawings do. Those cannot be hashed one by one. Older browsers,
+        which do not tell them from style elements, then allow all styles.
+
+    >>> page_policy(styles=[], scripts=[], style_attributes=False).split("; ")[:3]
+    ["default-src 'none'", "style-src 'none'", "script-src 'none'"]
+    """
+    of_styles, of_scripts = _hashes(styles), _hashes(scripts)
+    style = f"style-src {of_styles}"
+    if style_attributes:
+        style = f"style-src 'unsafe-inline'; style-src-elem {of_styles}; style-src-attr 'unsafe-inline'"
+    return f"default-src 'none'; {style}; script-src {of_scripts}; base-uri 'none'; form-action 'none'"
+
+
+def _hashes(texts: Iterable[str]) -> str:
+    digests = (b64encode(sha256(text.encode()).digest()).decode() for text in texts)
+    return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"

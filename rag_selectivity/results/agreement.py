@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.results.estimate import plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trust import Trust
@@ -90,25 +90,23 @@ class JudgeReport(Result):
         """As plain data, ready for JSON; the figures of the agreement come first."""
         figures = self.agreement.to_dict()
         for kind, by_group in self.biases.items():
-            figures["bias"][f"by_{kind}"] = {group: bias.to_dict() for group, bias in by_group.items()}
+            figures["bias"][f"by_{kind}"] = plain(by_group)
         return {
             "schema": SCHEMA,
             "trust": self.trust.to_dict(),
-            "ranks": [ranking.to_dict() for ranking in self.ranks],
+            "ranks": plain(self.ranks),
             **figures,
-            "itself": self.itself.to_dict() if self.itself is not None else None,
+            "itself": plain(self.itself),
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One row for each figure, as in the CSV output."""
         data = self.agreement.to_dict()
-        names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
-        rows = [{"figure": name, **{key: data[name][key] for key in _ENDS}} for name in names]
+        figures = {name: value for name, value in data.items() if isinstance(value, dict) and "value" in value}
         for ranking in self.ranks:
             one, other = ranking.runs
-            figure = f"{ranking.measure}: {one} minus {other} ({ranking.verdict})"
-            rows.append({"figure": figure, **{name: ranking.difference.to_dict()[name] for name in _ENDS}})
+            name = f"{ranking.measure}: {one} minus {other} ({ranking.verdict})"
+            figures[name] = ranking.difference.to_dict()
         for kind, by_group in self.biases.items():
-            for group, bias in by_group.items():
-                rows.append({"figure": f"bias, {kind} {group}", **{name: bias.to_dict()[name] for name in _ENDS}})
-        return rows
+            figures |= {f"bias, {kind} {group}": bias.to_dict() for group, bias in by_group.items()}
+        return [{"figure": name, **{end: figure[end] for end in _ENDS}} for name, figure in figures.items()]

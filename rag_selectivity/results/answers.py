@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.answers import ScoreKind, bits_ceiling
-from rag_selectivity.results.estimate import Estimate, finite, plain_fields
+from rag_selectivity.results.estimate import Estimate, finite, plain, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 
@@ -72,9 +72,9 @@ class Shown:
         """Whether it is the list of a run."""
         return self.run not in RESERVED
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return plain_fields(self)
+
+#: The fields of an answer that are in its JSON under their own names.
+_OF_AN_ANSWER = ("abstained", "passages", "cited", "scores", "prompt", "served_model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,9 @@ class AnswerRow:
         """As plain data, ready for JSON."""
         return {
             "query_id": self.query,
-            **self.shown.to_dict(),
+            **plain_fields(self.shown),
             "answer": self.text,
-            "abstained": self.abstained,
-            "passages": list(self.passages),
-            "cited": list(self.cited),
-            "scores": {name: finite(value) for name, value in self.scores.items()},
-            "prompt": self.prompt,
-            "served_model": self.served_model,
+            **{name: plain(getattr(self, name)) for name in _OF_AN_ANSWER},
         }
 
     def to_row(self) -> dict[str, Any]:
@@ -323,7 +318,7 @@ class AnswerReport(Result):
             "scores": {name: kind.definition for name, kind in self.kinds.items()},
             "queries": len(self.queries),
             "figures": [
-                {**shown.to_dict(), "score": score, **estimate.to_dict()}
+                {**plain_fields(shown), "score": score, **estimate.to_dict()}
                 for (shown, score), estimate in self.figures.items()
             ],
         }
@@ -338,11 +333,9 @@ class AnswerReport(Result):
             {
                 "figure": figure,
                 "score": score,
-                **shown.to_dict(),
+                **plain_fields(shown),
                 "against": against,
-                "value": each.value,
-                "low": each.low,
-                "high": each.high,
+                **{name: getattr(each, name) for name in ("value", "low", "high")},
                 "p": p,
                 "n": each.n,
             }

@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.claims import ClaimMeasure
-from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite
+from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite, if_any, plain, plain_fields
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.slices import FEWEST
@@ -24,6 +24,8 @@ PLACEBO = "undecided: no more than placebos"
 TOO_FEW = f"none: under {FEWEST} queries"
 #: The test of a difference over completions of the labels by people's.
 COMPLETED = "completions"
+#: What is in the JSON of a difference behind its verdict, where it is known.
+_BEHIND = ("possible", "caveats", "moved", "reason", "basis", "effective", "as_judged", "as_judged_interval")
 #: What a flat row has no column for.
 _NESTED = ("moved", "possible", "caveats", "as_judged_interval")
 #: In the order of the notes below a table.
@@ -111,16 +113,16 @@ class RunDifference:
     high: float
     p: float
     p_adjusted: float
+    effect: float
+    detectable: float
     test: str
     tested_as: str
-    effect: float
     wins: int
     ties: int
     losses: int
     n: int
     n_baseline: int
     n_total: int
-    detectable: float
     level: float
     possible: tuple[float, float] | None = None
     caveats: tuple[Caveat, ...] = ()
@@ -160,27 +162,9 @@ class RunDifference:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None."""
-        numbers = ("value", "baseline_value", "difference", "low", "high", "p", "p_adjusted", "effect", "detectable")
-        names = ("test", "tested_as", "wins", "ties", "losses", "n", "n_baseline", "n_total", "verdict")
-        return {
-            "run": self.run,
-            "baseline": self.baseline,
-            "measure": str(self.measure),
-            **{name: finite(getattr(self, name)) for name in numbers},
-            **{name: getattr(self, name) for name in names},
-            **({"possible": [finite(end) for end in self.possible]} if self.possible is not None else {}),
-            "caveats": [caveat.to_dict() for caveat in self.caveats],
-            "moved": [{"query": m.query, "value": m.value, "baseline_value": m.baseline_value} for m in self.moved],
-            **({"reason": self.reason} if self.reason else {}),
-            "basis": self.basis,
-            **({} if self.effective is None else {"effective": self.effective}),
-            **({} if self.as_judged is None else {"as_judged": finite(self.as_judged)}),
-            **(
-                {}
-                if self.as_judged_interval is None
-                else {"as_judged_interval": [finite(end) for end in self.as_judged_interval]}
-            ),
-        }
+        figures = plain_fields(self, "level", "equal_to_placebos", "by", *_BEHIND) | {"measure": str(self.measure)}
+        known = {name: value for name in _BEHIND if (value := getattr(self, name)) not in (None, "")}
+        return {**figures, "verdict": self.verdict, **plain(known)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,22 +237,10 @@ class Comparison(Result):
             "schema": SCHEMA,
             "baseline": self.baseline,
             "settings": dict(self.settings),
-            "differences": [row.to_dict() for row in self.rows],
-            **({} if self.report.decision is None else {"decision": self.report.decision.to_dict()}),
-            **self._slices_as_data(),
+            "differences": plain(self.rows),
+            **if_any("decision", self.report.decision),
+            **if_any("slices", {column: {"values": by_value} for column, by_value in self.slices.items()}),
             "notes": list(self.notes),
-        }
-
-    def _slices_as_data(self) -> dict[str, Any]:
-        if not self.slices:
-            return {}
-        return {
-            "slices": {
-                column: {
-                    "values": {value: part.to_dict() for value, part in by_value.items()},
-                }
-                for column, by_value in self.slices.items()
-            }
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
@@ -276,13 +248,10 @@ class Comparison(Result):
 
         If queries are sliced, the columns `by` and `slice` say of which queries a row is; both are empty for all.
         """
-        if not self.slices:
-            return [self._flat(row) for row in self.rows]
         of_slices = [row for by_value in self.slices.values() for part in by_value.values() for row in part.rows]
         return [
-            {"by": column, "slice": value, **self._flat(row)}
+            {**(dict(zip(("by", "slice"), row.by or ("", ""), strict=True)) if self.slices else {}), **self._flat(row)}
             for row in (*self.rows, *of_slices)
-            for column, value in [row.by or ("", "")]
         ]
 
     @staticmethod

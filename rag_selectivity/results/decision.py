@@ -132,10 +132,6 @@ class Pair:
     ties: int = 0
     losses: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON; a number that is not finite is None."""
-        return plain_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -177,10 +173,6 @@ class CostPoint:
     cost: float
     quality: float
     front: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return plain_fields(self)
 
 
 @dataclass(frozen=True)
@@ -244,7 +236,6 @@ class Decision(Result):
         return {
             "schema": SCHEMA,
             **plain_fields(self, "lines", "level", *(() if self.trade_offs else ("trade_offs",))),
-            "measure": str(self.measure),
             "best": self.best,
             "answers": {answer.code: answer.to_dict() for answer in self.answers},
             "runs": [line.to_dict() for line in self.lines],

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
+from rag_selectivity.measures.base import Measure
 from rag_selectivity.wording import MARKS
 
 #: What a figure rests on: the labels as they are; the judge's labels with random controls, or completed from those of a
@@ -16,6 +17,8 @@ from rag_selectivity.wording import MARKS
 AS_JUDGED, WITH_CONTROLS, WITH_TAIL, CALIBRATED = "as judged", "with controls", "with a tail", "calibrated"
 
 
+#: The fields of every estimate.
+NUMBERS = ("value", "low", "high", "n", "n_total")
 #: The levels of caveats, from the mildest on; `--require-trust` names one.
 NOTE, SOFT, STRONG = "note", "soft", "strong"
 LEVELS = (NOTE, SOFT, STRONG)
@@ -113,20 +116,18 @@ class Estimate:
     @property
     def numbers(self) -> dict[str, float]:
         """`value`, `low`, `high`, `n` and `n_total`, without those that are not finite."""
-        ends = {"value": self.value, "low": self.low, "high": self.high, "n": self.n, "n_total": self.n_total}
-        return {name: float(number) for name, number in ends.items() if math.isfinite(number)}
+        return {name: float(number) for name in NUMBERS if math.isfinite(number := getattr(self, name))}
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
-        numbers = ("value", "low", "high", "n", "n_total")
-        result = {name: plain(getattr(self, name)) for name in numbers}
+        result = {name: plain(getattr(self, name)) for name in NUMBERS}
         if self.reason is not None:
             result["reason"] = self.reason
         elif math.isinf(self.low) or math.isinf(self.high):
             result["reason"] = "some resamples have no success, so an end of the interval is infinite"
         elif math.isnan(self.low):
             result["reason"] = "no interval was computed"
-        own = plain_fields(self, *numbers, "reason", *(("basis",) if self.basis == AS_JUDGED else ()))
+        own = plain_fields(self, *NUMBERS, "reason", *(("basis",) if self.basis == AS_JUDGED else ()))
         absent = {name for name in own if getattr(self, name) is None or own[name] is False or own[name] == []}
         return result | {name: value for name, value in own.items() if name not in absent}
 
@@ -143,9 +144,16 @@ def finite(value: float) -> float | None:
 
 
 def plain(value: Any) -> Any:
-    """A value as plain data, ready for JSON: what has a `to_dict` as that says; a number that is not finite is None."""
+    """A value as plain data, ready for JSON; a number that is not finite is None.
+
+    What has a `to_dict` is what that says, a measure is its name, and another dataclass its fields.
+    """
     if hasattr(value, "to_dict"):
         return value.to_dict()
+    if isinstance(value, Measure):
+        return str(value)
+    if is_dataclass(value):
+        return plain_fields(value)
     if isinstance(value, float):
         return finite(value)
     if isinstance(value, (tuple, list)):
@@ -158,3 +166,8 @@ def plain(value: Any) -> Any:
 def plain_fields(result: Any, *left_out: str) -> dict[str, Any]:
     """The fields of a dataclass as plain data, but for some."""
     return {each.name: plain(getattr(result, each.name)) for each in fields(result) if each.name not in left_out}
+
+
+def if_any(name: str, value: Any) -> dict[str, Any]:
+    """The value as plain data under its name; nothing of None, and of what is empty."""
+    return {name: plain(value)} if value else {}

@@ -64,10 +64,6 @@ class DrawnPart:
     without: int = 0
     short: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return plain_fields(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartCost:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat
+from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat, plain_fields
 from rag_selectivity.statistics.agreement import POOR, TOO_FEW, Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import Scale, scale_named
@@ -127,79 +127,56 @@ class Provenance:
     @property
     def caveats(self) -> tuple[Caveat, ...]:
         """What is to be said of every figure that rests on these labels."""
-        found = [
-            self._of_judges(),
-            self._of_agreement(),
-            self._of_texts(),
-            self._of_origins(),
-            self._of_people(),
-        ]
-        return tuple(caveat for caveat in found if caveat is not None)
+        return (*self._of_judges(), *self._of_labels())
 
     @property
     def unchecked(self) -> Caveat | None:
         """The caveat about a judge that nobody checked."""
         return next((caveat for caveat in self.caveats if caveat.code == NO_AGREEMENT), None)
 
-    def _of_judges(self) -> Caveat | None:
-        if len(self.judges) != 1 or self.by_people or self.calibrated:
-            return None
-        judge = next(iter(self.judges))
-        text = f"All labels come from one judge, {judge}: an error that it repeats is in every figure."
-        return Caveat(ONE_JUDGE, text, NOTE, {"judges": 1})
-
-    def _of_agreement(self) -> Caveat | None:
+    def _of_judges(self) -> Iterator[Caveat]:
+        if len(self.judges) == 1 and not self.by_people and not self.calibrated:
+            judge = next(iter(self.judges))
+            text = f"All labels come from one judge, {judge}: an error that it repeats is in every figure."
+            yield Caveat(ONE_JUDGE, text, NOTE, {"judges": 1})
         if not self.by_judges or self.calibrated:
-            return None
+            return
         found = self.agreement
         if found is None or found.verdict == TOO_FEW:
             text = "No person has checked the judge."
             if self.compared:
                 text = f"People checked only {counted(self.compared, 'grade')} of the judge: too few to tell."
-            return Caveat(NO_AGREEMENT, text, SOFT, {"pairs": self.compared})
-        if found.verdict != POOR:
-            return None
-        text = f"The judge agrees too little with people. {found.reason}"
-        return Caveat(LOW_AGREEMENT, text, STRONG, {"pairs": found.n, "kappa": found.kappa_quadratic.value})
+            yield Caveat(NO_AGREEMENT, text, SOFT, {"pairs": self.compared})
+        elif found.verdict == POOR:
+            text = f"The judge agrees too little with people. {found.reason}"
+            yield Caveat(LOW_AGREEMENT, text, STRONG, {"pairs": found.n, "kappa": found.kappa_quadratic.value})
 
-    def _of_texts(self) -> Caveat | None:
-        if not self.outdated:
-            return None
-        labels = counted(self.outdated, "label is", "labels are")
-        text = f"{labels} of an older text of the query or passage: grade these pairs again."
-        return Caveat(OUTDATED, text, SOFT, {"labels": self.outdated})
-
-    def _of_origins(self) -> Caveat | None:
+    def _of_labels(self) -> Iterator[Caveat]:
+        if self.outdated:
+            labels = counted(self.outdated, "label is", "labels are")
+            text = f"{labels} of an older text of the query or passage: grade these pairs again."
+            yield Caveat(OUTDATED, text, SOFT, {"labels": self.outdated})
         unknown = self.chosen.get("unknown", 0)
-        if not 0 < unknown < self.labels:
-            return None
-        labels = counted(unknown, "label", "labels")
-        text = f"How {labels} of {self.labels:,} were chosen is not known: closed labels may go unnoticed."
-        return Caveat(UNKNOWN_ORIGIN, text, NOTE, {"labels": unknown})
-
-    def _of_people(self) -> Caveat | None:
+        if 0 < unknown < self.labels:
+            labels = counted(unknown, "label")
+            text = f"How {labels} of {self.labels:,} were chosen is not known: closed labels may go unnoticed."
+            yield Caveat(UNKNOWN_ORIGIN, text, NOTE, {"labels": unknown})
         apart = sum(count for name, count in self.drawn_for_people.items() if not name or name.startswith("file:"))
-        if not apart or not self.judges:
-            return None
-        pairs = counted(apart, "pair that people graded was", "pairs that people graded were")
-        text = (
-            f"{pairs} not drawn by this tool: pairs that somebody picked can make the judge look better or worse than "
-            f"it is."
-        )
-        return Caveat(NOT_DRAWN, text, SOFT, {"pairs": apart})
+        if apart and self.judges:
+            pairs = counted(apart, "pair that people graded was", "pairs that people graded were")
+            text = (
+                f"{pairs} not drawn by this tool: pairs that somebody picked can make the judge look better or worse "
+                f"than it is."
+            )
+            yield Caveat(NOT_DRAWN, text, SOFT, {"pairs": apart})
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         found = self.agreement
         kappa, verdict = (None, None) if found is None else (found.kappa_quadratic.to_dict(), found.verdict)
         return {
-            "labels": self.labels,
-            "chosen": dict(self.chosen),
-            "judges": dict(self.judges),
-            "annotators": dict(self.annotators),
-            "by_people": self.by_people,
+            **plain_fields(self, "compared", "calibrated", "cost_of_a_grade", "unused"),
             "agreement": {"pairs": self.compared, "kappa_quadratic": kappa, "verdict": verdict},
-            "outdated": self.outdated,
             "drawn_for_people": {name or "unknown": count for name, count in self.drawn_for_people.items()},
         }
 

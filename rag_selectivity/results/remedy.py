@@ -6,7 +6,7 @@ import math
 
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
-from rag_selectivity.wording import number
+from rag_selectivity.wording import ends_text, number
 
 #: As `rag_selectivity.measures.utility.diagnosis` has it.
 THRESHOLD = 0.8
@@ -16,7 +16,7 @@ _POOL = "what reaches the pool: hybrid retrieval, query rewriting, chunking, the
 _SELECTION = "the selection from the pool: a cross-encoder as reranker, filters, duplicates that take slots"
 
 
-def side_of(estimate: Estimate, threshold: float = THRESHOLD, *, of_pool: bool = False) -> str:
+def side_of(estimate: Estimate, *, of_pool: bool = False) -> str:
     """On which side of the threshold a factor is shown to be: `low`, `high`, or `unknown` if neither is shown.
 
     Low and high need the whole interval on that side. A figure shows nothing if it is not shown to differ from what
@@ -26,14 +26,14 @@ def side_of(estimate: Estimate, threshold: float = THRESHOLD, *, of_pool: bool =
     codes = {caveat.code for caveat in estimate.caveats}
     if math.isnan(estimate.low) or math.isnan(estimate.high) or EQUALS_PLACEBO in codes:
         return UNKNOWN
-    if estimate.high < threshold:
+    if estimate.high < THRESHOLD:
         return LOW
-    if estimate.low >= threshold and not (of_pool and CLOSED in codes):
+    if estimate.low >= THRESHOLD and not (of_pool and CLOSED in codes):
         return HIGH
     return UNKNOWN
 
 
-def remedy(proc: Estimate, share: Estimate, K: int | None, threshold: float = THRESHOLD) -> str:
+def remedy(proc: Estimate, share: Estimate, K: int | None) -> str:
     """In a sentence or two: which factors are shown to be below the threshold, and what to look at.
 
     It names what can be looked at, and no cause: that a factor is low does not say why. Empty if PROC is undefined.
@@ -44,7 +44,6 @@ def remedy(proc: Estimate, share: Estimate, K: int | None, threshold: float = TH
         PROC and %PROC at the same depth.
     K : int or None
         None for everything that was shown.
-    threshold : float
 
     >>> low, high = Estimate(0.5, 0.4, 0.6, 90, 90), Estimate(0.9, 0.85, 0.95, 90, 90)
     >>> print(remedy(low, high, 5))
@@ -56,44 +55,32 @@ hybrid retrieval, query rewriting, chunking, the recall of an approximate index.
     if math.isnan(proc.value):
         return ""
     at = "" if K is None else f"@{K}"
-    pool, selected = _named(f"PROC{at}", proc), _named(f"%PROC{at}", share)
-    of_pool, of_selection = side_of(proc, threshold, of_pool=True), side_of(share, threshold)
-    match of_pool, of_selection:
-        case "low", "low":
-            return f"{pool} and {selected} are below {threshold:g}: look at {_POOL}; and at {_SELECTION}."
-        case "low", "high":
-            return f"{pool} is below {threshold:g}, and {selected} is not: look at {_POOL}."
-        case "high", "low":
-            return f"{selected} is below {threshold:g}, and {pool} is not: look at {_SELECTION}."
-        case "high", "high":
-            return f"Neither {pool} nor {selected} is below {threshold:g}: no step of the two stands out."
-        case "low", _:
-            return f"{pool} is below {threshold:g}: look at {_POOL}. {_open(f'%PROC{at}', share, selected, threshold)}"
-        case _, "low":
-            return (
-                f"{selected} is below {threshold:g}: look at {_SELECTION}. {_open(f'PROC{at}', proc, pool, threshold)}"
-            )
-        case "high", _:
-            return f"{pool} is not below {threshold:g}. {_open(f'%PROC{at}', share, selected, threshold)}"
-        case _, "high":
-            return f"{selected} is not below {threshold:g}. {_open(f'PROC{at}', proc, pool, threshold)}"
-    return f"{_open(f'PROC{at}', proc, pool, threshold)} {_open(f'%PROC{at}', share, selected, threshold)}"
+    sides: dict[str, list[tuple[str, str, str]]] = {LOW: [], HIGH: [], UNKNOWN: []}
+    for factor, estimate, look in (("PROC", proc, _POOL), ("%PROC", share, _SELECTION)):
+        name = f"{factor}{at}"
+        named = f"{name} {number(estimate.value)}{ends_text(estimate.low, estimate.high)}"
+        sides[side_of(estimate, of_pool=estimate is proc)].append((named, look, _open(name, estimate, named)))
+    match sides[LOW], sides[HIGH]:
+        case [(pool, at_pool, _), (selected, at_selection, _)], []:
+            return f"{pool} and {selected} are below {THRESHOLD:g}: look at {at_pool}; and at {at_selection}."
+        case [], [(pool, *_), (selected, *_)]:
+            return f"Neither {pool} nor {selected} is below {THRESHOLD:g}: no step of the two stands out."
+        case [(low, look, _)], [(high, *_)]:
+            return f"{low} is below {THRESHOLD:g}, and {high} is not: look at {look}."
+    known = [f"{low} is below {THRESHOLD:g}: look at {look}." for low, look, _ in sides[LOW]]
+    known += [f"{high} is not below {THRESHOLD:g}." for high, *_ in sides[HIGH]]
+    return " ".join([*known, *(why for *_, why in sides[UNKNOWN])])
 
 
-def _named(name: str, estimate: Estimate) -> str:
-    ends = "" if math.isnan(estimate.low) else f" [{number(estimate.low)}, {number(estimate.high)}]"
-    return f"{name} {number(estimate.value)}{ends}"
-
-
-def _open(name: str, estimate: Estimate, named: str, threshold: float) -> str:
+def _open(name: str, estimate: Estimate, named: str) -> str:
     """Why it is not shown on which side of the threshold a factor is."""
     codes = {caveat.code for caveat in estimate.caveats}
     if math.isnan(estimate.value):
         return f"{name} is undefined: {estimate.reason}."
     if math.isnan(estimate.low):
-        return f"Without an interval it is not shown on which side of {threshold:g} {named} is."
+        return f"Without an interval it is not shown on which side of {THRESHOLD:g} {named} is."
     if EQUALS_PLACEBO in codes:
         return f"{named} shows nothing, since it is not shown to differ from what shuffled grades give."
-    if CLOSED in codes and estimate.low >= threshold:
+    if CLOSED in codes and estimate.low >= THRESHOLD:
         return f"Whether {named} is so high is not known: the labels lack what no run retrieved."
-    return f"It is not shown on which side of {threshold:g} {named} is."
+    return f"It is not shown on which side of {THRESHOLD:g} {named} is."

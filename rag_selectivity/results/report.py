@@ -22,13 +22,13 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.estimate import Estimate, finite
+from rag_selectivity.results.estimate import NUMBERS, Caveat, Estimate, finite, if_any, plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.results.slices import Slice, each_slice, slices_as_data
-from rag_selectivity.results.steps import Steps, in_calls
+from rag_selectivity.results.slices import Slice, each_slice
+from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import CLOSED, CONTROLS, TAIL, Trust
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import scale_named
@@ -106,7 +106,10 @@ class Report(Result):
         if isinstance(key, tuple):
             run, measure = key
         else:
-            run, measure = self._only_run(), key
+            if len(self.runs) != 1:
+                several = ", ".join(self.runs)
+                raise InputError(f"the report has several runs: use report[run, measure] with one of {several}")
+            run, measure = next(iter(self.runs)), key
         name = str(parse_measure(measure))
         estimates = self._run(run).estimates
         if name not in estimates:
@@ -134,8 +137,10 @@ class Report(Result):
             return replace(self, steps=steps)
         runs = {}
         for name, part in self.runs.items():
-            of_draw = {key: parse_measure(key).needs_corpus_size for key in part.estimates}
-            estimates = in_calls(part.estimates, CLOSED, of_draw, steps, CONTROLS, TAIL)
+            estimates = {}
+            for key, estimate in part.estimates.items():
+                caveats = tuple(_in_calls(each, parse_measure(key), steps) for each in estimate.caveats)
+                estimates[key] = replace(estimate, caveats=caveats)
             runs[name] = replace(part, estimates=estimates)
         return replace(self, runs=runs, steps=steps)
 
@@ -258,7 +263,7 @@ class Report(Result):
             "settings": dict(self.settings),
             "absent": dict(self.absent),
             "trust": self.trust.to_dict(),
-            **({} if self.decision is None else {"decision": self.decision.to_dict()}),
+            **if_any("decision", self.decision),
             "runs": {
                 name: {
                     "queries": {
@@ -267,13 +272,13 @@ class Report(Result):
                         "not_in_qrels": part.coverage.not_in_qrels,
                         "duplicates": part.coverage.duplicates,
                     },
-                    "measures": {key: estimate.to_dict() for key, estimate in part.estimates.items()},
+                    "measures": plain(part.estimates),
                     "slots_per_relevant": {str(k): ratio for k, ratio in self.slots_per_relevant(name).items()},
-                    **slices_as_data(part.slices),
-                    **self._diagnoses_as_data(name),
-                    **_sources_as_data(part),
+                    **if_any("slices", part.slices),
+                    **if_any("diagnosis", self._diagnoses_as_data(name)),
+                    **if_any("pool_sources", part.pool_sources),
                     "input": dict(part.input),
-                    "caveats": [caveat.to_dict() for caveat in part.caveats],
+                    "caveats": plain(part.caveats),
                     "notes": list(part.notes),
                     **(self._stored_as_data(name, beside) if queries else {}),
                 }
@@ -324,11 +329,10 @@ class Report(Result):
         }
 
     def _diagnoses_as_data(self, run: str) -> dict[str, Any]:
-        diagnoses = {
+        return {
             str(depth): {"overall": verdict.overall, "queries": dict(verdict.counts), "remedy": verdict.remedy or None}
             for depth, verdict in self._diagnoses(run).items()
         }
-        return {"diagnosis": diagnoses} if diagnoses else {}
 
     def _stored_as_data(self, run: str, beside: Mapping[str, Any]) -> dict[str, Any]:
         """What a later report is compared with: the rules, and the figures of each query; None for live retrievals."""
@@ -346,12 +350,17 @@ class Report(Result):
         except KeyError:
             raise InputError(f"no run {name!r}{did_you_mean(name, self.runs)} (runs: {', '.join(self.runs)})") from None
 
-    def _only_run(self) -> str:
-        if len(self.runs) != 1:
-            raise InputError(
-                f"the report has several runs: use report[run, measure] with one of {', '.join(self.runs)}"
-            )
-        return next(iter(self.runs))
+
+def _in_calls(caveat: Caveat, measure: Measure, steps: Steps) -> Caveat:
+    """A caveat of closed labels with the call that lifts it: controls serve against a random draw, a tail otherwise."""
+    if caveat.code != CLOSED:
+        return caveat
+    command, controls = "(grade --controls)", steps.controls(CONTROLS)
+    if command in caveat.text:
+        return replace(caveat, text=caveat.text.replace(command, f"({controls})"))
+    depth = measure.at if type(measure.at) is int else 10
+    further = controls if measure.needs_corpus_size else steps.tail(TAIL, depth)
+    return replace(caveat, text=f"{caveat.text} To show more: {further}.")
 
 
 def _as_row(key: str, estimate: Estimate, *, weighted: bool) -> dict[str, Any]:
@@ -359,11 +368,7 @@ def _as_row(key: str, estimate: Estimate, *, weighted: bool) -> dict[str, Any]:
     none = (math.nan, math.nan)
     return {
         "measure": key,
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "n": estimate.n,
-        "n_total": estimate.n_total,
+        **{name: getattr(estimate, name) for name in NUMBERS},
         **({"effective": math.nan if estimate.effective is None else estimate.effective} if weighted else {}),
         "possible_low": (estimate.possible or none)[0],
         "possible_high": (estimate.possible or none)[1],
@@ -372,10 +377,3 @@ def _as_row(key: str, estimate: Estimate, *, weighted: bool) -> dict[str, Any]:
         "shown": math.nan if estimate.shown is None else estimate.shown,
         "caveats": " ".join(caveat.code for caveat in estimate.caveats),
     }
-
-
-def _sources_as_data(part: RunReport) -> dict[str, Any]:
-    sources = {
-        name: {key: source.to_dict() for key, source in by_key.items()} for name, by_key in part.pool_sources.items()
-    }
-    return {"pool_sources": sources} if sources else {}

@@ -12,7 +12,6 @@ from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
-from rag_selectivity.results.pool_source import PoolSource
 from rag_selectivity.results.slices import Slices
 
 
@@ -39,6 +38,27 @@ def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate
         RunCaveat(caveat.code, caveat.text, caveat.level, caveat.figures, tuple(keys))
         for caveat, keys in found.values()
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSource:
+    """The best evidence that one of several pools holds, as PROC at a depth, over the queries of a run.
+
+    All three rest on the labels as they are. Intervals are those of the report's bootstrap, with the same resamples.
+
+    Attributes
+    ----------
+    alone : Estimate
+        PROC of this pool alone. A query that it lacks counts as an empty pool.
+    without : Estimate
+        PROC of what the other pools hold. Passages that the run shows and no pool holds count too, as in PROC.
+    adds : Estimate
+        PROC of all pools minus `without`, query by query: what would be lost without this pool. From 0 to 1.
+    """
+
+    alone: Estimate
+    without: Estimate
+    adds: Estimate
 
 
 @dataclass(frozen=True)

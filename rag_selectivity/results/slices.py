@@ -9,7 +9,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.estimate import Estimate, plain
 
 #: A slice with fewer queries is marked, and a difference over fewer has no verdict.
 FEWEST = 20
@@ -46,11 +46,7 @@ class Slice:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "queries": self.queries,
-            "few": self.few,
-            "measures": {key: estimate.to_dict() for key, estimate in self.estimates.items()},
-        }
+        return {"queries": self.queries, "few": self.few, "measures": plain(self.estimates)}
 
 
 #: {column: {value: what is known of the slice}}
@@ -61,14 +57,3 @@ def each_slice(slices: Slices) -> Iterator[Slice]:
     """The slices of all columns, one by one."""
     for by_value in slices.values():
         yield from by_value.values()
-
-
-def slices_as_data(slices: Slices) -> dict[str, Any]:
-    """{"slices": …} of some slices, ready for JSON; empty without any."""
-    if not slices:
-        return {}
-    return {
-        "slices": {
-            column: {value: part.to_dict() for value, part in by_value.items()} for column, by_value in slices.items()
-        }
-    }

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-
-from rag_selectivity.results.estimate import Estimate
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +46,3 @@ class Steps:
     def human(self) -> str:
         """The argument that uses people's labels."""
         return "then human=…" if self.grade else "evaluate --human"
-
-
-def in_calls(
-    estimates: Mapping[str, Estimate], code: str, of_draw: Mapping[str, bool], steps: Steps, each: int, tail: str
-) -> dict[str, Estimate]:
-    """The estimates with the call in every caveat of a code that lifts it.
-
-    `of_draw` says of each estimate whether it is against a random draw, which controls serve; a tail serves others.
-    """
-    changed = {}
-    for key, estimate in estimates.items():
-        caveats = []
-        for caveat in estimate.caveats:
-            if caveat.code == code:
-                command, call = "(grade --controls)", f"({steps.controls(each)})"
-                depth = int(key.rpartition("@")[2]) if key.rpartition("@")[2].isdecimal() else 10
-                further = steps.controls(each) if of_draw[key] else steps.tail(tail, depth)
-                text = caveat.text.replace(command, call)
-                caveat = replace(caveat, text=text if command in caveat.text else f"{text} To show more: {further}.")
-            caveats.append(caveat)
-        changed[key] = replace(estimate, caveats=tuple(caveats))
-    return changed

@@ -189,27 +189,18 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= 1 << 53
 
 
+def _is_count_or_null(value: Any) -> bool:
+    return value is None or _is_count(value)
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, str) or _is_figure(value)
+
+
 _FIGURES = items('a number, null, or a text such as "inf"', {int, float, type(None)}, _is_figure)
-_Part = Annotated[
-    Any,
-    one_or(
-        kind(
-            "a list of numbers, a number, null or the name of a part",
-            lambda value: isinstance(value, str) or _is_figure(value),
-        ),
-        _FIGURES,
-    ),
-]
-_Sizes = Annotated[
-    Any,
-    one_or(
-        kind(
-            "a list of whole numbers, a whole number or null",
-            lambda value: value is None or _is_count(value),
-        ),
-        items("a whole number ≥ 0", set(), _is_count),
-    ),
-]
+_COUNTS = items("a whole number ≥ 0", set(), _is_count)
+_Part = Annotated[Any, one_or(kind("a list of numbers, a number, null or the name of a part", _is_part), _FIGURES)]
+_Sizes = Annotated[Any, one_or(kind("a list of whole numbers, a whole number or null", _is_count_or_null), _COUNTS)]
 
 
 class _PerQuery(Shape):
@@ -307,7 +298,7 @@ class _Report(Shape):
         Any,
         kind(
             "a whole number, an object or null",
-            lambda value: value is None or isinstance(value, dict) or _is_count(value),
+            lambda value: isinstance(value, dict) or _is_count_or_null(value),
         ),
     ]
     settings: _Settings

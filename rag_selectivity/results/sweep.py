@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.results.result import Result
 
 SCHEMA = "rag-selectivity/sweep/1"
@@ -53,9 +54,7 @@ class Recommendation:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON, without the figures at every K, which the rows of a sweep hold."""
-        data = asdict(self) | {"warnings": list(self.warnings)}
-        del data["figures"]
-        return data
+        return plain_fields(self, "figures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +103,8 @@ class AnswersByK:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; the recommendation is that of the run."""
-        return {
-            "queries": self.queries,
-            "left_out": self.left_out,
-            "rows": [asdict(row) for row in self.rows],
-            "finding": self.finding,
-        }
+        counts = {"queries": self.queries, "left_out": self.left_out}
+        return {**counts, **plain_fields(self, "recommendation", *counts)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +120,8 @@ class RunSweep:
     given; the recommendation then follows from them.
     """
 
-    rows: tuple[dict[str, Any], ...]
     recommendation: Recommendation
+    rows: tuple[dict[str, Any], ...]
     answers: AnswersByK | None = None
 
 
@@ -148,14 +143,9 @@ class Sweep(Result):
         """As plain data, ready for JSON."""
         return {
             "schema": SCHEMA,
-            "settings": dict(self.settings),
-            "notes": list(self.notes),
+            **plain_fields(self, "runs"),
             "runs": {
-                name: {
-                    "recommendation": part.recommendation.to_dict(),
-                    "rows": [dict(row) for row in part.rows],
-                    **({} if part.answers is None else {"answers": part.answers.to_dict()}),
-                }
+                name: plain_fields(part, *(("answers",) if part.answers is None else ()))
                 for name, part in self.runs.items()
             },
         }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.results.estimate import Estimate, finite, plain_fields
+from rag_selectivity.results.estimate import Estimate, finite, plain, plain_fields
 
 _A_THOUSAND = 1000
 
@@ -63,10 +63,6 @@ class TradePoint:
     front: bool
     most_lost: float = math.nan
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return plain_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
 class TradeOff:
@@ -102,15 +98,8 @@ class TradeOff:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "measure": str(self.measure),
-            "max_loss": self.max_loss,
-            "best": _named(self.best),
-            "cheapest": _named(self.cheapest),
-            "text": self.text,
-            "confidence": self.confidence,
-            "points": [point.to_dict() for point in self.points],
-        }
+        named = {"best": _named(self.best), "cheapest": _named(self.cheapest)}
+        return {**plain_fields(self, "kind", "points"), **named, "points": plain(self.points)}
 
 
 def _named(place: tuple[str, int] | None) -> dict[str, Any] | None:

@@ -10,13 +10,13 @@ from typing import Any
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import Judged
-from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONTROLS, WITH_TAIL, Estimate
+from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONTROLS, WITH_TAIL, Estimate, plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.statistics.agreement import TOO_FEW
 from rag_selectivity.statistics.control_power import most_bits
-from rag_selectivity.wording import counted, enumeration, number, percent
+from rag_selectivity.wording import counted, ends_text, enumeration, number, percent
 
 #: The codes of caveats that decide what may be concluded.
 CLOSED, EQUALS_PLACEBO = "closed-labels", "equals-placebo"
@@ -78,9 +78,14 @@ class Trust:
     ) -> Trust:
         """From the runs of a report; the figures are those at the depth next to 10. `steps` words the next step."""
         about = _About(runs, measures, depths, provenance, steps)
-        concluded = about.verdict() if runs else ("", UNCHECKED)
-        unchecked = about.unchecked_judge if runs else ""
-        return cls(tuple(about.facts()), about.conclusion(), about.next_step(), provenance, *concluded, unchecked)
+        facts, step = tuple(about.facts()), about.next_step()
+        if not runs:
+            found = None if provenance is None else provenance.agreement
+            conclusion = "" if found is None else f"Agreement of judge and people: {found.verdict}."
+            return cls(facts, conclusion, step, provenance)
+        conclusion, answer, standing = about.concluded()
+        verdict = about.verdict(answer, standing)
+        return cls(facts, conclusion, step, provenance, verdict, standing, about.unchecked_judge)
 
     @property
     def text(self) -> str:
@@ -90,14 +95,13 @@ class Trust:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        known = None if self.provenance is None else self.provenance.to_dict()
         return {
             "text": self.text,
             "facts": list(self.facts),
             "conclusion": self.conclusion,
             "verdict": self.verdict or None,
             "next_step": self.next_step or None,
-            "labels": known,
+            "labels": plain(self.provenance),
         }
 
 
@@ -191,22 +195,20 @@ class _About:
             yield f"{enumeration(equal)} {one if len(equal) == 1 else many} of shuffled grades."
 
     def _of_controls(self) -> Iterator[str]:
+        controls = next(filter(None, (run.input.get("controls") for run in self.runs.values())), None)
+        if controls is None:
+            return
         shown: dict[str, float] = {}
         for name, _, cell in self._figures():
             if cell.shown is not None:
                 shown[name] = max(cell.shown, shown.get(name, -math.inf))
-        for run in self.runs.values():
-            controls = run.input.get("controls")
-            if controls:
-                told = [
-                    f"at least {number(bits)} bits are shown without a model"
-                    + (f" for {name}" if len(shown) > 1 else "")
-                    for name, bits in shown.items()
-                    if bits > 0
-                ]
-                graded = f"{counted(controls['graded'], 'random control')}, {controls['relevant']:,} of them relevant"
-                yield f"{graded}: {enumeration(told) if told else 'no bits are shown without a model'}."
-                return
+        told = [
+            f"at least {number(bits)} bits are shown without a model{f' for {name}' if len(shown) > 1 else ''}"
+            for name, bits in shown.items()
+            if bits > 0
+        ]
+        graded = f"{counted(controls['graded'], 'random control')}, {controls['relevant']:,} of them relevant"
+        yield f"{graded}: {enumeration(told) if told else 'no bits are shown without a model'}."
 
     def _of_agreement(self) -> Iterator[str]:
         known = self.provenance
@@ -217,7 +219,7 @@ class _About:
             yield "The judge's agreement with people is not known."
             return
         kappa = found.kappa_quadratic
-        ends = "" if math.isnan(kappa.low) else f" [{number(kappa.low)}, {number(kappa.high)}]"
+        ends = ends_text(kappa.low, kappa.high)
         yield f"The judge's agreement with people: quadratic kappa {number(kappa.value)}{ends} over {found.n:,} pairs."
 
     def _of_basis(self) -> Iterator[str]:
@@ -271,43 +273,61 @@ class _About:
         known = [cell for _, cell in figures if cell.placebo is not None and cell.basis != WITH_CONTROLS]
         return bool(known) and all(any(c.code == EQUALS_PLACEBO for c in cell.caveats) for cell in known)
 
-    def conclusion(self) -> str:
-        """What may be concluded."""
-        if not self.runs:
-            found = None if self.provenance is None else self.provenance.agreement
-            return "" if found is None else f"Agreement of judge and people: {found.verdict}."
+    def concluded(self) -> tuple[str, str, str]:
+        """What may be concluded, the same in the words of the verdict, and the standing of the labels."""
         figures = [(measure, cell) for _, measure, cell in self._figures()]
-        equal = self._equal_to_placebos(figures)
-        whose = "under this judge's notion of relevance" if self._by_judge else "as far as these labels do"
+        cells = [cell for _, cell in figures]
         controlled = [cell for measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
+        whose = "under this judge's notion of relevance" if self._by_judge else "as far as these labels do"
+        closed = self._closed()
         if self._nothing_calibrated:
-            return "Nothing is concluded: the figures in parentheses are the judge's alone."
-        if any(cell.basis == CALIBRATED for _, cell in figures):
-            rough = ", and those of rough figures can be too narrow" if any(cell.rough for _, cell in figures) else ""
-            kept = "; figures with a mark keep their caveats" if any(cell.mark for _, cell in figures) else ""
             return (
-                f"The intervals are about labels as these people would give them, over queries like these{rough}{kept}."
+                "Nothing is concluded: the figures in parentheses are the judge's alone.",
+                "Nothing is calibrated, since people's labels are too few, or of too few kinds",
+                NOTHING,
+            )
+        if any(cell.basis == CALIBRATED for cell in cells):
+            is_rough = any(cell.rough for cell in cells)
+            rough = ", and those of rough figures can be too narrow" if is_rough else ""
+            kept = "; figures with a mark keep their caveats" if any(cell.mark for cell in cells) else ""
+            return (
+                "The intervals are about labels as these people would give them, over queries like these"
+                f"{rough}{kept}.",
+                f"Calibrated: within the intervals{', some of them rough' if is_rough else ''}, for labels as these "
+                f"people give them",
+                CHECKED,
             )
         if controlled and all(not cell.low > 0 for cell in controlled):
             return (
                 "Nothing is shown about the retriever: it is not shown that a random draw does worse. Precision, Harm "
-                "and T say how the judge grades the lists."
+                "and T say how the judge grades the lists.",
+                "Nothing is shown about the retriever, since random controls show no bits over a random draw",
+                NOTHING,
             )
-        if equal and not controlled:
-            return "Nothing is shown about the retriever. Precision, Harm and T say how the lists were graded."
-        closed = self._closed()
         if controlled:
             rest = "; the other figures compare only what was found" if closed is not None else ""
-            return f"The interval of BoR holds {whose}{rest}."
+            answer = f"BoR is checked by random controls, {whose}"
+            return f"The interval of BoR holds {whose}{rest}.", answer, CHECKED
+        if self._equal_to_placebos(figures):
+            perfect = any(UNLESS_PERFECT in caveat.text for cell in cells for caveat in cell.caveats)
+            return (
+                "Nothing is shown about the retriever. Precision, Harm and T say how the lists were graded.",
+                f"Nothing is shown about the retriever{UNLESS_PERFECT if perfect else ''}, since no figure is shown to "
+                f"differ from its placebo",
+                NOTHING,
+            )
         if closed == STRONG:
-            return "The figures say how the lists were graded, not what the retriever missed."
+            conclusion = "The figures say how the lists were graded, not what the retriever missed."
+            answer = f"Only about what is shown, since the labels are of the top {self.depth} alone"
+            return conclusion, answer, UNCHECKED
         if closed == SOFT:
-            return "The figures can rank these runs by what they found, not say how much all of them missed."
-        return f"The figures hold {whose}."
+            conclusion = "The figures can rank these runs by what they found, not say how much all of them missed."
+            answer = "Only to rank these runs, since the labels are of what they retrieved"
+            return conclusion, answer, UNCHECKED
+        return f"The figures hold {whose}.", "Not checked", UNCHECKED
 
-    def verdict(self) -> tuple[str, str]:
-        """The conclusion with the facts behind it in one sentence, and the standing of the labels."""
-        answer, standing = self._answer()
+    def verdict(self, answer: str, standing: str) -> str:
+        """The conclusion with the facts behind it in one sentence."""
         facts = [self._by_whom()]
         shares = self._shares_judged()
         if shares:
@@ -321,7 +341,7 @@ class _About:
             known = found is not None and found.verdict != TOO_FEW
             kappa = number(found.kappa_quadratic.value) if found is not None and known else "unknown"
             facts.append(f"kappa with people {kappa}")
-        return f"{answer}: {', '.join(facts)}.", standing
+        return f"{answer}: {', '.join(facts)}."
 
     def _by_whom(self) -> str:
         known = self.provenance
@@ -331,38 +351,6 @@ class _About:
         names = [f"{len(judges)} judges"] if len(judges) > 1 else [name or "a judge" for name in judges]
         names += [f"{len(people)} people"] if len(people) > 1 else people
         return f"{counted(known.labels, 'label')} {f'by {enumeration(names)}' if names else 'of unknown origin'}"
-
-    def _answer(self) -> tuple[str, str]:
-        """What the labels allow, in the words of the verdict, and their standing."""
-        figures = [(measure, cell) for _, measure, cell in self._figures()]
-        equal = self._equal_to_placebos(figures)
-        controlled = [cell for measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
-        closed = self._closed()
-        if self._nothing_calibrated:
-            return "Nothing is calibrated, since people's labels are too few, or of too few kinds", NOTHING
-        if any(cell.basis == CALIBRATED for _, cell in figures):
-            rough = ", some of them rough" if any(cell.rough for _, cell in figures) else ""
-            return f"Calibrated: within the intervals{rough}, for labels as these people give them", CHECKED
-        if controlled and all(not cell.low > 0 for cell in controlled):
-            return (
-                "Nothing is shown about the retriever, since random controls show no bits over a random draw",
-                NOTHING,
-            )
-        if equal and not controlled:
-            perfect = any(UNLESS_PERFECT in c.text for _, cell in figures for c in cell.caveats)
-            unless = f"{UNLESS_PERFECT}," if perfect else ","
-            return (
-                f"Nothing is shown about the retriever{unless} since no figure is shown to differ from its placebo",
-                NOTHING,
-            )
-        if controlled:
-            whose = "under this judge's notion of relevance" if self._by_judge else "as far as these labels do"
-            return f"BoR is checked by random controls, {whose}", CHECKED
-        if closed == STRONG:
-            return f"Only about what is shown, since the labels are of the top {self.depth} alone", UNCHECKED
-        if closed == SOFT:
-            return "Only to rank these runs, since the labels are of what they retrieved", UNCHECKED
-        return "Not checked", UNCHECKED
 
     def next_step(self) -> str:
         """The cheapest step that would allow more; empty if there is none to propose."""

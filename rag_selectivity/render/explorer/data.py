@@ -39,16 +39,11 @@ class Contents:
         return {each.passage for each in self.hard} | {each.passage for each in (*self.magnets, *self.unlabelled)}
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """The contents without the texts of passages, as JSON has them, and the passages in the order of their numbers."""
+def plain(contents: Contents, candidates: int) -> dict[str, Any]:
+    """The contents without the texts of passages, as JSON has them, with lists to a depth.
 
-    values: dict[str, Any]
-    passages: list[str]
-
-
-def plain(contents: Contents, candidates: int) -> Plain:
-    """The contents as plain data, in which numbers stand for runs, queries and passages; lists to a depth."""
+    Numbers stand for runs, queries and passages; `passages` are in the order of their numbers.
+    """
     names = {query.id: i for i, query in enumerate(contents.queries)}
     passages: dict[str, int] = {}
     # Most passages are new to their query: counted from the first of these, their numbers are small, and compress well.
@@ -61,7 +56,7 @@ def plain(contents: Contents, candidates: int) -> Plain:
             ids = of_run.get(query, ())[:candidates]
             numbered.append([passages.setdefault(passage, len(passages)) - first for passage in ids])
     listed = [contents.passages_of([place], candidates) for place in names.values()]
-    values = {
+    return {
         **contents.head,
         "candidates": candidates,
         "queries": [query.id for query in contents.queries],
@@ -89,7 +84,6 @@ def plain(contents: Contents, candidates: int) -> Plain:
         "magnets": _magnets(contents.magnets, passages),
         "unlabelled": _magnets(contents.unlabelled, passages),
     }
-    return Plain(values, values["passages"])
 
 
 def _short(value: float | None) -> float | int | None:

@@ -45,15 +45,6 @@ _STATIC_ROWS, _HARD_ROWS, _MAGNET_ROWS = 50, 500, 100
 _STATIC_TEXT = 300
 
 
-@dataclass(frozen=True, slots=True)
-class StaticRow:
-    """A query in the table that needs no script."""
-
-    id: str
-    text: str | None
-    cells: tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class Explorer:
     """What the template `explorer.html.j2` needs.
@@ -68,7 +59,7 @@ class Explorer:
     runs : tuple of str
     header : tuple of str
         Of the table of the worst queries that needs no script, without the column of the queries.
-    rows : tuple of StaticRow
+    rows : tuple of {"id", "text", "cells"}
     total : int
         The number of queries.
     style, script : str
@@ -82,7 +73,7 @@ class Explorer:
     measure: Measure
     runs: tuple[str, ...]
     header: tuple[str, ...]
-    rows: tuple[StaticRow, ...]
+    rows: tuple[dict[str, Any], ...]
     total: int
     best: str
     style: str
@@ -101,7 +92,6 @@ def explorer(
     reasons: Mapping[tuple[str, str], str] | None = None,
     by: Any = None,
     candidates: int = CANDIDATES,
-    max_text: int | None = None,
     budget: int | None = BUDGET,
     measure: Measure | None = None,
     best: str | None = None,
@@ -123,8 +113,6 @@ def explorer(
         A column of query ids, and columns to filter by.
     candidates : int
         How many passages of each list can be read; at least K.
-    max_text : int, optional
-        The most characters of a passage's text.
     budget : int, optional
         The most characters of `data`. If need be texts are cut, then only queries that matter have texts, then lists
         end at K. None keeps all.
@@ -196,7 +184,7 @@ def explorer(
             form,
             room_for_texts(budget),
         )
-        packed = pack(contents, texts, groups, depth=depth, candidates=reach, max_text=max_text, budget=budget)
+        packed = pack(contents, texts, groups, depth=depth, candidates=reach, budget=budget)
     header, rows = _static(facts, report, shown, leader, query_texts)
     return Explorer(
         None if packed is None else packed.data,
@@ -230,7 +218,7 @@ def _script() -> str:
 
 def _static(
     facts: Sequence[QueryFacts], report: Report, measure: Measure, best: str, texts: Mapping[str, str]
-) -> tuple[tuple[str, ...], tuple[StaticRow, ...]]:
+) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...]]:
     """The worst queries of the best run; undefined figures last."""
     names = list(report.runs)
     place = names.index(best)
@@ -243,12 +231,8 @@ def _static(
     rows = []
     for each in sorted(facts, key=badness)[:_STATIC_ROWS]:
         figures = ("–" if value is None else number(value) for value in each.figures)
-        text = texts.get(each.id)
-        rows.append(
-            StaticRow(
-                _writable(each.id), text and _writable(text[:_STATIC_TEXT]), (*figures, each.diagnoses[place] or "–")
-            )
-        )
+        text = _writable(texts.get(each.id, "")[:_STATIC_TEXT])
+        rows.append({"id": _writable(each.id), "text": text, "cells": (*figures, each.diagnoses[place] or "–")})
     return (*names, f"diagnosis of {best}"), tuple(rows)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.render.explorer.chosen import Chosen, Group, chosen_of
-from rag_selectivity.render.explorer.data import Contents, Plain, plain
+from rag_selectivity.render.explorer.data import Contents, plain
 from rag_selectivity.render.explorer.texts import LEAST, Texts
 
 #: The most characters of base64 that the data should have.
@@ -68,7 +68,6 @@ def pack(
     *,
     depth: int,
     candidates: int,
-    max_text: int | None = None,
     budget: int | None = BUDGET,
 ) -> Packed:
     """Pack the contents with the texts of passages, as long as the budget allows.
@@ -83,14 +82,12 @@ def pack(
         The queries that matter.
     depth, candidates : int
         K, and how many passages of each list are packed.
-    max_text : int, optional
-        The most characters of a text.
     budget : int, optional
         The most characters of base64; None packs everything.
     """
     room = None if budget is None else budget // 4 * 3
     total = len(contents.queries)
-    choices = list(_choices(texts, groups, total, max_text, cut=budget is not None))
+    choices = list(_choices(texts, groups, total, cut=budget is not None))
     starts = []
     for reach in dict.fromkeys((candidates, depth)):
         starts.append(start := _Start(contents, reach))
@@ -105,19 +102,16 @@ def pack(
     return starts[-1].whole(left_out)
 
 
-def _choices(
-    texts: Texts, groups: Sequence[Group], total: int, max_text: int | None, *, cut: bool
-) -> Iterator[_Choice]:
+def _choices(texts: Texts, groups: Sequence[Group], total: int, *, cut: bool) -> Iterator[_Choice]:
     """What to try, the best first."""
     if not texts.texts:
         return
-    longest = max(map(len, texts.texts.values()))
-    whole = None if max_text is None or max_text >= longest else max_text
     if not cut:
-        yield _Choice(None, whole)
+        yield _Choice(None, None)
         return
-    lengths = [length for length in LENGTHS if length < (longest if whole is None else whole)]
-    long = [whole, *(length for length in lengths if length >= LEAST)]
+    longest = max(map(len, texts.texts.values()))
+    lengths = [length for length in LENGTHS if length < longest]
+    long = [None, *(length for length in lengths if length >= LEAST)]
     if texts.complete:
         yield from (_Choice(None, each) for each in long if not texts.is_cut or (each is not None and each <= LEAST))
     chosen: Chosen | None = None
@@ -135,10 +129,10 @@ class _Start:
 
     def __init__(self, contents: Contents, reach: int) -> None:
         self._contents, self._reach = contents, reach
-        self._plain: Plain = plain(contents, reach)
+        self._plain = plain(contents, reach)
         # No time is written, so that the same report gives the same page. Level 6 takes three times as long, saves 5 %.
         self._packer = zlib.compressobj(4, zlib.DEFLATED, 31)
-        self._packed = self._packer.compress(_json(self._plain.values)[:-1])
+        self._packed = self._packer.compress(_json(self._plain)[:-1])
 
     def first_that_fits(self, texts: Texts, choices: Sequence[_Choice], room: int | None) -> Packed | None:
         share = LEAST_SHARE
@@ -166,7 +160,7 @@ class _Start:
             wanted = self._contents.passages_of(choice.chosen.queries, self._reach) | self._contents.to_label()
         return {
             passage: texts.texts[passage][: choice.longest]
-            for passage in self._plain.passages
+            for passage in self._plain["passages"]
             if passage in texts.texts and (wanted is None or passage in wanted)
         }
 
@@ -202,7 +196,7 @@ class _Start:
         if not texts:
             yield b"null"
             return
-        passages = self._plain.passages
+        passages = self._plain["passages"]
         for start in range(0, len(passages), _AT_A_TIME):
             some = [texts.get(passage) for passage in passages[start : start + _AT_A_TIME]]
             yield (b"," if start else b"[") + _json(some)[1:-1]
