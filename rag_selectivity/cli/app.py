@@ -53,11 +53,8 @@ class _Program(Group):
         Listed("agree", "Compare a judge's labels with people's labels.", _LABELS),
         Listed("plan", "Show what chance alone achieves at each depth.", _COUNTS),
         Listed("audit", "Measure Bits over Random from a log of counts.", _COUNTS),
-        Listed("measures", "List the measures, or explain one with a worked example.", _HELP),
-        Listed("explain", "Explain the figures of a stored report in words.", _HELP),
-        Listed("caveats", "List the codes of caveats and warnings, or explain one.", _HELP),
+        Listed("explain", "Explain a measure, a caveat, or the figures of a stored report.", _HELP),
         Listed("demo", "Show three retrievers, what their labels are worth, and a random draw.", _HELP),
-        Listed("sample", "Write a small data set to try every command on.", _HELP),
     )
 
 

@@ -196,7 +196,7 @@ ScoreRangeOption = Annotated[
 MeasureOption = Annotated[
     list[str] | None,
     option(
-        MEASURES, "NAME", "Measure, as in BoR or BoR(rel=4)@10. Repeat for more. `rag-selectivity measures` lists all."
+        MEASURES, "NAME", "Measure, as in BoR or BoR(rel=4)@10. Repeat for more. `rag-selectivity explain` lists all."
     ),
 ]
 ScaleOption = Annotated[
