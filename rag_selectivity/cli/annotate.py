@@ -44,9 +44,9 @@ def annotate(
     queries: o.QueryTextsOption = None,
     corpus: o.PassageTextsOption = None,
     run: o.OptionalRunOption = None,
-    pool: Annotated[
-        list[str] | None, o.input_file("Further lists, whose passages are candidates for outside:N. Repeat for more.")
-    ] = None,
+    pool: list[str] | None = o.input_file(
+        "Further lists, whose passages are candidates for outside:N. Repeat for more."
+    ),
     list_depth: o.ListDepthOption = 10,
     judge: o.JudgeOption = None,
     rubric: o.RubricOption = None,

@@ -27,9 +27,7 @@ def audit(
             help="Log (JSONL, CSV or Parquet) with N, K, R and hit for each query.",
         ),
     ],
-    map: Annotated[
-        str | None, o.option(o.INPUT, "MAP", "Columns of the log, as in N=corpus,K=shown,R=rel,hit=ok.")
-    ] = None,
+    map: str | None = o.option(o.INPUT, "MAP", "Columns of the log, as in N=corpus,K=shown,R=rel,hit=ok."),
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:

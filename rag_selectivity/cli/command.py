@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from inspect import Parameter, Signature, signature
@@ -13,6 +14,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 import typer.core
 import typer.main
+from typer.models import OptionInfo
 
 from rag_selectivity.cli.help import parameter_rows, with_names, without_names, write_panels
 from rag_selectivity.cli.inputs import refuse_empty_names, refuse_two_standard_inputs
@@ -139,11 +141,17 @@ def with_groups(function: Callable[..., None]) -> Callable[..., None]:
     for parameter in signature(function).parameters.values():
         group = groups.get(parameter.name)
         if group is None:
-            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY))
+            hint = hints[parameter.name]
+            default = _settled(parameter.default, hint)
+            parameters.append(parameter.replace(annotation=hint, default=default, kind=Parameter.KEYWORD_ONLY))
             continue
         kinds = get_type_hints(group, include_extras=True)
         parameters += [
-            Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=kinds[each.name])
+            Parameter(
+                *(each.name, Parameter.KEYWORD_ONLY),
+                default=_settled(each.default, kinds[each.name]),
+                annotation=kinds[each.name],
+            )
             for each in fields(group)
         ]
 
@@ -156,6 +164,14 @@ def with_groups(function: Callable[..., None]) -> Callable[..., None]:
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return command
+
+
+def _settled(default: Any, hint: Any) -> Any:
+    """The default of a parameter; if that is an option without a default, with one."""
+    if isinstance(default, OptionInfo) and default.default is ...:
+        default = copy(default)
+        default.default = False if hint is bool else None
+    return default
 
 
 class Group(typer.core.TyperGroup):

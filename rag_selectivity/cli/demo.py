@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import Annotated
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import note, put, refuse_standard_output
@@ -17,21 +16,13 @@ EXAMPLES = (
 
 
 def demo(
-    output: Annotated[
-        Path | None,
-        o.option(
-            o.OUTPUT,
-            "FOLDER",
-            "Folder for the page, the JSON and the plot (default: selectivity-demo).",
-            "--output",
-            "-o",
-        ),
-    ] = None,
-    write: Annotated[
-        Path | None,
-        o.option(o.OUTPUT, "FOLDER", "Only write the sample data, to try commands on, to this new or empty folder."),
-    ] = None,
-    open_it: Annotated[bool, o.option(o.OUTPUT, "", "Open the page in the browser.", "--open")] = False,
+    output: Path | None = o.option(
+        o.OUTPUT, "FOLDER", "Folder for the page, the JSON and the plot (default: selectivity-demo).", "--output", "-o"
+    ),
+    write: Path | None = o.option(
+        o.OUTPUT, "FOLDER", "Only write the sample data, to try commands on, to this new or empty folder."
+    ),
+    open_it: bool = o.flag(o.OUTPUT, "--open", "Open the page in the browser."),
 ) -> None:
     """Show three retrievers, what their labels are worth, and a random draw.
 

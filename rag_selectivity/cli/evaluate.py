@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
@@ -32,9 +31,9 @@ EXAMPLES = (
 def evaluate(
     qrels: o.QrelsOption,
     run: o.OptionalRunOption = None,
-    trace: Annotated[
-        Path | None, o.input_file("Trace of live retrievals, in place of --run: a monitor's, or spans (OTLP JSON).")
-    ] = None,
+    trace: Path | None = o.input_file(
+        "Trace of live retrievals, in place of --run: a monitor's, or spans (OTLP JSON)."
+    ),
     identity: IdentityOption = None,
     query_id_key: QueryIdKeyOption = None,
     pool: o.PoolOption = None,
@@ -47,34 +46,27 @@ def evaluate(
     form: o.LabelForm = o.LabelForm(),
     controls: o.ControlsOption = None,
     measure: o.MeasureOption = None,
-    depths: Annotated[
-        str | None,
-        o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… 1000)."),
-    ] = None,
+    depths: str | None = o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… 1000)."),
     k: o.KOption = None,
     by: ByOption = None,
     queries: TextsForLengthOption = None,
     weights: WeightsOption = None,
     scale: o.ScaleOption = None,
     rules: o.RulesAndSelf = o.RulesAndSelf(),
-    resamples: Annotated[
-        int,
-        o.option(o.INTERVALS, "COUNT", "Bootstrap resamples; 0 disables intervals."),
-    ] = 5000,
+    resamples: int = o.option(o.INTERVALS, "COUNT", "Bootstrap resamples; 0 disables intervals.", default=5000),
     seed: o.SeedOption = 7,
     level: o.LevelOption = 0.95,
     clusters: o.ClustersOption = None,
     gating: o.Gating = o.Gating(),
-    explain: Annotated[
-        bool, o.flag(o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in.")
-    ] = False,
+    explain: bool = o.flag(
+        o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in."
+    ),
     details: o.DetailsOption = False,
     format: o.FormatOption = None,
     output: o.LatexOutputOption = None,
-    per_query: Annotated[
-        Path | None,
-        o.option(o.OUTPUT, OF_TABLE, "File for the figures of each query: .csv, .jsonl or .parquet."),
-    ] = None,
+    per_query: Path | None = o.option(
+        o.OUTPUT, OF_TABLE, "File for the figures of each query: .csv, .jsonl or .parquet."
+    ),
 ) -> None:
     """Measure runs against labels.
 

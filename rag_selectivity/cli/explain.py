@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -20,26 +20,20 @@ EXAMPLES = (
 
 
 def explain(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar=Readable("NAME"),
-            help="Measure, code of a caveat or warning, or report saved as JSON (default: list measures and codes).",
-            show_default=False,
-        ),
-    ] = None,
-    figures: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FIGURE", help="Figures of a report to explain, as in BoR@10 or BoR (default: all)."),
-    ] = None,
-    run: Annotated[
-        str | None, o.option(o.INPUT, "NAME", "Run of a report whose figures are explained (default: all).")
-    ] = None,
-    format: Annotated[
-        Format | None,
-        o.option(o.OUTPUT, "FORMAT", "Format: table (default: text), or for a report markdown.", "--format"),
-    ] = None,
-    output: Annotated[Path | None, o.output_file(".txt", ".md")] = None,
+    name: str | None = typer.Argument(
+        None,
+        metavar=Readable("NAME"),
+        help="Measure, code of a caveat or warning, or report saved as JSON (default: list measures and codes).",
+        show_default=False,
+    ),
+    figures: list[str] | None = typer.Argument(
+        None, metavar="FIGURE", help="Figures of a report to explain, as in BoR@10 or BoR (default: all)."
+    ),
+    run: str | None = o.option(o.INPUT, "NAME", "Run of a report whose figures are explained (default: all)."),
+    format: Format | None = o.option(
+        o.OUTPUT, "FORMAT", "Format: table (default: text), or for a report markdown.", "--format"
+    ),
+    output: Path | None = o.output_file(".txt", ".md"),
 ) -> None:
     """Explain a measure, a caveat, or the figures of a stored report.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
@@ -25,59 +25,42 @@ def grade(
     model: j.ModelOption,
     queries: o.QueryTextsOption = None,
     corpus: o.PassageTextsOption = None,
-    pool: Annotated[list[str] | None, o.input_file("Run whose passages to grade. Repeat for more.")] = None,
-    pool_depth: Annotated[
-        int | None, o.option(o.INPUT, "K", "Passages to grade at the top of each list (default: all).")
-    ] = None,
-    tail: Annotated[
-        str | None,
-        o.option(
-            o.INPUT,
-            "LAST:COUNT",
-            "Also grade random passages from the ranks below --pool-depth; 200:10 is ten a query, down to rank 200.",
-        ),
-    ] = None,
-    controls: Annotated[
-        int, o.option(o.INPUT, "COUNT", "Also grade random passages of the corpus for each query, outside its pool.")
-    ] = 0,
-    trace: Annotated[
-        Path | None,
-        o.input_file(
-            "Trace with texts (a monitor's, or spans in OTLP JSON), in place of --queries, --corpus and --pool."
-        ),
-    ] = None,
+    pool: list[str] | None = o.input_file("Run whose passages to grade. Repeat for more."),
+    pool_depth: int | None = o.option(o.INPUT, "K", "Passages to grade at the top of each list (default: all)."),
+    tail: str | None = o.option(
+        o.INPUT,
+        "LAST:COUNT",
+        "Also grade random passages from the ranks below --pool-depth; 200:10 is ten a query, down to rank 200.",
+    ),
+    controls: int = o.option(
+        o.INPUT, "COUNT", "Also grade random passages of the corpus for each query, outside its pool.", default=0
+    ),
+    trace: Path | None = o.input_file(
+        "Trace with texts (a monitor's, or spans in OTLP JSON), in place of --queries, --corpus and --pool."
+    ),
     identity: IdentityOption = None,
     query_id_key: QueryIdKeyOption = None,
     server: j.Server = j.Server(),
-    rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.", o.JUDGE)] = None,
-    extra: Annotated[
-        list[str] | None,
-        o.option(o.JUDGE, "NAME", "Further field to ask for: relevant_span or misleading. Repeat for both."),
-    ] = None,
-    samples: Annotated[int, o.option(o.JUDGE, "COUNT", "Grades of each pair; their median counts.")] = 1,
-    batch: Annotated[int, o.option(o.JUDGE, "COUNT", "Most passages of one query in a call.")] = 1,
-    order: Annotated[
-        str, o.option(o.JUDGE, "NAME", "What to grade first: rank (the top of all lists) or query (query by query).")
-    ] = "rank",
-    seed: Annotated[int, o.option(o.JUDGE, "N", "Seed of --tail, --controls and the order of passages in a call.")] = 7,
-    dry_run: Annotated[
-        bool, o.flag(o.BUDGET, "--dry-run", "Send no request; print the pairs, tokens and cost to expect.")
-    ] = False,
+    rubric: Path | None = o.input_file("Rubric of your own, in TOML.", o.JUDGE),
+    extra: list[str] | None = o.option(
+        o.JUDGE, "NAME", "Further field to ask for: relevant_span or misleading. Repeat for both."
+    ),
+    samples: int = o.option(o.JUDGE, "COUNT", "Grades of each pair; their median counts.", default=1),
+    batch: int = o.option(o.JUDGE, "COUNT", "Most passages of one query in a call.", default=1),
+    order: str = o.option(
+        o.JUDGE, "NAME", "What to grade first: rank (the top of all lists) or query (query by query).", default="rank"
+    ),
+    seed: int = o.option(o.JUDGE, "N", "Seed of --tail, --controls and the order of passages in a call.", default=7),
+    dry_run: bool = o.flag(o.BUDGET, "--dry-run", "Send no request; print the pairs, tokens and cost to expect."),
     show_bits: o.ShowBitsOption = None,
     show_k: o.ShowKOption = 10,
-    retry_failed: Annotated[
-        list[str] | None,
-        o.option(
-            o.BUDGET,
-            "REASON",
-            "Grade again what failed in an earlier run: all (default), or a reason such as off_schema. "
-            "Repeat for more.",
-        ),
-    ] = None,
+    retry_failed: list[str] | None = o.option(
+        o.BUDGET,
+        "REASON",
+        "Grade again what failed in an earlier run: all (default), or a reason such as off_schema. Repeat for more.",
+    ),
     asking: j.Asking = j.Asking(),
-    format: Annotated[
-        Format | None, o.option(o.OUTPUT, "FORMAT", "Format: table (default) or json.", "--format")
-    ] = None,
+    format: Format | None = o.option(o.OUTPUT, "FORMAT", "Format: table (default) or json.", "--format"),
     output: o.TextOrJsonOutputOption = None,
 ) -> None:
     """Have an LLM grade (query, passage) pairs from 1 to 5.

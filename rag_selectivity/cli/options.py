@@ -25,19 +25,22 @@ EVERY_COMMAND = "Every command"
 PANELS = (INPUT, JUDGE, MEASURES, EDGES, TESTS, PLANNING, INTERVALS, BUDGET, LIMITS, GATES, PAGE, OUTPUT, EVERY_COMMAND)
 
 
-def option(panel: str, metavar: str, help: str, *names: str) -> Any:
-    """An option of a panel."""
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
+def option(panel: str, metavar: str, help: str, *names: str, default: Any = ...) -> Any:
+    """An option of a panel, as the default of a parameter, or in its annotation.
+
+    Without `default`, that of the option is None, or False for a flag.
+    """
+    return typer.Option(default, *names, metavar=metavar, help=help, rich_help_panel=panel)
 
 
 def input_file(help: str, panel: str = INPUT, metavar: str = "FILE") -> Any:
     """An option that names a file to read; `-` is standard input."""
-    return typer.Option(metavar=Readable(metavar), help=help, rich_help_panel=panel)
+    return option(panel, Readable(metavar), help)
 
 
 def flag(panel: str, name: str, help: str) -> Any:
     """An option without a value."""
-    return typer.Option(name, help=help, rich_help_panel=panel)
+    return typer.Option(..., name, help=help, rich_help_panel=panel)
 
 
 # -- input ------------------------------------------------------------------------------------------------

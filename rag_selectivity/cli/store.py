@@ -59,9 +59,9 @@ def store_export(
         ),
     ],
     judge: o.JudgeOption = None,
-    format: Annotated[
-        str, o.option(o.OUTPUT, "FORMAT", f"Format for standard output (-): {choices(_STREAMED)}.")
-    ] = "qrels",
+    format: str = o.option(
+        o.OUTPUT, "FORMAT", f"Format for standard output (-): {choices(_STREAMED)}.", default="qrels"
+    ),
 ) -> None:
     """Write the labels of a store to a file."""
     from rag_selectivity.grading.exchange import export_labels, label_table, qrels_lines
@@ -90,24 +90,13 @@ def store_import(
             help="Answers to a task of `annotate`, labels of a person (qrels), or a table that `store export` wrote.",
         ),
     ],
-    annotator: Annotated[
-        str | None, o.option(o.INPUT, "NAME", "Person who gave the labels (default: the file's name).")
-    ] = None,
+    annotator: str | None = o.option(o.INPUT, "NAME", "Person who gave the labels (default: the file's name)."),
     grade_map: o.GradeMapOption = None,
-    origin: Annotated[
-        str | None,
-        o.option(
-            o.INPUT,
-            "KIND",
-            f"How the pairs of a person's qrels were chosen: {choices(_ORIGINS)} (default).",
-        ),
-    ] = None,
-    drawn: Annotated[
-        str | None, o.option(o.INPUT, "NAME", "Name of the draw, with --origin person, as in calibrate:200.")
-    ] = None,
-    replace: Annotated[
-        bool, o.flag(o.INPUT, "--replace", "Take new grades in place of other grades of the same person.")
-    ] = False,
+    origin: str | None = o.option(
+        o.INPUT, "KIND", f"How the pairs of a person's qrels were chosen: {choices(_ORIGINS)} (default)."
+    ),
+    drawn: str | None = o.option(o.INPUT, "NAME", "Name of the draw, with --origin person, as in calibrate:200."),
+    replace: bool = o.flag(o.INPUT, "--replace", "Take new grades in place of other grades of the same person."),
 ) -> None:
     """Add labels from a file to a store.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
@@ -30,27 +29,19 @@ def sweep(
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
     human: o.HumanOption = None,
-    scores: Annotated[
-        Path | None,
-        o.input_file(
-            "Scores of answers, in place of success: table of query_id, run (if there are several), k, score."
-        ),
-    ] = None,
+    scores: Path | None = o.input_file(
+        "Scores of answers, in place of success: table of query_id, run (if there are several), k, score."
+    ),
     score_column: o.ScoreColumnOption = None,
     score_range: o.ScoreRangeOption = None,
     form: o.LabelForm = o.LabelForm(),
-    max_depth: Annotated[
-        int | None, o.option(o.MEASURES, "K", "Last depth of the table (default: the longest list).")
-    ] = None,
-    max_tokens: Annotated[
-        float | None, o.option(o.MEASURES, "COUNT", "Budget for the passages of a prompt, on average; needs --tokens.")
-    ] = None,
-    min_success: Annotated[
-        float | None,
-        o.option(
-            o.MEASURES, "SHARE", "Advise the smallest depth with this success rate, as .9, in place of --max-loss."
-        ),
-    ] = None,
+    max_depth: int | None = o.option(o.MEASURES, "K", "Last depth of the table (default: the longest list)."),
+    max_tokens: float | None = o.option(
+        o.MEASURES, "COUNT", "Budget for the passages of a prompt, on average; needs --tokens."
+    ),
+    min_success: float | None = o.option(
+        o.MEASURES, "SHARE", "Advise the smallest depth with this success rate, as .9, in place of --max-loss."
+    ),
     rel: o.RelOption = None,
     m: o.HitsOption = None,
     max_k: o.MaxKOption = o.DEFAULT_MAX_K,
