@@ -87,9 +87,7 @@ def report(
     m: o.HitsOption = None,
     max_k: o.MaxKOption = o.DEFAULT_MAX_K,
     max_loss: o.MaxLossOption = o.DEFAULT_MAX_LOSS,
-    policy: o.PolicyOption = "default",
-    unjudged: o.UnjudgedOption = None,
-    short_lists: o.ShortListsOption = None,
+    rules: o.MainRules = o.MainRules(),
     level: o.LevelOption = 0.95,
     by: ByOption = None,
     weights: WeightsOption = None,
@@ -161,7 +159,7 @@ def report(
         as_comment=as_comment,
         against=against,
         on=on or "all",
-        **o.Rules(policy=policy, unjudged=unjudged, short_lists=short_lists).chosen(),
+        **rules.chosen(),
     )
     put(text.rstrip("\n"), output, is_data=True)
     if output == STANDARD_OUTPUT:

@@ -35,7 +35,7 @@ _STREAMED = ("qrels", "jsonl", "csv")
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Label store.")]
 
 
-def store_info(store: StoreArgument, output: o.TextOutputOption = None) -> None:
+def store_info(store: StoreArgument, output: Path | None = o.output_file(".txt")) -> None:
     """Show who gave labels, of which pairs, at what cost, and which failed.
 
     The example of a failure is the latest: its query, its passage, the message, and the first 500 characters of the
