@@ -7,7 +7,7 @@ from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import clusters_of, named_files
+from rag_selectivity.cli.inputs import named_files
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
@@ -37,12 +37,7 @@ def agree(
         o.INPUT, "K", "Ranks of each run that count as its list (default: 10, or all of fewer)."
     ),
     corpus: o.PassageTextsOption = None,
-    resamples: int = o.option(
-        o.INTERVALS, "COUNT", "Bootstrap resamples: random weights of the queries.", default=5000
-    ),
-    seed: o.SeedOption = 7,
-    level: o.LevelOption = 0.95,
-    clusters: o.ClustersOption = None,
+    intervals: o.Intervals = o.Intervals(),
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
@@ -63,6 +58,6 @@ def agree(
         list_depth=list_depth,
         corpus=corpus,
         scale=scale,
-        bootstrap=rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters)),
+        bootstrap=intervals.bootstrap(),
     )
     show(result, format, output)

@@ -8,7 +8,7 @@ from pathlib import Path
 import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import clusters_of, named_files, score_range_of, whole_numbers
+from rag_selectivity.cli.inputs import named_files, score_range_of, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, note, put_rows, show
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
@@ -84,10 +84,7 @@ def answers(
         o.MEASURES, "N,N", "Numbers of hard negatives to add to the relevant passages, as in 0,2,5,10,20."
     ),
     scale: o.ScaleOption = None,
-    resamples: o.ResamplesOption = 5000,
-    seed: o.SeedOption = 7,
-    level: o.LevelOption = 0.95,
-    clusters: o.ClustersOption = None,
+    intervals: o.Intervals = o.Intervals(),
     dry_run: bool = o.flag(o.BUDGET, "--dry-run", "Count prompts and estimate tokens; send nothing."),
     asking: j.Asking = j.Asking(),
     store: j.OptionalStoreOption = None,
@@ -112,7 +109,7 @@ def answers(
     The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """
     chosen_format(format, output, TABLE_FORMATS)
-    bootstrap = rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters))
+    bootstrap = intervals.bootstrap()
     if given is not None:
         from rag_selectivity.answers.given import answers_given
 
@@ -167,7 +164,7 @@ def answers(
             baseline=baseline,
             **asking.options(),
             bootstrap=bootstrap,
-            seed=seed,
+            seed=intervals.seed,
             dry_run=dry_run,
         )
     spent = result.spent

@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from itertools import zip_longest
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
 import typer.core
@@ -25,6 +25,7 @@ from rag_selectivity.errors import InputError
 
 #: Options whose value may be left out, and what it then is.
 IMPLIED_VALUES = {"--retry-failed": "all"}
+QUIET = typer.Option(False, "--quiet", help="No progress, warnings or notes.", rich_help_panel=EVERY_COMMAND)
 STREAMS = "A FILE can be -: standard input where it is read, standard output where written."
 
 
@@ -38,7 +39,7 @@ class Command(typer.core.TyperCommand):
     """
 
     def __init__(self, *args: Any, params: Any = None, epilog: str | None = None, **options: Any) -> None:
-        all_options = sorted([*(params or []), *_common_options()], key=_place)
+        all_options = sorted(params or [], key=_place)
         super().__init__(*args, params=all_options, **options)
         self.examples = (epilog or "").splitlines()
 
@@ -134,7 +135,7 @@ class Listed(typer.core.TyperCommand):
 
 
 def with_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """A command with the fields of its groups of options (dataclasses) as options of its own, in their place."""
+    """A command with the fields of its groups of options (dataclasses) as its own, in their place, and `--quiet`."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters = []
@@ -155,7 +156,11 @@ def with_groups(function: Callable[..., None]) -> Callable[..., None]:
             for each in fields(group)
         ]
 
+    # `Command.parse_args` reads it.
+    parameters.append(Parameter("quiet", Parameter.KEYWORD_ONLY, default=QUIET, annotation=bool))
+
     def command(**given: Any) -> None:
+        del given["quiet"]
         for name, group in groups.items():
             given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
         function(**given)
@@ -259,23 +264,3 @@ def wrapped(example: str, width: int) -> str:
         else:
             lines[-1] = f"{lines[-1]} {part}" if lines[-1] else part
     return " \\\n".join(lines)
-
-
-def _common_options() -> list[Any]:
-    """`--quiet`, which `Command.parse_args` reads."""
-    options = typer.main.get_command(_OPTIONS).params
-    for option in options:
-        option.expose_value = False
-    return list(options)
-
-
-_OPTIONS = typer.Typer(add_completion=False)
-
-
-@_OPTIONS.command()
-def _options(
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="No progress, warnings or notes.", rich_help_panel=EVERY_COMMAND)
-    ] = False,
-) -> None:
-    """Declares what every command takes."""

@@ -10,7 +10,6 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.deciding import decided
 from rag_selectivity.cli.explain import show_in_words
 from rag_selectivity.cli.inputs import (
-    clusters_of,
     labels_of,
     tokens_of,
     whole_numbers,
@@ -53,10 +52,7 @@ def evaluate(
     weights: WeightsOption = None,
     scale: o.ScaleOption = None,
     rules: o.RulesAndSelf = o.RulesAndSelf(),
-    resamples: int = o.option(o.INTERVALS, "COUNT", "Bootstrap resamples; 0 disables intervals.", default=5000),
-    seed: o.SeedOption = 7,
-    level: o.LevelOption = 0.95,
-    clusters: o.ClustersOption = None,
+    intervals: o.Intervals = o.Intervals(),
     gating: o.Gating = o.Gating(),
     explain: bool = o.flag(
         o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in."
@@ -70,7 +66,7 @@ def evaluate(
 ) -> None:
     """Measure runs against labels.
 
-    The first command to try: labels and a run in, figures with intervals out.
+    The first command to try: labels and a run in, figures with intervals out. `--resamples 0` leaves the intervals out.
     """
     from rag_selectivity.cli.gates import Gates
 
@@ -90,7 +86,7 @@ def evaluate(
     size = corpus.given()
     if corpus.corpus_size is None and corpus.corpus is None:
         size["corpus_size"] = retrieved.corpus_size
-    bootstrap = rs.Bootstrap(resamples, seed, level, clusters_of(clusters) or retrieved.clusters) if resamples else None
+    bootstrap = intervals.bootstrap(retrieved.clusters) if intervals.resamples else None
     report = rs.evaluate(
         retrieved.qrels,
         retrieved.runs,

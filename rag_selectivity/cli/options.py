@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import rag_selectivity as rs
 from rag_selectivity.cli.help import choices
-from rag_selectivity.cli.inputs import Readable, corpus_ids, corpus_size_of
+from rag_selectivity.cli.inputs import Readable, clusters_of, corpus_ids, corpus_size_of
 from rag_selectivity.cli.output import Format
 from rag_selectivity.cli.writable import Writable
 from rag_selectivity.tables.grades import SCALES
@@ -255,6 +257,21 @@ LevelOption = Annotated[float, option(INTERVALS, "SHARE", "Confidence level of t
 ClustersOption = Annotated[
     Path | None, input_file("Table of query_id and cluster, if queries belong together.", INTERVALS)
 ]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """How intervals are made."""
+
+    resamples: ResamplesOption = 5000
+    seed: SeedOption = 7
+    level: LevelOption = 0.95
+    clusters: ClustersOption = None
+
+    def bootstrap(self, clusters: Mapping[str, str] | None = None) -> rs.Bootstrap:
+        """As a function takes it; `clusters` are those of queries without --clusters."""
+        return rs.Bootstrap(self.resamples, self.seed, self.level, clusters_of(self.clusters) or clusters)
+
 
 # -- gates ------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import (
-    clusters_of,
     labels_of,
     named_files,
     score_range_of,
@@ -48,10 +47,7 @@ def sweep(
     max_loss: o.MaxLossOption = o.DEFAULT_MAX_LOSS,
     scale: o.ScaleOption = None,
     rules: o.Rules = o.Rules(),
-    resamples: o.ResamplesOption = 5000,
-    seed: o.SeedOption = 7,
-    level: o.LevelOption = 0.95,
-    clusters: o.ClustersOption = None,
+    intervals: o.Intervals = o.Intervals(),
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
@@ -75,7 +71,7 @@ def sweep(
         max_loss=max_loss,
         scale=scale,
         grade_map=form.grade_map,
-        bootstrap=rs.Bootstrap(resamples, seed, level, clusters_of(clusters)),
+        bootstrap=intervals.bootstrap(),
         ids=form.ids,
         human=human,
         scores=scores,
