@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import Format, chosen_format, put
@@ -20,14 +18,13 @@ EXAMPLES = (
 
 
 def explain(
-    name: str | None = typer.Argument(
-        None,
-        metavar=Readable("NAME"),
-        help="Measure, code of a caveat or warning, or report saved as JSON (default: list measures and codes).",
-        show_default=False,
+    name: str | None = o.argument(
+        Readable("NAME"),
+        "Measure, code of a caveat or warning, or report saved as JSON (default: list measures and codes).",
+        default=None,
     ),
-    figures: list[str] | None = typer.Argument(
-        None, metavar="FIGURE", help="Figures of a report to explain, as in BoR@10 or BoR (default: all)."
+    figures: list[str] | None = o.argument(
+        "FIGURE", "Figures of a report to explain, as in BoR@10 or BoR (default: all).", default=None
     ),
     run: str | None = o.option(o.INPUT, "NAME", "Run of a report whose figures are explained (default: all)."),
     format: Format | None = o.option(

@@ -31,12 +31,9 @@ QUERIES_EXAMPLES = (
 
 
 def golden_queries(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar=Readable("FILE"), help="Trace, OTLP spans, JSONL, CSV, TSV, Parquet, or a question on each line."
-        ),
-    ],
+    source: Path = o.argument(
+        Readable("FILE"), "Trace, OTLP spans, JSONL, CSV, TSV, Parquet, or a question on each line."
+    ),
     group: str = o.option(o.INPUT, "NAME", "What counts as the same question: exact or ngrams.", default="exact"),
     threshold: float | None = o.option(o.INPUT, "SHARE", "Least similarity of a group by ngrams (default: .6)."),
     size: int | None = o.option(o.INPUT, "COUNT", "Queries to draw (default: all)."),
@@ -71,11 +68,11 @@ BUILD_EXAMPLES = (
     "rag-selectivity golden build faq --qrels labels.db --queries queries.jsonl --corpus corpus.jsonl",
 )
 
-SetArgument = Annotated[Path, typer.Argument(metavar="SET", help="Folder of the set, or of a version (SET/v2).")]
+SetArgument = Annotated[Path, o.argument("SET", "Folder of the set, or of a version (SET/v2).")]
 
 
 def golden_build(
-    folder: Annotated[Path, typer.Argument(metavar="SET", help="Folder of the set; created if it does not exist.")],
+    folder: Annotated[Path, o.argument("SET", "Folder of the set; created if it does not exist.")],
     qrels: Annotated[
         Path, o.input_file("Labels: label store, its export, qrels with grades 1 to 5, or another golden set.")
     ],
@@ -199,11 +196,11 @@ DIFF_EXAMPLES = (
 
 
 def golden_diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="Set, or version of one.")],
-    new: Path | None = typer.Argument(
-        None,
-        metavar="NEW",
-        help="Set or version to compare with. Default: compare the newest version of OLD with the one before.",
+    old: Path = o.argument("OLD", "Set, or version of one."),
+    new: Path | None = o.argument(
+        "NEW",
+        "Set or version to compare with. Default: compare the newest version of OLD with the one before.",
+        default=None,
     ),
     judge: o.JudgeOption = None,
     format: o.TextOrJsonOption = None,
@@ -223,13 +220,12 @@ EXPORT_EXAMPLES = (
     "rag-selectivity golden export faq faq-beir --form beir --corpus corpus.jsonl",
     "rag-selectivity golden export faq faq-ragas --form ragas",
 )
-FormOption = Annotated[str, o.option(o.OUTPUT, "NAME", "Form: trec, beir, ragas, langsmith or llama-index.", "--form")]
 
 
 def golden_export(
     golden: SetArgument,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to write; created if it does not exist.")],
-    form: FormOption,
+    folder: Annotated[Path, o.argument("FOLDER", "Folder to write; created if it does not exist.")],
+    form: Annotated[str, o.option(o.OUTPUT, "NAME", "Form: trec, beir, ragas, langsmith or llama-index.", "--form")],
     corpus: Path | None = o.input_file(
         "Corpus of the set, to write whole (beir, llama-index). Default: labelled passages alone."
     ),

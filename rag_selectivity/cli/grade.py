@@ -60,7 +60,7 @@ def grade(
         "Grade again what failed in an earlier run: all (default), or a reason such as off_schema. Repeat for more.",
     ),
     asking: j.Asking = j.Asking(),
-    format: Format | None = o.option(o.OUTPUT, "FORMAT", "Format: table (default) or json.", "--format"),
+    format: o.TextOrJsonOption = None,
     output: o.TextOrJsonOutputOption = None,
 ) -> None:
     """Have an LLM grade (query, passage) pairs from 1 to 5.

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import typer
-
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable, shares
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
@@ -22,16 +20,12 @@ _Value = TypeVar("_Value")
 
 
 def online_compare(
-    rows: Annotated[
-        Path,
-        typer.Argument(
-            metavar=Readable("FILE"),
-            help="Table of an arm and metrics, a row for each impression; or a monitor's trace.",
-        ),
-    ],
     metric: Annotated[
         list[str], o.option(o.MEASURES, "NAME", "Column of a metric to improve in arm b. Repeat for more.")
     ],
+    rows: Path = o.argument(
+        Readable("FILE"), "Table of an arm and metrics, a row for each impression; or a monitor's trace."
+    ),
     guardrail: _Named = o.option(
         o.MEASURES, "NAME=MARGIN", "Column that may get worse by less than the margin. Repeat for more."
     ),

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable
@@ -18,10 +15,7 @@ EXAMPLES = (
 
 
 def online_preference(
-    records: Annotated[
-        Path,
-        typer.Argument(metavar=Readable("FILE"), help="Log of drafts and credits (JSONL), as `RecordLog` writes it."),
-    ],
+    records: Path = o.argument(Readable("FILE"), "Log of drafts and credits (JSONL), as `RecordLog` writes it."),
     baseline: str | None = o.option(o.TESTS, "NAME", "System that the other is compared with (default: the first)."),
     unit: str = o.option(
         o.TESTS,

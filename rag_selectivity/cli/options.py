@@ -35,6 +35,11 @@ def option(panel: str, metavar: str, help: str, *names: str, default: Any = ...)
     return typer.Option(default, *names, metavar=metavar, help=help, rich_help_panel=panel)
 
 
+def argument(metavar: str, help: str, *, default: Any = ...) -> Any:
+    """An argument, which is needed unless it has a default."""
+    return typer.Argument(default, metavar=metavar, help=help)
+
+
 def input_file(help: str, panel: str = INPUT, metavar: str = "FILE") -> Any:
     """An option that names a file to read; `-` is standard input."""
     return option(panel, Readable(metavar), help)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import STANDARD_INPUT, Readable, name_of
@@ -32,7 +30,7 @@ IMPORT_EXAMPLES = (
 #: As `rag_selectivity.grading.store` has them, which is imported where it is used.
 _ORIGINS = ("pool", "tail", "control", "person", "unknown")
 _STREAMED = ("qrels", "jsonl", "csv")
-StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Label store.")]
+StoreArgument = Annotated[Path, o.argument("STORE", "Label store.")]
 
 
 def store_info(store: StoreArgument, output: Path | None = o.output_file(".txt")) -> None:
@@ -51,13 +49,9 @@ def store_info(store: StoreArgument, output: Path | None = o.output_file(".txt")
 
 def store_export(
     store: StoreArgument,
-    target: Annotated[
-        Path,
-        typer.Argument(
-            metavar=OF_OUTPUT,
-            help="File to write: .trec or .qrels with grades; .jsonl, .csv or .parquet with reasons and origins too.",
-        ),
-    ],
+    target: Path = o.argument(
+        OF_OUTPUT, "File to write: .trec or .qrels with grades; .jsonl, .csv or .parquet with reasons and origins too."
+    ),
     judge: o.JudgeOption = None,
     format: str = o.option(
         o.OUTPUT, "FORMAT", f"Format for standard output (-): {choices(_STREAMED)}.", default="qrels"
@@ -83,13 +77,10 @@ def store_export(
 
 def store_import(
     store: StoreArgument,
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar=Readable("FILE"),
-            help="Answers to a task of `annotate`, labels of a person (qrels), or a table that `store export` wrote.",
-        ),
-    ],
+    source: Path = o.argument(
+        Readable("FILE"),
+        "Answers to a task of `annotate`, labels of a person (qrels), or a table that `store export` wrote.",
+    ),
     annotator: str | None = o.option(o.INPUT, "NAME", "Person who gave the labels (default: the file's name)."),
     grade_map: o.GradeMapOption = None,
     origin: str | None = o.option(
