@@ -39,13 +39,7 @@ class _Program(Group):
         Listed("sweep", "Measure every depth K and advise one.", _RUNS),
         Listed("answers", "Have an LLM answer from what was retrieved, and score its answers.", _RUNS),
         Listed("validate", "Show which measure at which K follows the scores of the answers.", _RUNS),
-        Listed(
-            "calibrate-alpha",
-            "Choose the alpha of F, Fe or T by the scores of the answers.",
-            _RUNS,
-            module="calibrate_alpha",
-            function="calibrate_alpha",
-        ),
+        Listed("calibrate-alpha", "Choose the alpha of F, Fe or T by the scores of the answers.", _RUNS),
         Listed("report", "Write an HTML page: what to decide about the runs, and why.", _RUNS),
         Listed("grade", "Have an LLM grade (query, passage) pairs from 1 to 5.", _LABELS),
         Listed("claims", "Check which claims of reference answers the passages support.", _LABELS),
@@ -82,7 +76,7 @@ class _Golden(Group):
 
 
 def _of_online(name: str, purpose: str) -> Listed:
-    return Listed(name, purpose, "Commands", module=f"online_{name}", function=f"online_{name}")
+    return Listed(name, purpose, "Commands", module=f"online_{name}")
 
 
 class _Online(Group):

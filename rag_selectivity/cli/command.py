@@ -117,7 +117,8 @@ class Listed(typer.core.TyperCommand):
         examples: str = "EXAMPLES",
     ) -> None:
         super().__init__(name, help=purpose, rich_help_panel=panel, rich_markup_mode=None)
-        self._place = (module or name, function or name, examples)
+        module = module or name.replace("-", "_")
+        self._place = (module, function or module, examples)
 
     def get_short_help_str(self, limit: int = 0) -> str:
         """Its purpose, which is short enough to be shown whole."""

@@ -15,7 +15,7 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import put_rows, show
-from rag_selectivity.cli.retrieved import IdentityOption, QueryIdKeyOption, Retrieved, refuse_without_trace
+from rag_selectivity.cli.retrieved import Retrieved, Spans
 from rag_selectivity.cli.slices import ByOption, TextsForLengthOption, WeightsOption
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
@@ -33,8 +33,7 @@ def evaluate(
     trace: Path | None = o.input_file(
         "Trace of live retrievals, in place of --run: a monitor's, or spans (OTLP JSON)."
     ),
-    identity: IdentityOption = None,
-    query_id_key: QueryIdKeyOption = None,
+    spans: Spans = Spans(),
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,
     corpus: o.CorpusGiven = o.CorpusGiven(),
@@ -75,12 +74,12 @@ def evaluate(
     chosen = rules.chosen()
     labels = labels_of(qrels, form.qrels_format, form.judge, human)
     if trace is None:
-        refuse_without_trace(identity, query_id_key)
+        spans.refuse()
         retrieved = Retrieved.of_files(labels, run, pool)
     elif run or pool:
         raise InputError("--trace holds its own lists and candidates: leave --run and --pool out")
     else:
-        retrieved = Retrieved.of_trace(labels, trace, identity, query_id_key)
+        retrieved = Retrieved.of_trace(labels, trace, spans)
         # A list ends where the prompt did: there is nothing further down that could have been read.
         chosen = {"short_lists": "returned", **chosen}
     size = corpus.given()

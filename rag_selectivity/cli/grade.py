@@ -9,7 +9,7 @@ from typing import Any
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import Format, chosen_format, put
-from rag_selectivity.cli.retrieved import IdentityOption, QueryIdKeyOption, refuse_without_trace
+from rag_selectivity.cli.retrieved import Spans
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -38,8 +38,7 @@ def grade(
     trace: Path | None = o.input_file(
         "Trace with texts (a monitor's, or spans in OTLP JSON), in place of --queries, --corpus and --pool."
     ),
-    identity: IdentityOption = None,
-    query_id_key: QueryIdKeyOption = None,
+    spans: Spans = Spans(),
     server: j.Server = j.Server(),
     rubric: Path | None = o.input_file("Rubric of your own, in TOML.", o.JUDGE),
     extra: list[str] | None = o.option(
@@ -74,7 +73,7 @@ def grade(
     from rag_selectivity.tables.writing import json_text
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
-    what = _texts_and_pools(queries, corpus, pool, trace, identity, query_id_key)
+    what = _texts_and_pools(queries, corpus, pool, trace, spans)
     judge = server.judge(model, key=not dry_run)
     with j.resumable():
         result = grade_pool(
@@ -104,12 +103,7 @@ def grade(
 
 
 def _texts_and_pools(
-    queries: Path | None,
-    corpus: Path | None,
-    pool: list[str] | None,
-    trace: Path | None,
-    identity: str | None,
-    query_id_key: str | None,
+    queries: Path | None, corpus: Path | None, pool: list[str] | None, trace: Path | None, spans: Spans
 ) -> tuple[Any, Any, Any]:
     """Texts of queries and passages, and the pools to grade, from files or a trace."""
     if trace is not None:
@@ -117,8 +111,8 @@ def _texts_and_pools(
             raise InputError("--trace holds its own texts and candidates: leave --queries, --corpus and --pool out")
         from rag_selectivity.live.trace import Trace
 
-        return Trace.read(trace, identity=identity, query_id_key=query_id_key).to_grade()
-    refuse_without_trace(identity, query_id_key)
+        return Trace.read(trace, **vars(spans)).to_grade()
+    spans.refuse()
     if queries is None or corpus is None or not pool:
         raise InputError("say what to grade: give --queries, --corpus and --pool, or --trace")
     return queries, corpus, list(pool)

@@ -7,7 +7,6 @@ from pathlib import Path
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files
 from rag_selectivity.cli.output import note, put
-from rag_selectivity.cli.writable import Writable
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -26,13 +25,7 @@ def online_interleave(
         "Text put before each query id to make the id of the impression; another one gives other drafts.",
         default="1",
     ),
-    output: Path | None = o.option(
-        o.OUTPUT,
-        Writable.by_suffix(".jsonl", ".json", ".ndjson", ".txt"),
-        "File of JSON lines to write. Default: standard output.",
-        "--output",
-        "-o",
-    ),
+    output: Path | None = o.output_file(".jsonl", ".json", ".ndjson", ".txt"),
 ) -> None:
     """Interleave two runs: a draft for each query.
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import labels_of, named_files, shares, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, put_lines, rows_text
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.rates import notes_of_left_out
-from rag_selectivity.tables.grades import SCALES, scale_named
+from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted, percent, visible
 
 if TYPE_CHECKING:
@@ -31,12 +30,8 @@ def plan(
         o.INPUT, "R,R", "Relevant passages of a query: one number, or one for each query, as in 1,3,4."
     ),
     qrels: Path | None = o.input_file("Labels, in place of --relevant: their relevant passages are counted."),
-    scale: str | None = o.option(
-        o.INPUT, "NAME", f"Scale of --qrels, for grades other than 0 and 1: {choices(SCALES)} (1 to 5)."
-    ),
-    rel: int | None = o.option(
-        o.INPUT, "GRADE", "Lowest grade of --qrels that counts as relevant (default: that of the scale)."
-    ),
+    scale: o.ScaleOption = None,
+    rel: o.RelOption = None,
     depths: str | None = o.option(o.MEASURES, "K,K", "Depths, as in 5,20,58 (default: 1,2,5,10,… N)."),
     m: int = o.option(o.MEASURES, "M", "Relevant passages that make a success.", "-m", default=1),
     max_random_success: float | None = o.option(
