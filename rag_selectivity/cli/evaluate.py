@@ -9,11 +9,7 @@ import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.deciding import decided
 from rag_selectivity.cli.explain import show_in_words
-from rag_selectivity.cli.inputs import (
-    labels_of,
-    tokens_of,
-    whole_numbers,
-)
+from rag_selectivity.cli.inputs import labels_of, tokens_of, whole_numbers
 from rag_selectivity.cli.output import put_rows, show
 from rag_selectivity.cli.retrieved import Retrieved, Spans
 from rag_selectivity.cli.slices import ByOption, TextsForLengthOption, WeightsOption

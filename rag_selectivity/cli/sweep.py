@@ -6,12 +6,7 @@ from pathlib import Path
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import (
-    labels_of,
-    named_files,
-    score_range_of,
-    tokens_of,
-)
+from rag_selectivity.cli.inputs import labels_of, named_files, score_range_of, tokens_of
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
