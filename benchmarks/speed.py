@@ -243,7 +243,7 @@ CONTENDERS: dict[str, Callable[[Path, int, int], Work]] = {
     "judge, page": partial(of_judge, True),
     "import numpy": partial(of_command, ["-c", "import numpy"]),
     "import rag_selectivity": partial(of_command, ["-c", "import rag_selectivity"]),
-    **{word: partial(of_command, [*OURS, word]) for word in ("--version", "--help", "measures")},
+    **{word: partial(of_command, [*OURS, word]) for word in ("--version", "--help", "explain")},
     "evaluate": partial(of_command, [w.format("evaluate") for w in OF_PAGE]),
     "report": partial(
         of_command,
@@ -287,7 +287,7 @@ PARTS: dict[str, tuple[Row, ...]] = {
         Row("60 queries × 3 runs, a judge's labels, tail, controls: evaluate", "judge", seconds=1.0),
         Row("the same, the page", "judge, page", seconds=2.5),
         Row("import rag_selectivity", "import rag_selectivity", {"import numpy": 1.3}),
-        *(Row(f"rag-selectivity {word}", word, seconds=0.3) for word in ("--version", "--help", "measures")),
+        *(Row(f"rag-selectivity {word}", word, seconds=0.3) for word in ("--version", "--help", "explain")),
     ),
     "page": (
         Row("report.html, 50 passages a query with texts", "report", {"evaluate": 2.0}, seconds=10),

@@ -39,13 +39,10 @@ COMMANDS = (
     "golden export",
     "plan",
     "audit",
-    "measures",
     "explain",
-    "caveats",
     "demo",
-    "sample",
 )
-#: What the examples read, as `rag-selectivity sample` writes it.
+#: What the examples read, as `rag-selectivity demo --write` writes it.
 FILES = {
     "`qrels.trec`, `grades.trec`": "labels 0 and 1, and labels 1 to 5",
     "`bm25.trec`, `dense.trec`": "two runs",
@@ -105,8 +102,8 @@ def reference() -> str:
         "",
         "`--output` takes the format from the suffix: `.json`, `.csv`, `.md`, `.tex`; `--format` overrides it.",
         "",
-        "The examples here and on the other pages run in the folder that `rag-selectivity sample try` writes. Its",
-        "README.md names all files; these are read here:",
+        "The examples here and on the other pages run in the folder that `rag-selectivity demo --write try` writes.",
+        "Its README.md names all files; these are read here:",
         "",
         "| file | what it holds |",
         "|---|---|",

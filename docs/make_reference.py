@@ -39,7 +39,7 @@ def reference() -> str:
         "# Measures",
         "",
         "Made from the measures themselves by `docs/make_reference.py`: change those, and run it.",
-        "`rag-selectivity measures NAME` prints the same.",
+        "`rag-selectivity explain NAME` prints the same.",
         "",
         "A measure is written `NAME`, `NAME@K` or `NAME(parameter=value)@K`, as in `BoR(rel=4,m=2)@20`. This is its",
         "name in commands, in Python, in JSON and in the columns of tables.",

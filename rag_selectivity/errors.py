@@ -57,7 +57,7 @@ class SelectivityWarning(UserWarning):
     text : str
         The message without the code.
     code : str
-        For programs; the message ends in it. `rag-selectivity caveats CODE` explains it.
+        For programs; the message ends in it. `rag-selectivity explain CODE` explains it.
 
     >>> warning = SelectivityWarning("few ids match", "ids-partly-match")
     >>> str(warning), warning.code

@@ -186,8 +186,8 @@ def test_what_cannot_be_a_stream_says_why(words, file, why) -> None:
         "store info labels.db",
         "plan --corpus-size 100 --relevant 4",
         "audit log.csv",
-        "measures",
-        "measures BoR",
+        "explain",
+        "explain BoR",
     ],
 )
 def test_output_can_be_standard_output(command) -> None:

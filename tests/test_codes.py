@@ -86,11 +86,14 @@ def test_every_section_of_the_page_is_a_code() -> None:
 
 
 def test_the_command_lists_and_explains() -> None:
-    listed = run_command("caveats", "--format", "json").stdout
-    assert all(f'"{name}"' in listed for name in all_codes())
-    page = run_command("caveats", "closed-labels").stdout
+    listed = run_command("explain").stdout
+    assert all(f"\n{name} (" in listed for name in all_codes())
+    page = run_command("explain", "closed-labels").stdout
     assert page.startswith("closed-labels (caveat: strong, soft)\n")
     assert 'report["BoR@2"].caveats' in page
-    wrong = run_command("caveats", "closed-label")
+    wrong = run_command("explain", "closed-label")
     assert wrong.returncode == 2
     assert 'did you mean "closed-labels"?' in wrong.stderr
+    beside = run_command("explain", "closed-labels", "BoR@2")
+    assert beside.returncode == 2
+    assert "FIGURE and --run are for a report" in beside.stderr

@@ -93,10 +93,10 @@ def test_the_page_imports_public_names_alone() -> None:
 
 
 def test_the_command_line_knows_a_measure_of_another_package(site) -> None:
-    listed = command(site, "measures").splitlines()
+    listed = command(site, "explain").splitlines()
     (line,) = [line for line in listed if line.startswith("Early ")]
     assert line.endswith("1 if a relevant passage is among the first `few` of the top K, else 0.")
-    assert "few=1: ranks that count" in command(site, "measures", "early")
+    assert "few=1: ranks that count" in command(site, "explain", "early")
     report = json.loads(command(site, "evaluate", *LABELS, *BM25, "--measure", "early(few=2)@2", "--format", "json"))
     assert report["runs"]["bm25"]["measures"]["Early(few=2)@2"]["value"] == 1.0
     gate = ("--measure", "Early@2", "--fail-if", "Early@2 < .5")
@@ -153,7 +153,7 @@ def test_a_package_that_cannot_be_loaded_is_named_and_takes_nothing_else_away(tm
         tmp_path,
         {"rag_selectivity.measures": {"Lost": "nowhere:Lost", "Wrong": "careful:CAREFUL", "Early": "early:Early"}},
     )
-    done = python(tmp_path, "-m", "rag_selectivity", "measures")
+    done = python(tmp_path, "-m", "rag_selectivity", "explain")
     assert done.returncode == 0, done.stderr
     assert "\nEarly " in done.stdout
     warnings = " ".join(done.stderr.split())

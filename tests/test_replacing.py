@@ -204,7 +204,7 @@ def test_half_of_a_surrogate_pair_is_an_error(tmp_path) -> None:
         "annotate --store s.db --draw agree:3 --output nowhere/x.html",
         "store export s.db nowhere/x.csv",
         "demo --output file/x",
-        "sample file/x",
+        "demo --write file/x",
     ],
 )
 def test_a_command_refuses_before_its_work_what_it_could_not_write_after_it(tmp_path, monkeypatch, words) -> None:

@@ -9,5 +9,5 @@ def printed_by(*arguments: str) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-assert "BoR" in printed_by("measures")
+assert "BoR" in printed_by("explain")
 assert "up to K = 12" in printed_by("plan", "--corpus-size", "58", "--relevant", "4")

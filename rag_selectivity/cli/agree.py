@@ -7,7 +7,7 @@ from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import clusters_of, named_files
+from rag_selectivity.cli.inputs import named_files
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
@@ -18,38 +18,26 @@ EXAMPLES = (
 
 def agree(
     labels: Annotated[Path, o.input_file("Labels by the judge: a label store, or qrels.")],
-    human: Annotated[
-        Path | None,
-        o.input_file("Labels by people: qrels, or a label store (default: the first of two --judge of --labels)."),
-    ] = None,
-    judge: Annotated[
-        list[str] | None,
-        o.option(
-            o.INPUT,
-            "NAME",
-            "Judge or person of a label store whose labels count. Two without --human are compared. Repeat for more.",
-            "--judge",
-        ),
-    ] = None,
-    grade_map: Annotated[
-        str | None, o.option(o.INPUT, "MAP", "New grade for each grade of --human, as in 0:1,1:3,2:4,3:5.")
-    ] = None,
-    labels_grade_map: Annotated[str | None, o.option(o.INPUT, "MAP", "New grade for each grade of --labels.")] = None,
-    scale: Annotated[str, o.option(o.INPUT, "NAME", "Scale of the grades: trec or utility (1 to 5).")] = "utility",
-    run: Annotated[
-        list[str] | None,
-        o.input_file("Run that the judge ranks against the others: FILE or NAME=FILE. Repeat for each."),
-    ] = None,
-    list_depth: Annotated[
-        int | None, o.option(o.INPUT, "K", "Ranks of each run that count as its list (default: 10, or all of fewer).")
-    ] = None,
+    human: Path | None = o.input_file(
+        "Labels by people: qrels, or a label store (default: the first of two --judge of --labels)."
+    ),
+    judge: list[str] | None = o.option(
+        o.INPUT,
+        "NAME",
+        "Judge or person of a label store whose labels count. Two without --human are compared. Repeat for more.",
+        "--judge",
+    ),
+    grade_map: str | None = o.option(o.INPUT, "MAP", "New grade for each grade of --human, as in 0:1,1:3,2:4,3:5."),
+    labels_grade_map: str | None = o.option(o.INPUT, "MAP", "New grade for each grade of --labels."),
+    scale: str = o.option(o.INPUT, "NAME", "Scale of the grades: trec or utility (1 to 5).", default="utility"),
+    run: list[str] | None = o.input_file(
+        "Run that the judge ranks against the others: FILE or NAME=FILE. Repeat for each."
+    ),
+    list_depth: int | None = o.option(
+        o.INPUT, "K", "Ranks of each run that count as its list (default: 10, or all of fewer)."
+    ),
     corpus: o.PassageTextsOption = None,
-    resamples: Annotated[
-        int, o.option(o.INTERVALS, "COUNT", "Bootstrap resamples: random weights of the queries.")
-    ] = 5000,
-    seed: o.SeedOption = 7,
-    level: o.LevelOption = 0.95,
-    clusters: o.ClustersOption = None,
+    intervals: o.Intervals = o.Intervals(),
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
@@ -70,6 +58,6 @@ def agree(
         list_depth=list_depth,
         corpus=corpus,
         scale=scale,
-        bootstrap=rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters)),
+        bootstrap=intervals.bootstrap(),
     )
     show(result, format, output)

@@ -44,15 +44,19 @@ def annotate(
     queries: o.QueryTextsOption = None,
     corpus: o.PassageTextsOption = None,
     run: o.OptionalRunOption = None,
-    pool: Annotated[
-        list[str] | None, o.input_file("Further lists, whose passages are candidates for outside:N. Repeat for more.")
-    ] = None,
-    list_depth: o.ListDepthOption = 10,
+    pool: list[str] | None = o.input_file(
+        "Further lists, whose passages are candidates for outside:N. Repeat for more."
+    ),
+    list_depth: int = o.option(o.INPUT, "K", "Ranks of each run that count as its list.", default=10),
     judge: o.JudgeOption = None,
-    rubric: o.RubricOption = None,
-    annotator: o.AnnotatorOption = None,
-    overlap: o.OverlapOption = 0,
-    repeats: o.RepeatsOption = 0.05,
+    rubric: Path | None = o.input_file("Rubric of your own, in TOML."),
+    annotator: list[str] | None = o.option(
+        o.INPUT, "NAME", "Who labels (default: person). Repeat for more.", "--annotator"
+    ),
+    overlap: int = o.option(o.INPUT, "COUNT", "Pairs that all annotators label; the others are dealt out.", default=0),
+    repeats: float = o.option(
+        o.INPUT, "SHARE", "Share of the pairs that comes twice, for agreement with oneself.", default=0.05
+    ),
     seed: o.SeedOption = 7,
 ) -> None:
     """Make a page on which people label pairs.

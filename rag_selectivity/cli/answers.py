@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import clusters_of, named_files, score_range_of, whole_numbers
+from rag_selectivity.cli.inputs import named_files, score_range_of, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, note, put_rows, show
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
@@ -26,118 +25,78 @@ def answers(
     run: o.OptionalRunOption = None,
     corpus: o.PassageTextsOption = None,
     queries: o.QueryTextsOption = None,
-    references: Annotated[
-        Path | None,
-        o.input_file("Right answers: a table of query_id and reference, for multiple choice with a list of choices."),
-    ] = None,
-    qrels: Annotated[
-        Path | None,
-        o.input_file("Labels, for ideal sets, junk, the order `middle` and citations."),
-    ] = None,
-    given: Annotated[
-        Path | None,
-        o.input_file(
-            "Scores that exist, in place of a model: a table of query_id, run, k and score. The runs closed-book, "
-            "random and ideal are controls."
-        ),
-    ] = None,
+    references: Path | None = o.input_file(
+        "Right answers: a table of query_id and reference, for multiple choice with a list of choices."
+    ),
+    qrels: Path | None = o.input_file("Labels, for ideal sets, junk, the order `middle` and citations."),
+    given: Path | None = o.input_file(
+        "Scores that exist, in place of a model: a table of query_id, run, k and score. The runs closed-book, "
+        "random and ideal are controls."
+    ),
     score_column: o.ScoreColumnOption = None,
     score_range: o.ScoreRangeOption = None,
-    correct_from: Annotated[
-        float | None,
-        o.option(o.INPUT, "SCORE", "Score of --given from which an answer counts as right, for bits over random."),
-    ] = None,
+    correct_from: float | None = o.option(
+        o.INPUT, "SCORE", "Score of --given from which an answer counts as right, for bits over random."
+    ),
     baseline: o.BaselineOption = None,
-    model: Annotated[str | None, o.option(o.JUDGE, "NAME", "Name of the model that answers.")] = None,
+    model: str | None = o.option(o.JUDGE, "NAME", "Name of the model that answers."),
     server: j.Server = j.Server(),
-    served: Annotated[
-        str | None,
-        o.option(
-            o.JUDGE,
-            "NAME",
-            "Name that the server gives the model: only its answers count, and the others are asked for again.",
-        ),
-    ] = None,
-    instructions: Annotated[
-        Path | None, o.input_file("Text that the model is told first, in place of the default.", o.JUDGE)
-    ] = None,
-    no_citations: Annotated[
-        bool, o.flag(o.JUDGE, "--no-citations", "Do not ask which passages an answer rests on.")
-    ] = False,
-    no_abstention: Annotated[
-        bool, o.flag(o.JUDGE, "--no-abstention", "Do not let the model decline to answer.")
-    ] = False,
-    judge_model: Annotated[
-        str | None, o.option(o.JUDGE, "NAME", "Judge that grades answers from 1 to 5 and checks their claims.")
-    ] = None,
-    judge_base_url: Annotated[
-        str | None, o.option(o.JUDGE, "URL", "Address of the judge's server (default: that of the model).")
-    ] = None,
-    judge_api_key_env: Annotated[
-        str | None,
-        o.option(o.JUDGE, "NAME", "Environment variable that holds the judge's key (default: that of the model)."),
-    ] = None,
-    rubric: Annotated[Path | None, o.input_file("Rubric of the judge (TOML).", o.JUDGE)] = None,
-    score: Annotated[
-        list[str] | None,
-        o.option(
-            o.MEASURES,
-            "NAME",
-            "Score: choice, exact_match, f1, judge, judged_right, claims, cited or abstained (default: all that the "
-            "input allows). Repeat for more.",
-        ),
-    ] = None,
-    depths: Annotated[
-        str, o.option(o.MEASURES, "K,K", "Passages of each list to show, as in 10,100.", "--depths", "-k")
-    ] = "10",
-    control: Annotated[
-        list[str] | None,
-        o.option(
-            o.MEASURES,
-            "NAME",
-            "Control: closed-book (no passages), random (K random passages) or ideal (all relevant passages and "
-            "nothing else). Default: all three; ideal needs --qrels. Repeat for more.",
-        ),
-    ] = None,
-    order: Annotated[
-        list[str] | None,
-        o.option(
-            o.MEASURES,
-            "NAME",
-            "Further order of the passages: worst-first, shuffled or middle (the best relevant passage in the middle). "
-            "Repeat for more.",
-        ),
-    ] = None,
-    junk: Annotated[
-        str | None,
-        o.option(o.MEASURES, "N,N", "Numbers of hard negatives to add to the relevant passages, as in 0,2,5,10,20."),
-    ] = None,
+    served: str | None = o.option(
+        o.JUDGE,
+        "NAME",
+        "Name that the server gives the model: only its answers count, and the others are asked for again.",
+    ),
+    instructions: Path | None = o.input_file("Text that the model is told first, in place of the default.", o.JUDGE),
+    no_citations: bool = o.flag(o.JUDGE, "--no-citations", "Do not ask which passages an answer rests on."),
+    no_abstention: bool = o.flag(o.JUDGE, "--no-abstention", "Do not let the model decline to answer."),
+    judge_model: str | None = o.option(
+        o.JUDGE, "NAME", "Judge that grades answers from 1 to 5 and checks their claims."
+    ),
+    judge_base_url: str | None = o.option(
+        o.JUDGE, "URL", "Address of the judge's server (default: that of the model)."
+    ),
+    judge_api_key_env: str | None = o.option(
+        o.JUDGE, "NAME", "Environment variable that holds the judge's key (default: that of the model)."
+    ),
+    rubric: Path | None = o.input_file("Rubric of the judge (TOML).", o.JUDGE),
+    score: list[str] | None = o.option(
+        o.MEASURES,
+        "NAME",
+        "Score: choice, exact_match, f1, judge, judged_right, claims, cited or abstained (default: all that the "
+        "input allows). Repeat for more.",
+    ),
+    depths: str = o.option(
+        o.MEASURES, "K,K", "Passages of each list to show, as in 10,100.", "--depths", "-k", default="10"
+    ),
+    control: list[str] | None = o.option(
+        o.MEASURES,
+        "NAME",
+        "Control: closed-book (no passages), random (K random passages) or ideal (all relevant passages and "
+        "nothing else). Default: all three; ideal needs --qrels. Repeat for more.",
+    ),
+    order: list[str] | None = o.option(
+        o.MEASURES,
+        "NAME",
+        "Further order of the passages: worst-first, shuffled or middle (the best relevant passage in the middle). "
+        "Repeat for more.",
+    ),
+    junk: str | None = o.option(
+        o.MEASURES, "N,N", "Numbers of hard negatives to add to the relevant passages, as in 0,2,5,10,20."
+    ),
     scale: o.ScaleOption = None,
-    resamples: o.ResamplesOption = 5000,
-    seed: o.SeedOption = 7,
-    level: o.LevelOption = 0.95,
-    clusters: o.ClustersOption = None,
-    dry_run: Annotated[bool, o.flag(o.BUDGET, "--dry-run", "Count prompts and estimate tokens; send nothing.")] = False,
+    intervals: o.Intervals = o.Intervals(),
+    dry_run: bool = o.flag(o.BUDGET, "--dry-run", "Count prompts and estimate tokens; send nothing."),
     asking: j.Asking = j.Asking(),
     store: j.OptionalStoreOption = None,
-    scores: Annotated[
-        Path | None,
-        o.option(
-            o.OUTPUT,
-            OF_TABLE,
-            "Table of query_id, run, k and the first score to write, for `validate` and `sweep` (.csv, .jsonl or "
-            ".parquet).",
-        ),
-    ] = None,
-    answer_table: Annotated[
-        Path | None,
-        o.option(
-            o.OUTPUT,
-            OF_TABLE,
-            "Table of all answers with their scores to write (.jsonl, .csv or .parquet).",
-            "--answers",
-        ),
-    ] = None,
+    scores: Path | None = o.option(
+        o.OUTPUT,
+        OF_TABLE,
+        "Table of query_id, run, k and the first score to write, for `validate` and `sweep` (.csv, .jsonl or "
+        ".parquet).",
+    ),
+    answer_table: Path | None = o.option(
+        o.OUTPUT, OF_TABLE, "Table of all answers with their scores to write (.jsonl, .csv or .parquet).", "--answers"
+    ),
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
@@ -150,7 +109,7 @@ def answers(
     The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """
     chosen_format(format, output, TABLE_FORMATS)
-    bootstrap = rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters))
+    bootstrap = intervals.bootstrap()
     if given is not None:
         from rag_selectivity.answers.given import answers_given
 
@@ -205,7 +164,7 @@ def answers(
             baseline=baseline,
             **asking.options(),
             bootstrap=bootstrap,
-            seed=seed,
+            seed=intervals.seed,
             dry_run=dry_run,
         )
     spent = result.spent

@@ -39,13 +39,7 @@ class _Program(Group):
         Listed("sweep", "Measure every depth K and advise one.", _RUNS),
         Listed("answers", "Have an LLM answer from what was retrieved, and score its answers.", _RUNS),
         Listed("validate", "Show which measure at which K follows the scores of the answers.", _RUNS),
-        Listed(
-            "calibrate-alpha",
-            "Choose the alpha of F, Fe or T by the scores of the answers.",
-            _RUNS,
-            module="calibrate_alpha",
-            function="calibrate_alpha",
-        ),
+        Listed("calibrate-alpha", "Choose the alpha of F, Fe or T by the scores of the answers.", _RUNS),
         Listed("report", "Write an HTML page: what to decide about the runs, and why.", _RUNS),
         Listed("grade", "Have an LLM grade (query, passage) pairs from 1 to 5.", _LABELS),
         Listed("claims", "Check which claims of reference answers the passages support.", _LABELS),
@@ -53,11 +47,8 @@ class _Program(Group):
         Listed("agree", "Compare a judge's labels with people's labels.", _LABELS),
         Listed("plan", "Show what chance alone achieves at each depth.", _COUNTS),
         Listed("audit", "Measure Bits over Random from a log of counts.", _COUNTS),
-        Listed("measures", "List the measures, or explain one with a worked example.", _HELP),
-        Listed("explain", "Explain the figures of a stored report in words.", _HELP),
-        Listed("caveats", "List the codes of caveats and warnings, or explain one.", _HELP),
+        Listed("explain", "Explain a measure, a caveat, or the figures of a stored report.", _HELP),
         Listed("demo", "Show three retrievers, what their labels are worth, and a random draw.", _HELP),
-        Listed("sample", "Write a small data set to try every command on.", _HELP),
     )
 
 
@@ -85,7 +76,7 @@ class _Golden(Group):
 
 
 def _of_online(name: str, purpose: str) -> Listed:
-    return Listed(name, purpose, "Commands", module=f"online_{name}", function=f"online_{name}")
+    return Listed(name, purpose, "Commands", module=f"online_{name}")
 
 
 class _Online(Group):

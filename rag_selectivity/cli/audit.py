@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
@@ -20,16 +17,8 @@ EXAMPLES = (
 
 
 def audit(
-    log: Annotated[
-        Path,
-        typer.Argument(
-            metavar=Readable("FILE"),
-            help="Log (JSONL, CSV or Parquet) with N, K, R and hit for each query.",
-        ),
-    ],
-    map: Annotated[
-        str | None, o.option(o.INPUT, "MAP", "Columns of the log, as in N=corpus,K=shown,R=rel,hit=ok.")
-    ] = None,
+    log: Path = o.argument(Readable("FILE"), "Log (JSONL, CSV or Parquet) with N, K, R and hit for each query."),
+    map: str | None = o.option(o.INPUT, "MAP", "Columns of the log, as in N=corpus,K=shown,R=rel,hit=ok."),
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from itertools import zip_longest
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
 import typer.core
 import typer.main
+from typer.models import OptionInfo
 
 from rag_selectivity.cli.help import parameter_rows, with_names, without_names, write_panels
 from rag_selectivity.cli.inputs import refuse_empty_names, refuse_two_standard_inputs
@@ -23,6 +25,7 @@ from rag_selectivity.errors import InputError
 
 #: Options whose value may be left out, and what it then is.
 IMPLIED_VALUES = {"--retry-failed": "all"}
+QUIET = typer.Option(False, "--quiet", help="No progress, warnings or notes.", rich_help_panel=EVERY_COMMAND)
 STREAMS = "A FILE can be -: standard input where it is read, standard output where written."
 
 
@@ -36,7 +39,7 @@ class Command(typer.core.TyperCommand):
     """
 
     def __init__(self, *args: Any, params: Any = None, epilog: str | None = None, **options: Any) -> None:
-        all_options = sorted([*(params or []), *_common_options()], key=_place)
+        all_options = sorted(params or [], key=_place)
         super().__init__(*args, params=all_options, **options)
         self.examples = (epilog or "").splitlines()
 
@@ -114,7 +117,8 @@ class Listed(typer.core.TyperCommand):
         examples: str = "EXAMPLES",
     ) -> None:
         super().__init__(name, help=purpose, rich_help_panel=panel, rich_markup_mode=None)
-        self._place = (module or name, function or name, examples)
+        module = module or name.replace("-", "_")
+        self._place = (module, function or module, examples)
 
     def get_short_help_str(self, limit: int = 0) -> str:
         """Its purpose, which is short enough to be shown whole."""
@@ -132,22 +136,32 @@ class Listed(typer.core.TyperCommand):
 
 
 def with_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """A command with the fields of its groups of options (dataclasses) as options of its own, in their place."""
+    """A command with the fields of its groups of options (dataclasses) as its own, in their place, and `--quiet`."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters = []
     for parameter in signature(function).parameters.values():
         group = groups.get(parameter.name)
         if group is None:
-            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY))
+            hint = hints[parameter.name]
+            default = _settled(parameter.default, hint)
+            parameters.append(parameter.replace(annotation=hint, default=default, kind=Parameter.KEYWORD_ONLY))
             continue
         kinds = get_type_hints(group, include_extras=True)
         parameters += [
-            Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=kinds[each.name])
+            Parameter(
+                *(each.name, Parameter.KEYWORD_ONLY),
+                default=_settled(each.default, kinds[each.name]),
+                annotation=kinds[each.name],
+            )
             for each in fields(group)
         ]
 
+    # `Command.parse_args` reads it.
+    parameters.append(Parameter("quiet", Parameter.KEYWORD_ONLY, default=QUIET, annotation=bool))
+
     def command(**given: Any) -> None:
+        del given["quiet"]
         for name, group in groups.items():
             given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
         function(**given)
@@ -156,6 +170,14 @@ def with_groups(function: Callable[..., None]) -> Callable[..., None]:
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return command
+
+
+def _settled(default: Any, hint: Any) -> Any:
+    """The default of a parameter; if that is an option without a default, with one."""
+    if isinstance(default, OptionInfo) and default.default is ...:
+        default = copy(default)
+        default.default = False if hint is bool else None
+    return default
 
 
 class Group(typer.core.TyperGroup):
@@ -243,23 +265,3 @@ def wrapped(example: str, width: int) -> str:
         else:
             lines[-1] = f"{lines[-1]} {part}" if lines[-1] else part
     return " \\\n".join(lines)
-
-
-def _common_options() -> list[Any]:
-    """`--quiet`, which `Command.parse_args` reads."""
-    options = typer.main.get_command(_OPTIONS).params
-    for option in options:
-        option.expose_value = False
-    return list(options)
-
-
-_OPTIONS = typer.Typer(add_completion=False)
-
-
-@_OPTIONS.command()
-def _options(
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="No progress, warnings or notes.", rich_help_panel=EVERY_COMMAND)
-    ] = False,
-) -> None:
-    """Declares what every command takes."""

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.deciding import decided
 from rag_selectivity.cli.explain import show_in_words
-from rag_selectivity.cli.inputs import (
-    clusters_of,
-    labels_of,
-    tokens_of,
-    whole_numbers,
-)
+from rag_selectivity.cli.inputs import labels_of, tokens_of, whole_numbers
 from rag_selectivity.cli.output import put_rows, show
-from rag_selectivity.cli.retrieved import IdentityOption, QueryIdKeyOption, Retrieved, refuse_without_trace
+from rag_selectivity.cli.retrieved import Retrieved, Spans
 from rag_selectivity.cli.slices import ByOption, TextsForLengthOption, WeightsOption
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
@@ -32,11 +26,10 @@ EXAMPLES = (
 def evaluate(
     qrels: o.QrelsOption,
     run: o.OptionalRunOption = None,
-    trace: Annotated[
-        Path | None, o.input_file("Trace of live retrievals, in place of --run: a monitor's, or spans (OTLP JSON).")
-    ] = None,
-    identity: IdentityOption = None,
-    query_id_key: QueryIdKeyOption = None,
+    trace: Path | None = o.input_file(
+        "Trace of live retrievals, in place of --run: a monitor's, or spans (OTLP JSON)."
+    ),
+    spans: Spans = Spans(),
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,
     corpus: o.CorpusGiven = o.CorpusGiven(),
@@ -47,38 +40,28 @@ def evaluate(
     form: o.LabelForm = o.LabelForm(),
     controls: o.ControlsOption = None,
     measure: o.MeasureOption = None,
-    depths: Annotated[
-        str | None,
-        o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… 1000)."),
-    ] = None,
+    depths: str | None = o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… 1000)."),
     k: o.KOption = None,
     by: ByOption = None,
     queries: TextsForLengthOption = None,
     weights: WeightsOption = None,
     scale: o.ScaleOption = None,
     rules: o.RulesAndSelf = o.RulesAndSelf(),
-    resamples: Annotated[
-        int,
-        o.option(o.INTERVALS, "COUNT", "Bootstrap resamples; 0 disables intervals."),
-    ] = 5000,
-    seed: o.SeedOption = 7,
-    level: o.LevelOption = 0.95,
-    clusters: o.ClustersOption = None,
+    intervals: o.Intervals = o.Intervals(),
     gating: o.Gating = o.Gating(),
-    explain: Annotated[
-        bool, o.flag(o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in.")
-    ] = False,
+    explain: bool = o.flag(
+        o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in."
+    ),
     details: o.DetailsOption = False,
     format: o.FormatOption = None,
     output: o.LatexOutputOption = None,
-    per_query: Annotated[
-        Path | None,
-        o.option(o.OUTPUT, OF_TABLE, "File for the figures of each query: .csv, .jsonl or .parquet."),
-    ] = None,
+    per_query: Path | None = o.option(
+        o.OUTPUT, OF_TABLE, "File for the figures of each query: .csv, .jsonl or .parquet."
+    ),
 ) -> None:
     """Measure runs against labels.
 
-    The first command to try: labels and a run in, figures with intervals out.
+    The first command to try: labels and a run in, figures with intervals out. `--resamples 0` leaves the intervals out.
     """
     from rag_selectivity.cli.gates import Gates
 
@@ -87,18 +70,18 @@ def evaluate(
     chosen = rules.chosen()
     labels = labels_of(qrels, form.qrels_format, form.judge, human)
     if trace is None:
-        refuse_without_trace(identity, query_id_key)
+        spans.refuse()
         retrieved = Retrieved.of_files(labels, run, pool)
     elif run or pool:
         raise InputError("--trace holds its own lists and candidates: leave --run and --pool out")
     else:
-        retrieved = Retrieved.of_trace(labels, trace, identity, query_id_key)
+        retrieved = Retrieved.of_trace(labels, trace, spans)
         # A list ends where the prompt did: there is nothing further down that could have been read.
         chosen = {"short_lists": "returned", **chosen}
     size = corpus.given()
     if corpus.corpus_size is None and corpus.corpus is None:
         size["corpus_size"] = retrieved.corpus_size
-    bootstrap = rs.Bootstrap(resamples, seed, level, clusters_of(clusters) or retrieved.clusters) if resamples else None
+    bootstrap = intervals.bootstrap(retrieved.clusters) if intervals.resamples else None
     report = rs.evaluate(
         retrieved.qrels,
         retrieved.runs,

@@ -31,28 +31,17 @@ QUERIES_EXAMPLES = (
 
 
 def golden_queries(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar=Readable("FILE"), help="Trace, OTLP spans, JSONL, CSV, TSV, Parquet, or a question on each line."
-        ),
-    ],
-    group: Annotated[str, o.option(o.INPUT, "NAME", "What counts as the same question: exact or ngrams.")] = "exact",
-    threshold: Annotated[
-        float | None,
-        o.option(o.INPUT, "SHARE", "Least similarity of a group by ngrams (default: .6)."),
-    ] = None,
-    size: Annotated[int | None, o.option(o.INPUT, "COUNT", "Queries to draw (default: all).")] = None,
-    by: Annotated[
-        str | None, o.option(o.INPUT, "NAME", "Stratify by a column of the file, by length or by frequency.")
-    ] = None,
+    source: Path = o.argument(
+        Readable("FILE"), "Trace, OTLP spans, JSONL, CSV, TSV, Parquet, or a question on each line."
+    ),
+    group: str = o.option(o.INPUT, "NAME", "What counts as the same question: exact or ngrams.", default="exact"),
+    threshold: float | None = o.option(o.INPUT, "SHARE", "Least similarity of a group by ngrams (default: .6)."),
+    size: int | None = o.option(o.INPUT, "COUNT", "Queries to draw (default: all)."),
+    by: str | None = o.option(o.INPUT, "NAME", "Stratify by a column of the file, by length or by frequency."),
     seed: o.SeedOption = 7,
-    output: Annotated[
-        Path | None,
-        o.option(
-            o.OUTPUT, OF_TABLE, "File to write: .csv, .jsonl or .parquet. Default: standard output.", "--output", "-o"
-        ),
-    ] = None,
+    output: Path | None = o.option(
+        o.OUTPUT, OF_TABLE, "File to write: .csv, .jsonl or .parquet. Default: standard output.", "--output", "-o"
+    ),
 ) -> None:
     """Make an evaluation set from the questions that users asked.
 
@@ -79,27 +68,27 @@ BUILD_EXAMPLES = (
     "rag-selectivity golden build faq --qrels labels.db --queries queries.jsonl --corpus corpus.jsonl",
 )
 
-SetArgument = Annotated[Path, typer.Argument(metavar="SET", help="Folder of the set, or of a version (SET/v2).")]
+SetArgument = Annotated[Path, o.argument("SET", "Folder of the set, or of a version (SET/v2).")]
 
 
 def golden_build(
-    folder: Annotated[Path, typer.Argument(metavar="SET", help="Folder of the set; created if it does not exist.")],
+    folder: Annotated[Path, o.argument("SET", "Folder of the set; created if it does not exist.")],
     qrels: Annotated[
         Path, o.input_file("Labels: label store, its export, qrels with grades 1 to 5, or another golden set.")
     ],
     queries: Annotated[
         Path, o.input_file("Queries with texts, and weights if there are any, as `golden queries` writes them.")
     ],
-    corpus: Annotated[Path | None, o.input_file("Corpus with texts: JSONL, TSV, CSV or Parquet.")] = None,
-    name: Annotated[str | None, o.option(o.INPUT, "NAME", "Name of the set (default: that of the folder).")] = None,
-    licence: Annotated[str | None, o.option(o.INPUT, "TEXT", "Licence of the texts and labels.")] = None,
-    description: Annotated[str | None, o.option(o.INPUT, "TEXT", "What the set is for.")] = None,
-    rubric: Annotated[Path | None, o.input_file("Rubric that the labels follow, in TOML; the set keeps it.")] = None,
-    annotator: Annotated[
-        str | None, o.option(o.INPUT, "NAME", "Person who gave the grades of qrels (default: the file's name).")
-    ] = None,
+    corpus: Path | None = o.input_file("Corpus with texts: JSONL, TSV, CSV or Parquet."),
+    name: str | None = o.option(o.INPUT, "NAME", "Name of the set (default: that of the folder)."),
+    licence: str | None = o.option(o.INPUT, "TEXT", "Licence of the texts and labels."),
+    description: str | None = o.option(o.INPUT, "TEXT", "What the set is for."),
+    rubric: Path | None = o.input_file("Rubric that the labels follow, in TOML; the set keeps it."),
+    annotator: str | None = o.option(
+        o.INPUT, "NAME", "Person who gave the grades of qrels (default: the file's name)."
+    ),
     grade_map: o.GradeMapOption = None,
-    date: Annotated[str | None, o.option(o.INPUT, "TEXT", "Date of the version (default: now).")] = None,
+    date: str | None = o.option(o.INPUT, "TEXT", "Date of the version (default: now)."),
 ) -> None:
     """Make the next version of a golden set.
 
@@ -137,50 +126,31 @@ CHECK_EXAMPLES = (
 
 def golden_check(
     golden: SetArgument,
-    queries: Annotated[Path | None, o.input_file("Texts of the queries as they are now.")] = None,
-    corpus: Annotated[Path | None, o.input_file("Corpus as it is now: JSONL, TSV, CSV or Parquet.")] = None,
+    queries: Path | None = o.input_file("Texts of the queries as they are now."),
+    corpus: Path | None = o.input_file("Corpus as it is now: JSONL, TSV, CSV or Parquet."),
     run: o.OptionalRunOption = None,
-    measure: Annotated[
-        list[str] | None,
-        o.option(
-            o.MEASURES, "NAME", "Measure for the check of reusability (default: RA-nWG, Success, AP). Repeat for more."
-        ),
-    ] = None,
-    depths: Annotated[str | None, o.option(o.MEASURES, "LIST", "Depths K of runs, as in 5,10 (default: 10).")] = None,
-    pool_depth: Annotated[
-        int | None,
-        o.option(
-            o.MEASURES,
-            "K",
-            "Ranks of a run that count as labelled for it, if origins name no run (default: largest K).",
-        ),
-    ] = None,
-    threshold: Annotated[
-        float | None, o.option(o.INPUT, "SHARE", "Least similarity of near-duplicate queries (default: .6).")
-    ] = None,
+    measure: list[str] | None = o.option(
+        o.MEASURES, "NAME", "Measure for the check of reusability (default: RA-nWG, Success, AP). Repeat for more."
+    ),
+    depths: str | None = o.option(o.MEASURES, "LIST", "Depths K of runs, as in 5,10 (default: 10)."),
+    pool_depth: int | None = o.option(
+        o.MEASURES, "K", "Ranks of a run that count as labelled for it, if origins name no run (default: largest K)."
+    ),
+    threshold: float | None = o.option(o.INPUT, "SHARE", "Least similarity of near-duplicate queries (default: .6)."),
     judge: o.JudgeOption = None,
-    min_judged: Annotated[
-        float | None, o.option(o.GATES, "SHARE", "Least judged share of a run's top K; below it, exit with 1.")
-    ] = None,
-    max_shift: Annotated[
-        float | None,
-        o.option(
-            o.GATES,
-            "AMOUNT",
-            "Largest shift of a run's figure without the labels it alone brought; above it, exit with 1.",
-        ),
-    ] = None,
-    min_tau: Annotated[
-        float | None,
-        o.option(
-            o.GATES, "TAU", "Least Kendall's tau of the order of the runs without these labels; below it, exit with 1."
-        ),
-    ] = None,
-    strict: Annotated[bool, o.flag(o.GATES, "--strict", "Exit with 1 for warnings too.")] = False,
-    relabel: Annotated[
-        Path | None,
-        o.option(o.OUTPUT, OF_TABLE, "Table of the pairs to label again, for `annotate --draw file:FILE`."),
-    ] = None,
+    min_judged: float | None = o.option(
+        o.GATES, "SHARE", "Least judged share of a run's top K; below it, exit with 1."
+    ),
+    max_shift: float | None = o.option(
+        o.GATES, "AMOUNT", "Largest shift of a run's figure without the labels it alone brought; above it, exit with 1."
+    ),
+    min_tau: float | None = o.option(
+        o.GATES, "TAU", "Least Kendall's tau of the order of the runs without these labels; below it, exit with 1."
+    ),
+    strict: bool = o.flag(o.GATES, "--strict", "Exit with 1 for warnings too."),
+    relabel: Path | None = o.option(
+        o.OUTPUT, OF_TABLE, "Table of the pairs to label again, for `annotate --draw file:FILE`."
+    ),
     format: o.TextOrJsonOption = None,
     output: o.TextOrJsonOutputOption = None,
 ) -> None:
@@ -226,14 +196,12 @@ DIFF_EXAMPLES = (
 
 
 def golden_diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="Set, or version of one.")],
-    new: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="NEW",
-            help="Set or version to compare with. Default: compare the newest version of OLD with the one before.",
-        ),
-    ] = None,
+    old: Path = o.argument("OLD", "Set, or version of one."),
+    new: Path | None = o.argument(
+        "NEW",
+        "Set or version to compare with. Default: compare the newest version of OLD with the one before.",
+        default=None,
+    ),
     judge: o.JudgeOption = None,
     format: o.TextOrJsonOption = None,
     output: o.TextOrJsonOutputOption = None,
@@ -252,26 +220,21 @@ EXPORT_EXAMPLES = (
     "rag-selectivity golden export faq faq-beir --form beir --corpus corpus.jsonl",
     "rag-selectivity golden export faq faq-ragas --form ragas",
 )
-FormOption = Annotated[str, o.option(o.OUTPUT, "NAME", "Form: trec, beir, ragas, langsmith or llama-index.", "--form")]
 
 
 def golden_export(
     golden: SetArgument,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to write; created if it does not exist.")],
-    form: FormOption,
-    corpus: Annotated[
-        Path | None,
-        o.input_file("Corpus of the set, to write whole (beir, llama-index). Default: labelled passages alone."),
-    ] = None,
-    grade_map: Annotated[
-        str | None,
-        o.option(
-            o.OUTPUT,
-            "MAP",
-            "Grades to write into trec and beir for 1 to 5, or `none` for the grades as they are (default: "
-            "1:0,2:0,3:0,4:1,5:2, as these tools count every grade from 1 up as relevant).",
-        ),
-    ] = None,
+    folder: Annotated[Path, o.argument("FOLDER", "Folder to write; created if it does not exist.")],
+    form: Annotated[str, o.option(o.OUTPUT, "NAME", "Form: trec, beir, ragas, langsmith or llama-index.", "--form")],
+    corpus: Path | None = o.input_file(
+        "Corpus of the set, to write whole (beir, llama-index). Default: labelled passages alone."
+    ),
+    grade_map: str | None = o.option(
+        o.OUTPUT,
+        "MAP",
+        "Grades to write into trec and beir for 1 to 5, or `none` for the grades as they are (default: "
+        "1:0,2:0,3:0,4:1,5:2, as these tools count every grade from 1 up as relevant).",
+    ),
     judge: o.JudgeOption = None,
 ) -> None:
     """Write a golden set in the form of another tool."""

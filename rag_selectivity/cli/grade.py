@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import Format, chosen_format, put
-from rag_selectivity.cli.retrieved import IdentityOption, QueryIdKeyOption, refuse_without_trace
+from rag_selectivity.cli.retrieved import Spans
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -25,59 +25,41 @@ def grade(
     model: j.ModelOption,
     queries: o.QueryTextsOption = None,
     corpus: o.PassageTextsOption = None,
-    pool: Annotated[list[str] | None, o.input_file("Run whose passages to grade. Repeat for more.")] = None,
-    pool_depth: Annotated[
-        int | None, o.option(o.INPUT, "K", "Passages to grade at the top of each list (default: all).")
-    ] = None,
-    tail: Annotated[
-        str | None,
-        o.option(
-            o.INPUT,
-            "LAST:COUNT",
-            "Also grade random passages from the ranks below --pool-depth; 200:10 is ten a query, down to rank 200.",
-        ),
-    ] = None,
-    controls: Annotated[
-        int, o.option(o.INPUT, "COUNT", "Also grade random passages of the corpus for each query, outside its pool.")
-    ] = 0,
-    trace: Annotated[
-        Path | None,
-        o.input_file(
-            "Trace with texts (a monitor's, or spans in OTLP JSON), in place of --queries, --corpus and --pool."
-        ),
-    ] = None,
-    identity: IdentityOption = None,
-    query_id_key: QueryIdKeyOption = None,
+    pool: list[str] | None = o.input_file("Run whose passages to grade. Repeat for more."),
+    pool_depth: int | None = o.option(o.INPUT, "K", "Passages to grade at the top of each list (default: all)."),
+    tail: str | None = o.option(
+        o.INPUT,
+        "LAST:COUNT",
+        "Also grade random passages from the ranks below --pool-depth; 200:10 is ten a query, down to rank 200.",
+    ),
+    controls: int = o.option(
+        o.INPUT, "COUNT", "Also grade random passages of the corpus for each query, outside its pool.", default=0
+    ),
+    trace: Path | None = o.input_file(
+        "Trace with texts (a monitor's, or spans in OTLP JSON), in place of --queries, --corpus and --pool."
+    ),
+    spans: Spans = Spans(),
     server: j.Server = j.Server(),
-    rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.", o.JUDGE)] = None,
-    extra: Annotated[
-        list[str] | None,
-        o.option(o.JUDGE, "NAME", "Further field to ask for: relevant_span or misleading. Repeat for both."),
-    ] = None,
-    samples: Annotated[int, o.option(o.JUDGE, "COUNT", "Grades of each pair; their median counts.")] = 1,
-    batch: Annotated[int, o.option(o.JUDGE, "COUNT", "Most passages of one query in a call.")] = 1,
-    order: Annotated[
-        str, o.option(o.JUDGE, "NAME", "What to grade first: rank (the top of all lists) or query (query by query).")
-    ] = "rank",
-    seed: Annotated[int, o.option(o.JUDGE, "N", "Seed of --tail, --controls and the order of passages in a call.")] = 7,
-    dry_run: Annotated[
-        bool, o.flag(o.BUDGET, "--dry-run", "Send no request; print the pairs, tokens and cost to expect.")
-    ] = False,
+    rubric: Path | None = o.input_file("Rubric of your own, in TOML.", o.JUDGE),
+    extra: list[str] | None = o.option(
+        o.JUDGE, "NAME", "Further field to ask for: relevant_span or misleading. Repeat for both."
+    ),
+    samples: int = o.option(o.JUDGE, "COUNT", "Grades of each pair; their median counts.", default=1),
+    batch: int = o.option(o.JUDGE, "COUNT", "Most passages of one query in a call.", default=1),
+    order: str = o.option(
+        o.JUDGE, "NAME", "What to grade first: rank (the top of all lists) or query (query by query).", default="rank"
+    ),
+    seed: int = o.option(o.JUDGE, "N", "Seed of --tail, --controls and the order of passages in a call.", default=7),
+    dry_run: bool = o.flag(o.BUDGET, "--dry-run", "Send no request; print the pairs, tokens and cost to expect."),
     show_bits: o.ShowBitsOption = None,
     show_k: o.ShowKOption = 10,
-    retry_failed: Annotated[
-        list[str] | None,
-        o.option(
-            o.BUDGET,
-            "REASON",
-            "Grade again what failed in an earlier run: all (default), or a reason such as off_schema. "
-            "Repeat for more.",
-        ),
-    ] = None,
+    retry_failed: list[str] | None = o.option(
+        o.BUDGET,
+        "REASON",
+        "Grade again what failed in an earlier run: all (default), or a reason such as off_schema. Repeat for more.",
+    ),
     asking: j.Asking = j.Asking(),
-    format: Annotated[
-        Format | None, o.option(o.OUTPUT, "FORMAT", "Format: table (default) or json.", "--format")
-    ] = None,
+    format: o.TextOrJsonOption = None,
     output: o.TextOrJsonOutputOption = None,
 ) -> None:
     """Have an LLM grade (query, passage) pairs from 1 to 5.
@@ -91,7 +73,7 @@ def grade(
     from rag_selectivity.tables.writing import json_text
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
-    what = _texts_and_pools(queries, corpus, pool, trace, identity, query_id_key)
+    what = _texts_and_pools(queries, corpus, pool, trace, spans)
     judge = server.judge(model, key=not dry_run)
     with j.resumable():
         result = grade_pool(
@@ -121,12 +103,7 @@ def grade(
 
 
 def _texts_and_pools(
-    queries: Path | None,
-    corpus: Path | None,
-    pool: list[str] | None,
-    trace: Path | None,
-    identity: str | None,
-    query_id_key: str | None,
+    queries: Path | None, corpus: Path | None, pool: list[str] | None, trace: Path | None, spans: Spans
 ) -> tuple[Any, Any, Any]:
     """Texts of queries and passages, and the pools to grade, from files or a trace."""
     if trace is not None:
@@ -134,8 +111,8 @@ def _texts_and_pools(
             raise InputError("--trace holds its own texts and candidates: leave --queries, --corpus and --pool out")
         from rag_selectivity.live.trace import Trace
 
-        return Trace.read(trace, identity=identity, query_id_key=query_id_key).to_grade()
-    refuse_without_trace(identity, query_id_key)
+        return Trace.read(trace, **vars(spans)).to_grade()
+    spans.refuse()
     if queries is None or corpus is None or not pool:
         raise InputError("say what to grade: give --queries, --corpus and --pool, or --trace")
     return queries, corpus, list(pool)

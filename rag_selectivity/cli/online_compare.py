@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import typer
-
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable, shares
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
@@ -22,62 +20,43 @@ _Value = TypeVar("_Value")
 
 
 def online_compare(
-    rows: Annotated[
-        Path,
-        typer.Argument(
-            metavar=Readable("FILE"),
-            help="Table of an arm and metrics, a row for each impression; or a monitor's trace.",
-        ),
-    ],
     metric: Annotated[
         list[str], o.option(o.MEASURES, "NAME", "Column of a metric to improve in arm b. Repeat for more.")
     ],
-    guardrail: Annotated[
-        _Named,
-        o.option(o.MEASURES, "NAME=MARGIN", "Column that may get worse by less than the margin. Repeat for more."),
-    ] = None,
-    mean: Annotated[
-        _Named,
-        o.option(
-            o.MEASURES,
-            "NAME=LOW:HIGH",
-            "Column of numbers with their bounds; the other columns hold 0 and 1. Repeat for more.",
-        ),
-    ] = None,
-    lower: Annotated[_Named, o.option(o.MEASURES, "NAME", "Column in which lower is better. Repeat for more.")] = None,
-    clip: Annotated[
-        bool, o.flag(o.MEASURES, "--clip", "Count values outside the bounds as the bound; else they are an error.")
-    ] = False,
-    covariate: Annotated[
-        _Named,
-        o.option(
-            o.MEASURES,
-            "NAME=COLUMN:LOW:HIGH",
-            "Column of values from before the experiment, for CUPED of a metric. Repeat for more.",
-        ),
-    ] = None,
-    arms: Annotated[
-        str, o.option(o.INPUT, "NAMES", "Names of the arms in the column `arm`, the baseline first.")
-    ] = "a,b",
-    planned: Annotated[
-        str, o.option(o.INPUT, "SHARES", "Planned shares of the arms in the traffic, as in 90,10, or none (no check).")
-    ] = "1,1",
-    once: Annotated[
-        bool,
-        o.flag(o.TESTS, "--once", "Use tests for one look at a number fixed beforehand (default: valid at any look)."),
-    ] = False,
-    margin: Annotated[
-        _Named, o.option(o.TESTS, "NAME=VALUE", "Largest difference of a metric that does not matter. Repeat for more.")
-    ] = None,
-    detect: Annotated[
-        _Named,
-        o.option(
-            o.TESTS,
-            "NAME=VALUE",
-            "Difference of a metric to detect: prints how many more values it needs. Repeat for more.",
-        ),
-    ] = None,
-    power: Annotated[float, o.option(o.TESTS, "SHARE", "Probability with which --detect shows the difference.")] = 0.8,
+    rows: Path = o.argument(
+        Readable("FILE"), "Table of an arm and metrics, a row for each impression; or a monitor's trace."
+    ),
+    guardrail: _Named = o.option(
+        o.MEASURES, "NAME=MARGIN", "Column that may get worse by less than the margin. Repeat for more."
+    ),
+    mean: _Named = o.option(
+        o.MEASURES,
+        "NAME=LOW:HIGH",
+        "Column of numbers with their bounds; the other columns hold 0 and 1. Repeat for more.",
+    ),
+    lower: _Named = o.option(o.MEASURES, "NAME", "Column in which lower is better. Repeat for more."),
+    clip: bool = o.flag(o.MEASURES, "--clip", "Count values outside the bounds as the bound; else they are an error."),
+    covariate: _Named = o.option(
+        o.MEASURES,
+        "NAME=COLUMN:LOW:HIGH",
+        "Column of values from before the experiment, for CUPED of a metric. Repeat for more.",
+    ),
+    arms: str = o.option(o.INPUT, "NAMES", "Names of the arms in the column `arm`, the baseline first.", default="a,b"),
+    planned: str = o.option(
+        o.INPUT, "SHARES", "Planned shares of the arms in the traffic, as in 90,10, or none (no check).", default="1,1"
+    ),
+    once: bool = o.flag(
+        o.TESTS, "--once", "Use tests for one look at a number fixed beforehand (default: valid at any look)."
+    ),
+    margin: _Named = o.option(
+        o.TESTS, "NAME=VALUE", "Largest difference of a metric that does not matter. Repeat for more."
+    ),
+    detect: _Named = o.option(
+        o.TESTS,
+        "NAME=VALUE",
+        "Difference of a metric to detect: prints how many more values it needs. Repeat for more.",
+    ),
+    power: float = o.option(o.TESTS, "SHARE", "Probability with which --detect shows the difference.", default=0.8),
     level: o.LevelOption = 0.95,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import named_files
 from rag_selectivity.cli.output import note, put
-from rag_selectivity.cli.writable import Writable
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -19,26 +17,15 @@ EXAMPLES = (
 
 def online_interleave(
     run: o.RunOption,
-    k: Annotated[int, o.option(o.INPUT, "K", "Passages of the prompt.", "--k")] = 10,
-    method: Annotated[str, o.option(o.INPUT, "NAME", "How to merge: team-draft or probabilistic.")] = "team-draft",
-    seed: Annotated[
-        str,
-        o.option(
-            o.INPUT,
-            "TEXT",
-            "Text put before each query id to make the id of the impression; another one gives other drafts.",
-        ),
-    ] = "1",
-    output: Annotated[
-        Path | None,
-        o.option(
-            o.OUTPUT,
-            Writable.by_suffix(".jsonl", ".json", ".ndjson", ".txt"),
-            "File of JSON lines to write. Default: standard output.",
-            "--output",
-            "-o",
-        ),
-    ] = None,
+    k: int = o.option(o.INPUT, "K", "Passages of the prompt.", "--k", default=10),
+    method: str = o.option(o.INPUT, "NAME", "How to merge: team-draft or probabilistic.", default="team-draft"),
+    seed: str = o.option(
+        o.INPUT,
+        "TEXT",
+        "Text put before each query id to make the id of the impression; another one gives other drafts.",
+        default="1",
+    ),
+    output: Path | None = o.output_file(".jsonl", ".json", ".ndjson", ".txt"),
 ) -> None:
     """Interleave two runs: a draft for each query.
 

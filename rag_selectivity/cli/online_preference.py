@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable
@@ -18,38 +15,27 @@ EXAMPLES = (
 
 
 def online_preference(
-    records: Annotated[
-        Path,
-        typer.Argument(metavar=Readable("FILE"), help="Log of drafts and credits (JSONL), as `RecordLog` writes it."),
-    ],
-    baseline: Annotated[
-        str | None, o.option(o.TESTS, "NAME", "System that the other is compared with (default: the first).")
-    ] = None,
-    unit: Annotated[
-        str,
-        o.option(
-            o.TESTS,
-            "NAME",
-            "What has one vote: user, session, impression, or auto (the first of these in the records).",
-        ),
-    ] = "auto",
-    any_time: Annotated[
-        bool,
-        o.flag(o.TESTS, "--any-time", "Make p and the interval valid at any number of looks (default: for one look)."),
-    ] = False,
-    margin: Annotated[
-        float | None,
-        o.option(o.TESTS, "SHARE", "Largest distance of the share of wins from 1/2 that does not matter, as in .05."),
-    ] = None,
-    detect: Annotated[
-        float | None,
-        o.option(o.TESTS, "SHARE", "Share of wins to detect, as in .55: prints how many more units it needs."),
-    ] = None,
-    power: Annotated[float, o.option(o.TESTS, "SHARE", "Probability with which --detect shows the share.")] = 0.8,
-    max_faults: Annotated[
-        float,
-        o.option(o.INPUT, "SHARE", "Largest share of credits without a draft, or for passages that were not shown."),
-    ] = 0.01,
+    records: Path = o.argument(Readable("FILE"), "Log of drafts and credits (JSONL), as `RecordLog` writes it."),
+    baseline: str | None = o.option(o.TESTS, "NAME", "System that the other is compared with (default: the first)."),
+    unit: str = o.option(
+        o.TESTS,
+        "NAME",
+        "What has one vote: user, session, impression, or auto (the first of these in the records).",
+        default="auto",
+    ),
+    any_time: bool = o.flag(
+        o.TESTS, "--any-time", "Make p and the interval valid at any number of looks (default: for one look)."
+    ),
+    margin: float | None = o.option(
+        o.TESTS, "SHARE", "Largest distance of the share of wins from 1/2 that does not matter, as in .05."
+    ),
+    detect: float | None = o.option(
+        o.TESTS, "SHARE", "Share of wins to detect, as in .55: prints how many more units it needs."
+    ),
+    power: float = o.option(o.TESTS, "SHARE", "Probability with which --detect shows the share.", default=0.8),
+    max_faults: float = o.option(
+        o.INPUT, "SHARE", "Largest share of credits without a draft, or for passages that were not shown.", default=0.01
+    ),
     level: o.LevelOption = 0.95,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import rag_selectivity as rs
 from rag_selectivity.cli.help import choices
-from rag_selectivity.cli.inputs import Readable, corpus_ids, corpus_size_of
+from rag_selectivity.cli.inputs import Readable, clusters_of, corpus_ids, corpus_size_of
 from rag_selectivity.cli.output import Format
 from rag_selectivity.cli.writable import Writable
 from rag_selectivity.tables.grades import SCALES
@@ -25,27 +27,34 @@ EVERY_COMMAND = "Every command"
 PANELS = (INPUT, JUDGE, MEASURES, EDGES, TESTS, PLANNING, INTERVALS, BUDGET, LIMITS, GATES, PAGE, OUTPUT, EVERY_COMMAND)
 
 
-def option(panel: str, metavar: str, help: str, *names: str) -> Any:
-    """An option of a panel."""
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
+def option(panel: str, metavar: str, help: str, *names: str, default: Any = ...) -> Any:
+    """An option of a panel, as the default of a parameter, or in its annotation.
+
+    Without `default`, that of the option is None, or False for a flag.
+    """
+    return typer.Option(default, *names, metavar=metavar, help=help, rich_help_panel=panel)
+
+
+def argument(metavar: str, help: str, *, default: Any = ...) -> Any:
+    """An argument, which is needed unless it has a default."""
+    return typer.Argument(default, metavar=metavar, help=help)
 
 
 def input_file(help: str, panel: str = INPUT, metavar: str = "FILE") -> Any:
     """An option that names a file to read; `-` is standard input."""
-    return typer.Option(metavar=Readable(metavar), help=help, rich_help_panel=panel)
+    return option(panel, Readable(metavar), help)
 
 
 def flag(panel: str, name: str, help: str) -> Any:
     """An option without a value."""
-    return typer.Option(name, help=help, rich_help_panel=panel)
+    return typer.Option(..., name, help=help, rich_help_panel=panel)
 
 
 # -- input ------------------------------------------------------------------------------------------------
 
 QrelsOption = Annotated[Path, input_file("Labels: TREC, JSONL, CSV or Parquet file, BEIR folder, or label store.")]
 QrelsFormatOption = Annotated[
-    str | None,
-    option(INPUT, "FORMAT", "Format of --qrels, if neither its content nor its suffix shows it: {formats}."),
+    str | None, option(INPUT, "FORMAT", "Format of --qrels, if neither its content nor its suffix shows it: {formats}.")
 ]
 RunOption = Annotated[list[str], input_file("Run: FILE or NAME=FILE. Repeat for more.")]
 OptionalRunOption = Annotated[list[str] | None, input_file("Run: FILE or NAME=FILE. Repeat for more.")]
@@ -66,16 +75,12 @@ PoolDepthOption = Annotated[int | None, option(INPUT, "COUNT", "Ranks to take of
 SizeOption = Annotated[
     str | None, input_file("Passages in the corpus: a number, or a table of query_id and corpus_size.", metavar="N")
 ]
-CorpusOption = Annotated[
-    Path | None, input_file("Corpus (JSONL, CSV or Parquet with _id): gives the corpus size and checks passage ids.")
-]
 PassagesOfOption = Annotated[
     Path | None,
     input_file("Table of document_id and passages: how many chunks a document has, if labels and runs name documents."),
 ]
 ControlsOption = Annotated[
-    Path | None,
-    input_file("Random controls: grades of random passages of the corpus by the judge of --qrels."),
+    Path | None, input_file("Random controls: grades of random passages of the corpus by the judge of --qrels.")
 ]
 TokensOption = Annotated[
     Path | None, input_file("Table of passage_id and tokens; with --tokenizer the corpus, with its texts.")
@@ -84,9 +89,7 @@ GroupsOption = Annotated[Path | None, input_file("Table of passage_id and group:
 TokenizerOption = Annotated[
     str | None,
     option(
-        INPUT,
-        "NAME",
-        "Count the tokens of the texts in --tokens by MODULE:FUNCTION, or by `characters`: four a token.",
+        INPUT, "NAME", "Count the tokens of the texts in --tokens by MODULE:FUNCTION, or by `characters`: four a token."
     ),
 ]
 CostsOption = Annotated[
@@ -141,7 +144,9 @@ class CorpusGiven:
     """What is known of the corpus."""
 
     corpus_size: SizeOption = None
-    corpus: CorpusOption = None
+    corpus: Path | None = input_file(
+        "Corpus (JSONL, CSV or Parquet with _id): gives the corpus size and checks passage ids."
+    )
     passages_of: PassagesOfOption = None
 
     def given(self) -> dict[str, Any]:
@@ -161,17 +166,6 @@ KOption = Annotated[
     ),
 ]
 
-# -- tasks for people -------------------------------------------------------------------------------------
-
-ListDepthOption = Annotated[int, option(INPUT, "K", "Ranks of each run that count as its list.")]
-RubricOption = Annotated[Path | None, input_file("Rubric of your own, in TOML.")]
-AnnotatorOption = Annotated[
-    list[str] | None, option(INPUT, "NAME", "Who labels (default: person). Repeat for more.", "--annotator")
-]
-OverlapOption = Annotated[int, option(INPUT, "COUNT", "Pairs that all annotators label; the others are dealt out.")]
-RepeatsOption = Annotated[
-    float, option(INPUT, "SHARE", "Share of the pairs that comes twice, for agreement with oneself.")
-]
 
 # -- answers ----------------------------------------------------------------------------------------------
 
@@ -196,7 +190,7 @@ ScoreRangeOption = Annotated[
 MeasureOption = Annotated[
     list[str] | None,
     option(
-        MEASURES, "NAME", "Measure, as in BoR or BoR(rel=4)@10. Repeat for more. `rag-selectivity measures` lists all."
+        MEASURES, "NAME", "Measure, as in BoR or BoR(rel=4)@10. Repeat for more. `rag-selectivity explain` lists all."
     ),
 ]
 ScaleOption = Annotated[
@@ -210,8 +204,7 @@ MaxKOption = Annotated[
     int, option(MEASURES, "K", "Most passages that a prompt can show; smaller depths are compared with this one.")
 ]
 MaxLossOption = Annotated[
-    float,
-    option(MEASURES, "SHARE", "Largest loss of the advised depth against --max-k; .02 is two percentage points."),
+    float, option(MEASURES, "SHARE", "Largest loss of the advised depth against --max-k; .02 is two percentage points.")
 ]
 
 # -- controls ---------------------------------------------------------------------------------------------
@@ -224,34 +217,18 @@ ShowKOption = Annotated[int, option(PLANNING, "K", "Depth of the bits over rando
 
 # -- edges ------------------------------------------------------------------------------------------------
 
-UnjudgedOption = Annotated[
-    str | None, option(EDGES, "RULE", "Passage without a label: ignore (default), worst, condense or error.")
-]
-ShortListsOption = Annotated[
-    str | None,
-    option(EDGES, "RULE", "List shorter than K: requested (default) counts K passages, returned those in the list."),
-]
-
-PolicyOption = Annotated[str, option(EDGES, "NAME", "Set of rules: {policies}. Each option below changes one of them.")]
-
 
 @dataclass(frozen=True)
-class Rules:
+class MainRules:
     """What happens at the edges; what is None is as the policy has it."""
 
-    policy: PolicyOption = "default"
-    order: Annotated[str | None, option(EDGES, "RULE", "Order of a run: score (default), or rank as in the file.")] = (
-        None
+    policy: str = option(
+        EDGES, "NAME", "Set of rules: {policies}. Each option below changes one of them.", default="default"
     )
-    ties: Annotated[str | None, option(EDGES, "RULE", "Equal scores: docid_descending (default) or as_given.")] = None
-    missing_query: Annotated[
-        str | None, option(EDGES, "RULE", "Query without a list in the run: fail (default), skip or error.")
-    ] = None
-    duplicates: Annotated[str | None, option(EDGES, "RULE", "Passage twice in a list: count_once, drop or error.")] = (
-        None
+    unjudged: str | None = option(EDGES, "RULE", "Passage without a label: ignore (default), worst, condense or error.")
+    short_lists: str | None = option(
+        EDGES, "RULE", "List shorter than K: requested (default) counts K passages, returned those in the list."
     )
-    unjudged: UnjudgedOption = None
-    short_lists: ShortListsOption = None
 
     def chosen(self) -> dict[str, Any]:
         """The policy, and the rules that were chosen one by one, by their names in `Policy`."""
@@ -259,12 +236,22 @@ class Rules:
 
 
 @dataclass(frozen=True)
+class Rules(MainRules):
+    """Every rule of a run and its labels."""
+
+    order: str | None = option(EDGES, "RULE", "Order of a run: score (default), or rank as in the file.")
+    ties: str | None = option(EDGES, "RULE", "Equal scores: docid_descending (default) or as_given.")
+    missing_query: str | None = option(EDGES, "RULE", "Query without a list in the run: fail (default), skip or error.")
+    duplicates: str | None = option(EDGES, "RULE", "Passage twice in a list: count_once, drop or error.")
+
+
+@dataclass(frozen=True)
 class RulesAndSelf(Rules):
     """Rules, and whether a query finds its own passage."""
 
-    exclude_self: Annotated[
-        bool, flag(EDGES, "--exclude-self", "Leave out the passage that has the id of its query, as for ArguAna.")
-    ] = False
+    exclude_self: bool = flag(
+        EDGES, "--exclude-self", "Leave out the passage that has the id of its query, as for ArguAna."
+    )
 
 
 # -- intervals --------------------------------------------------------------------------------------------
@@ -276,53 +263,52 @@ ClustersOption = Annotated[
     Path | None, input_file("Table of query_id and cluster, if queries belong together.", INTERVALS)
 ]
 
-# -- gates ------------------------------------------------------------------------------------------------
 
-RequireTrustOption = Annotated[
-    str | None,
-    option(
-        GATES,
-        "LEVEL",
-        "Exit with 1 if a gated figure (without gates: any) has a caveat of this level or above: note, soft or strong.",
-    ),
-]
+@dataclass(frozen=True)
+class Intervals:
+    """How intervals are made."""
+
+    resamples: ResamplesOption = 5000
+    seed: SeedOption = 7
+    level: LevelOption = 0.95
+    clusters: ClustersOption = None
+
+    def bootstrap(self, clusters: Mapping[str, str] | None = None) -> rs.Bootstrap:
+        """As a function takes it; `clusters` are those of queries without --clusters."""
+        return rs.Bootstrap(self.resamples, self.seed, self.level, clusters_of(self.clusters) or clusters)
+
+
+# -- gates ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Gating:
     """Conditions that make a command exit with 1."""
 
-    fail_if: Annotated[
-        list[str] | None,
-        option(
-            GATES,
-            "TEXT",
-            "Exit with 1 if this holds: 'MEASURE@10 < .8', 'low(MEASURE@10) < .8', 'shown(BoR@10) < 2'. Repeat for "
-            "more.",
-        ),
-    ] = None
-    max_drop: Annotated[
-        list[str] | None,
-        option(
-            GATES,
-            "TEXT",
-            "Exit with 1 if a measure is worse than in --against by more than this: 'MEASURE@10:0.02'. "
-            "'low(MEASURE@10):0.02' also fails if the interval allows a larger loss. Repeat for more.",
-        ),
-    ] = None
-    against: Annotated[
-        Path | None,
-        input_file("Report saved as JSON, for --max-drop, made with the same labels, rules and judge.", GATES),
-    ] = None
-    on: Annotated[
-        str | None,
-        option(
-            GATES,
-            "NAME",
-            "Queries to compare with --against: all (default), or shared (in both with the same labels or references).",
-        ),
-    ] = None
-    require_trust: RequireTrustOption = None
+    fail_if: list[str] | None = option(
+        GATES,
+        "TEXT",
+        "Exit with 1 if this holds: 'MEASURE@10 < .8', 'low(MEASURE@10) < .8', 'shown(BoR@10) < 2'. Repeat for more.",
+    )
+    max_drop: list[str] | None = option(
+        GATES,
+        "TEXT",
+        "Exit with 1 if a measure is worse than in --against by more than this: 'MEASURE@10:0.02'. "
+        "'low(MEASURE@10):0.02' also fails if the interval allows a larger loss. Repeat for more.",
+    )
+    against: Path | None = input_file(
+        "Report saved as JSON, for --max-drop, made with the same labels, rules and judge.", GATES
+    )
+    on: str | None = option(
+        GATES,
+        "NAME",
+        "Queries to compare with --against: all (default), or shared (in both with the same labels or references).",
+    )
+    require_trust: str | None = option(
+        GATES,
+        "LEVEL",
+        "Exit with 1 if a gated figure (without gates: any) has a caveat of this level or above: note, soft or strong.",
+    )
 
 
 # -- output -----------------------------------------------------------------------------------------------
@@ -345,7 +331,6 @@ def output_file(*suffixes: str) -> Any:
 _OF_TABLES = (".txt", ".json", ".csv", ".md")
 OutputOption = Annotated[Path | None, output_file(*_OF_TABLES)]
 LatexOutputOption = Annotated[Path | None, output_file(*_OF_TABLES, ".tex")]
-TextOutputOption = Annotated[Path | None, output_file(".txt")]
 TextOrJsonOutputOption = Annotated[Path | None, output_file(".txt", ".json")]
 TextOrJsonOption = Annotated[Format | None, option(OUTPUT, "FORMAT", "Format: table (default) or json.", "--format")]
 DetailsOption = Annotated[

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import labels_of, named_files, shares, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, put_lines, rows_text
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.rates import notes_of_left_out
-from rag_selectivity.tables.grades import SCALES, scale_named
+from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted, percent, visible
 
 if TYPE_CHECKING:
@@ -26,81 +25,45 @@ EXAMPLES = (
 
 
 def plan(
-    corpus_size: Annotated[
-        int | None, o.option(o.INPUT, "N", "Passages in the corpus, or tools in the catalogue.")
-    ] = None,
-    relevant: Annotated[
-        str | None,
-        o.option(o.INPUT, "R,R", "Relevant passages of a query: one number, or one for each query, as in 1,3,4."),
-    ] = None,
-    qrels: Annotated[
-        Path | None, o.input_file("Labels, in place of --relevant: their relevant passages are counted.")
-    ] = None,
-    scale: Annotated[
-        str | None,
-        o.option(o.INPUT, "NAME", f"Scale of --qrels, for grades other than 0 and 1: {choices(SCALES)} (1 to 5)."),
-    ] = None,
-    rel: Annotated[
-        int | None,
-        o.option(o.INPUT, "GRADE", "Lowest grade of --qrels that counts as relevant (default: that of the scale)."),
-    ] = None,
-    depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,20,58 (default: 1,2,5,10,… N).")] = None,
-    m: Annotated[int, o.option(o.MEASURES, "M", "Relevant passages that make a success.", "-m")] = 1,
-    max_random_success: Annotated[
-        float | None,
-        o.option(
-            o.MEASURES,
-            "SHARE",
-            "Find the largest depth at which a random draw succeeds less often (default: .632, where healthy ends).",
-        ),
-    ] = None,
-    min_ceiling: Annotated[
-        float | None, o.option(o.MEASURES, "BITS", "Find the largest depth whose ceiling is above this.")
-    ] = None,
-    tokens_per_item: Annotated[
-        float | None, o.option(o.MEASURES, "COUNT", "Tokens of a passage, or of a tool's definition.")
-    ] = None,
-    observed: Annotated[
-        str | None,
-        o.option(o.MEASURES, "SHARE,SHARE", "Published success rates, one for each of --depths, as in .857."),
-    ] = None,
-    detect: Annotated[
-        float | None, o.option(o.PLANNING, "BITS", "Find how many queries detect a difference of this size.")
-    ] = None,
-    success: Annotated[float, o.option(o.PLANNING, "SHARE", "Success rate of the better system.")] = 0.8,
-    correlation: Annotated[float, o.option(o.PLANNING, "NUMBER", "Correlation of the two systems' successes.")] = 0.0,
-    power: Annotated[float, o.option(o.PLANNING, "SHARE", "Chance to detect the difference.")] = 0.8,
-    level: Annotated[float, o.option(o.PLANNING, "SHARE", "Confidence level of the whole comparison.")] = 0.95,
-    rows: Annotated[
-        int | None,
-        o.option(
-            o.PLANNING, "COUNT", "Tests in the comparison (default: those of compare, 3, or 9 on the utility scale)."
-        ),
-    ] = None,
-    queries: Annotated[
-        int | None, o.option(o.PLANNING, "COUNT", "Queries of the evaluation, for what --controls can show.")
-    ] = None,
-    controls: Annotated[
-        int | None, o.option(o.PLANNING, "COUNT", "Random passages of the corpus to grade for each query.")
-    ] = None,
+    corpus_size: int | None = o.option(o.INPUT, "N", "Passages in the corpus, or tools in the catalogue."),
+    relevant: str | None = o.option(
+        o.INPUT, "R,R", "Relevant passages of a query: one number, or one for each query, as in 1,3,4."
+    ),
+    qrels: Path | None = o.input_file("Labels, in place of --relevant: their relevant passages are counted."),
+    scale: o.ScaleOption = None,
+    rel: o.RelOption = None,
+    depths: str | None = o.option(o.MEASURES, "K,K", "Depths, as in 5,20,58 (default: 1,2,5,10,… N)."),
+    m: int = o.option(o.MEASURES, "M", "Relevant passages that make a success.", "-m", default=1),
+    max_random_success: float | None = o.option(
+        o.MEASURES,
+        "SHARE",
+        "Find the largest depth at which a random draw succeeds less often (default: .632, where healthy ends).",
+    ),
+    min_ceiling: float | None = o.option(o.MEASURES, "BITS", "Find the largest depth whose ceiling is above this."),
+    tokens_per_item: float | None = o.option(o.MEASURES, "COUNT", "Tokens of a passage, or of a tool's definition."),
+    observed: str | None = o.option(
+        o.MEASURES, "SHARE,SHARE", "Published success rates, one for each of --depths, as in .857."
+    ),
+    detect: float | None = o.option(o.PLANNING, "BITS", "Find how many queries detect a difference of this size."),
+    success: float = o.option(o.PLANNING, "SHARE", "Success rate of the better system.", default=0.8),
+    correlation: float = o.option(o.PLANNING, "NUMBER", "Correlation of the two systems' successes.", default=0.0),
+    power: float = o.option(o.PLANNING, "SHARE", "Chance to detect the difference.", default=0.8),
+    level: float = o.option(o.PLANNING, "SHARE", "Confidence level of the whole comparison.", default=0.95),
+    rows: int | None = o.option(
+        o.PLANNING, "COUNT", "Tests in the comparison (default: those of compare, 3, or 9 on the utility scale)."
+    ),
+    queries: int | None = o.option(o.PLANNING, "COUNT", "Queries of the evaluation, for what --controls can show."),
+    controls: int | None = o.option(o.PLANNING, "COUNT", "Random passages of the corpus to grade for each query."),
     show_bits: o.ShowBitsOption = None,
     show_k: o.ShowKOption = 10,
-    human: Annotated[
-        int | None,
-        o.option(
-            o.PLANNING,
-            "COUNT",
-            "Labels by people: show how wide calibrated intervals become. Needs --qrels and --run.",
-        ),
-    ] = None,
+    human: int | None = o.option(
+        o.PLANNING, "COUNT", "Labels by people: show how wide calibrated intervals become. Needs --qrels and --run."
+    ),
     run: o.OptionalRunOption = None,
-    known: Annotated[
-        Path | None, o.input_file("Labels by people so far, for --human: how far people and judge agree.")
-    ] = None,
-    agreement: Annotated[
-        float | None,
-        o.option(o.PLANNING, "SHARE", "In place of --known: share of the pairs in which people and judge agree."),
-    ] = None,
+    known: Path | None = o.input_file("Labels by people so far, for --human: how far people and judge agree."),
+    agreement: float | None = o.option(
+        o.PLANNING, "SHARE", "In place of --known: share of the pairs in which people and judge agree."
+    ),
     judge: o.JudgeOption = None,
     grade_map: o.GradeMapOption = None,
     format: o.TableFormatOption = None,

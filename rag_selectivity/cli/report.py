@@ -62,16 +62,11 @@ def report(
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,
     corpus_size: o.SizeOption = None,
-    corpus: Annotated[
-        Path | None,
-        o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet. Gives the corpus size too."),
-    ] = None,
+    corpus: Path | None = o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet. Gives the corpus size too."),
     passages_of: o.PassagesOfOption = None,
     controls: o.ControlsOption = None,
     queries: o.QueryTextsOption = None,
-    quality: Annotated[
-        Path | None, o.input_file("Scores of answers: a table of K, score and, if known, query_id.")
-    ] = None,
+    quality: Path | None = o.input_file("Scores of answers: a table of K, score and, if known, query_id."),
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
     costs: o.CostsOption = None,
@@ -83,50 +78,36 @@ def report(
     ids: o.IdsOption = None,
     baseline: o.BaselineOption = None,
     measure: o.MeasureOption = None,
-    depths: Annotated[
-        str | None,
-        o.option(
-            o.MEASURES,
-            "K,K",
-            "Depths of the plots, as in 1,5,10 (default: 1,2,5,10,…). The K of the decision is added.",
-        ),
-    ] = None,
+    depths: str | None = o.option(
+        o.MEASURES, "K,K", "Depths of the plots, as in 1,5,10 (default: 1,2,5,10,…). The K of the decision is added."
+    ),
     k: o.KOption = None,
     scale: o.ScaleOption = None,
     rel: o.RelOption = None,
     m: o.HitsOption = None,
     max_k: o.MaxKOption = o.DEFAULT_MAX_K,
     max_loss: o.MaxLossOption = o.DEFAULT_MAX_LOSS,
-    policy: o.PolicyOption = "default",
-    unjudged: o.UnjudgedOption = None,
-    short_lists: o.ShortListsOption = None,
+    rules: o.MainRules = o.MainRules(),
     level: o.LevelOption = 0.95,
     by: ByOption = None,
     weights: WeightsOption = None,
-    candidates: Annotated[int, o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.")] = 50,
-    all_texts: Annotated[
-        bool, o.flag(o.PAGE, "--all-texts", "Keep all texts, and keep them whole, even if the page exceeds 10 MB.")
-    ] = False,
-    title: Annotated[str, o.option(o.PAGE, "TEXT", "Title of the page.")] = "What retrieval is worth",
-    open_it: Annotated[bool, o.option(o.PAGE, "", "Open the page in the browser.", "--open")] = False,
-    format: Annotated[
-        PageFormat | None,
-        o.option(
-            o.OUTPUT, "FORMAT", "Format: html (default), or markdown, for a comment of a pull request.", "--format"
-        ),
-    ] = None,
-    against: Annotated[
-        Path | None,
-        o.input_file("Report saved as JSON, as that of the main branch: the Markdown says what changed.", o.OUTPUT),
-    ] = None,
-    on: Annotated[
-        str | None,
-        o.option(
-            o.OUTPUT,
-            "NAME",
-            "Queries to compare with --against: all (default), or shared (in both reports with the same labels).",
-        ),
-    ] = None,
+    candidates: int = o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.", default=50),
+    all_texts: bool = o.flag(
+        o.PAGE, "--all-texts", "Keep all texts, and keep them whole, even if the page exceeds 10 MB."
+    ),
+    title: str = o.option(o.PAGE, "TEXT", "Title of the page.", default="What retrieval is worth"),
+    open_it: bool = o.flag(o.PAGE, "--open", "Open the page in the browser."),
+    format: PageFormat | None = o.option(
+        o.OUTPUT, "FORMAT", "Format: html (default), or markdown, for a comment of a pull request.", "--format"
+    ),
+    against: Path | None = o.input_file(
+        "Report saved as JSON, as that of the main branch: the Markdown says what changed.", o.OUTPUT
+    ),
+    on: str | None = o.option(
+        o.OUTPUT,
+        "NAME",
+        "Queries to compare with --against: all (default), or shared (in both reports with the same labels).",
+    ),
 ) -> None:
     """Write an HTML page: what to decide about the runs, and why.
 
@@ -178,7 +159,7 @@ def report(
         as_comment=as_comment,
         against=against,
         on=on or "all",
-        **o.Rules(policy=policy, unjudged=unjudged, short_lists=short_lists).chosen(),
+        **rules.chosen(),
     )
     put(text.rstrip("\n"), output, is_data=True)
     if output == STANDARD_OUTPUT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import name_of, named_files, pools_of
@@ -15,23 +15,29 @@ if TYPE_CHECKING:
     from rag_selectivity.judged.qrels import Qrels
     from rag_selectivity.results.report import Report
 
-IdentityOption = Annotated[
-    str | None,
-    o.option(
+
+@dataclass(frozen=True)
+class Spans:
+    """How the spans of a trace are read."""
+
+    identity: str | None = o.option(
         o.INPUT,
         "NAME",
         "How labels know a passage of a span: id, text (its hash), or a key of its metadata (default: auto, by the "
         "labels found).",
-    ),
-]
-QueryIdKeyOption = Annotated[
-    str | None,
-    o.option(
+    )
+    query_id_key: str | None = o.option(
         o.INPUT,
         "KEY",
         "Attribute of a span, or key of its metadata, that has the id of the query (default: query_id; else its text).",
-    ),
-]
+    )
+
+    def refuse(self) -> None:
+        """Refuse them where there is no trace."""
+        for name, value in vars(self).items():
+            if value is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise InputError(f"{option} is about the spans of a trace: give --trace FILE too, or leave it out")
 
 
 @dataclass(frozen=True)
@@ -55,12 +61,12 @@ class Retrieved:
         return cls(qrels, named_files(run), pools_of(pool, run))
 
     @classmethod
-    def of_trace(cls, qrels: Qrels, trace: Path, identity: str | None, query_id_key: str | None) -> Retrieved:
+    def of_trace(cls, qrels: Qrels, trace: Path, spans: Spans) -> Retrieved:
         """Of --trace."""
         from rag_selectivity.live.trace import Trace
         from rag_selectivity.measures.plan import default_depths
 
-        read = Trace.read(trace, qrels, identity=identity, query_id_key=query_id_key)
+        read = Trace.read(trace, qrels, **vars(spans))
         longest = max(1, *(len(read.shown[key]) for key in read.names))
         sizes = read.corpus_sizes if len(read.corpus_sizes) == len(read.names) else None
         depths = sorted({*default_depths(longest).tolist(), longest})
@@ -76,10 +82,3 @@ class Retrieved:
             return report
         (run,) = self.runs
         return report.with_input(run, self.facts, self.notes)
-
-
-def refuse_without_trace(identity: str | None, query_id_key: str | None) -> None:
-    """Refuse the options that are about spans where there are none."""
-    for option, value in (("--identity", identity), ("--query-id-key", query_id_key)):
-        if value is not None:
-            raise InputError(f"{option} is about the spans of a trace: give --trace FILE too, or leave it out")

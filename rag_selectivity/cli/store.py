@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import STANDARD_INPUT, Readable, name_of
@@ -32,10 +30,10 @@ IMPORT_EXAMPLES = (
 #: As `rag_selectivity.grading.store` has them, which is imported where it is used.
 _ORIGINS = ("pool", "tail", "control", "person", "unknown")
 _STREAMED = ("qrels", "jsonl", "csv")
-StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Label store.")]
+StoreArgument = Annotated[Path, o.argument("STORE", "Label store.")]
 
 
-def store_info(store: StoreArgument, output: o.TextOutputOption = None) -> None:
+def store_info(store: StoreArgument, output: Path | None = o.output_file(".txt")) -> None:
     """Show who gave labels, of which pairs, at what cost, and which failed.
 
     The example of a failure is the latest: its query, its passage, the message, and the first 500 characters of the
@@ -51,17 +49,13 @@ def store_info(store: StoreArgument, output: o.TextOutputOption = None) -> None:
 
 def store_export(
     store: StoreArgument,
-    target: Annotated[
-        Path,
-        typer.Argument(
-            metavar=OF_OUTPUT,
-            help="File to write: .trec or .qrels with grades; .jsonl, .csv or .parquet with reasons and origins too.",
-        ),
-    ],
+    target: Path = o.argument(
+        OF_OUTPUT, "File to write: .trec or .qrels with grades; .jsonl, .csv or .parquet with reasons and origins too."
+    ),
     judge: o.JudgeOption = None,
-    format: Annotated[
-        str, o.option(o.OUTPUT, "FORMAT", f"Format for standard output (-): {choices(_STREAMED)}.")
-    ] = "qrels",
+    format: str = o.option(
+        o.OUTPUT, "FORMAT", f"Format for standard output (-): {choices(_STREAMED)}.", default="qrels"
+    ),
 ) -> None:
     """Write the labels of a store to a file."""
     from rag_selectivity.grading.exchange import export_labels, label_table, qrels_lines
@@ -83,31 +77,17 @@ def store_export(
 
 def store_import(
     store: StoreArgument,
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar=Readable("FILE"),
-            help="Answers to a task of `annotate`, labels of a person (qrels), or a table that `store export` wrote.",
-        ),
-    ],
-    annotator: Annotated[
-        str | None, o.option(o.INPUT, "NAME", "Person who gave the labels (default: the file's name).")
-    ] = None,
+    source: Path = o.argument(
+        Readable("FILE"),
+        "Answers to a task of `annotate`, labels of a person (qrels), or a table that `store export` wrote.",
+    ),
+    annotator: str | None = o.option(o.INPUT, "NAME", "Person who gave the labels (default: the file's name)."),
     grade_map: o.GradeMapOption = None,
-    origin: Annotated[
-        str | None,
-        o.option(
-            o.INPUT,
-            "KIND",
-            f"How the pairs of a person's qrels were chosen: {choices(_ORIGINS)} (default).",
-        ),
-    ] = None,
-    drawn: Annotated[
-        str | None, o.option(o.INPUT, "NAME", "Name of the draw, with --origin person, as in calibrate:200.")
-    ] = None,
-    replace: Annotated[
-        bool, o.flag(o.INPUT, "--replace", "Take new grades in place of other grades of the same person.")
-    ] = False,
+    origin: str | None = o.option(
+        o.INPUT, "KIND", f"How the pairs of a person's qrels were chosen: {choices(_ORIGINS)} (default)."
+    ),
+    drawn: str | None = o.option(o.INPUT, "NAME", "Name of the draw, with --origin person, as in calibrate:200."),
+    replace: bool = o.flag(o.INPUT, "--replace", "Take new grades in place of other grades of the same person."),
 ) -> None:
     """Add labels from a file to a store.
 

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import (
-    clusters_of,
-    labels_of,
-    named_files,
-    score_range_of,
-    tokens_of,
-)
+from rag_selectivity.cli.inputs import labels_of, named_files, score_range_of, tokens_of
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
@@ -30,37 +23,26 @@ def sweep(
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
     human: o.HumanOption = None,
-    scores: Annotated[
-        Path | None,
-        o.input_file(
-            "Scores of answers, in place of success: table of query_id, run (if there are several), k, score."
-        ),
-    ] = None,
+    scores: Path | None = o.input_file(
+        "Scores of answers, in place of success: table of query_id, run (if there are several), k, score."
+    ),
     score_column: o.ScoreColumnOption = None,
     score_range: o.ScoreRangeOption = None,
     form: o.LabelForm = o.LabelForm(),
-    max_depth: Annotated[
-        int | None, o.option(o.MEASURES, "K", "Last depth of the table (default: the longest list).")
-    ] = None,
-    max_tokens: Annotated[
-        float | None, o.option(o.MEASURES, "COUNT", "Budget for the passages of a prompt, on average; needs --tokens.")
-    ] = None,
-    min_success: Annotated[
-        float | None,
-        o.option(
-            o.MEASURES, "SHARE", "Advise the smallest depth with this success rate, as .9, in place of --max-loss."
-        ),
-    ] = None,
+    max_depth: int | None = o.option(o.MEASURES, "K", "Last depth of the table (default: the longest list)."),
+    max_tokens: float | None = o.option(
+        o.MEASURES, "COUNT", "Budget for the passages of a prompt, on average; needs --tokens."
+    ),
+    min_success: float | None = o.option(
+        o.MEASURES, "SHARE", "Advise the smallest depth with this success rate, as .9, in place of --max-loss."
+    ),
     rel: o.RelOption = None,
     m: o.HitsOption = None,
     max_k: o.MaxKOption = o.DEFAULT_MAX_K,
     max_loss: o.MaxLossOption = o.DEFAULT_MAX_LOSS,
     scale: o.ScaleOption = None,
     rules: o.Rules = o.Rules(),
-    resamples: o.ResamplesOption = 5000,
-    seed: o.SeedOption = 7,
-    level: o.LevelOption = 0.95,
-    clusters: o.ClustersOption = None,
+    intervals: o.Intervals = o.Intervals(),
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
@@ -84,7 +66,7 @@ def sweep(
         max_loss=max_loss,
         scale=scale,
         grade_map=form.grade_map,
-        bootstrap=rs.Bootstrap(resamples, seed, level, clusters_of(clusters)),
+        bootstrap=intervals.bootstrap(),
         ids=form.ids,
         human=human,
         scores=scores,

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rag_selectivity.errors import InputError, did_you_mean
-
 #: Where a wheel puts the page, and where it stands in a checkout.
 _PAGES = (Path(__file__).with_name("caveats.md"), Path(__file__).parents[2] / "docs" / "reference" / "caveats.md")
 _SECTION = re.compile(
@@ -75,13 +73,3 @@ def all_codes() -> dict[str, Code]:
         )
         for found in _SECTION.finditer(page)
     }
-
-
-def code_named(name: str) -> Code:
-    """A code by its name; an InputError with the closest name if there is none."""
-    known = all_codes()
-    if name not in known:
-        raise InputError(
-            f"unknown code {name!r}{did_you_mean(name, known)}; `rag-selectivity caveats` lists the {len(known)} codes"
-        )
-    return known[name]

@@ -394,7 +394,7 @@ class Measure(ABC):
     formula: ClassVar[str] = ""
     #: The names of its parts, if its value comes from their means: log2(mean Success / mean RandomSuccess).
     means_of: ClassVar[tuple[str, ...]] = ()
-    #: A smallest input and its figure, as `rag-selectivity measures NAME` shows it.
+    #: A smallest input and its figure, as `rag-selectivity explain NAME` shows it.
     example: ClassVar[str] = ""
     #: What stands after the @.
     cutoff: ClassVar[Whole | Real] = Whole(1)

@@ -31,7 +31,7 @@ class Caveat:
     Attributes
     ----------
     code : str
-        For programs; `rag-selectivity caveats CODE` explains it.
+        For programs; `rag-selectivity explain CODE` explains it.
     text : str
         For people.
     level : {"note", "soft", "strong"}

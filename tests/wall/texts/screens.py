@@ -52,7 +52,7 @@ def plan():
 
 
 def explain_a_measure():
-    return worlds.done("measures", "BoR").out
+    return worlds.done("explain", "BoR").out
 
 
 def help_of_evaluate():
