@@ -10,6 +10,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.validation import FALLS, NOT_SHOWN, RISES, Following, Validation
 from rag_selectivity.statistics.correlation import FEWEST
 from rag_selectivity.tables.scores import AnswerScores
+from rag_selectivity.validate.following import beaten_by
 from rag_selectivity.validate.sets import AnsweredRun
 from rag_selectivity.wording import counted, enumeration, level_text, number, percent
 
@@ -58,12 +59,7 @@ def _name(row: Following) -> str:
 
 def _of_pairs(result: Validation) -> Iterator[str]:
     """Which measure is shown to follow better than which."""
-    beaten: dict[str, list[str]] = {}
-    for each in result.differences:
-        if each.verdict != NOT_SHOWN:
-            first, second = each.measure, each.other
-            better, worse = (first, second) if each.difference.value > 0 else (second, first)
-            beaten.setdefault(better, []).append(worse)
+    beaten = beaten_by(result.differences)
     pairs = counted(len(result.differences), "pair")
     for best, others in beaten.items():
         yield f"{best} is shown to follow the answers better than {enumeration(others)} (Holm over {pairs})."
