@@ -73,22 +73,23 @@ def calibrate_alpha(
     n = len(scores)
     if n < 3:
         raise InputError(f"only {n} queries have both a value of {chosen} and a quality score; at least 3 are needed")
-    advice = _regime_advice(regime)
-    nan, level = float("nan"), Bootstrap.required(bootstrap).level
+    correlations = rank_correlations(values, scores)
+    best, alpha, nan = best_column(correlations), None, float("nan")
+    rho = nan if best is None else float(np.nanmax(correlations))
+    outside, spread = nan, (nan, nan, nan, nan)
     if chosen.name == "T" and getattr(chosen, "form", "") == "paper":
-        rho = float(_best(values, scores)[1])
-        reason = "T as printed is P@K − α, so alpha cannot change the order of queries."
-        return Calibration(None, rho, nan, nan, nan, nan, rho, n, regime, f"{reason} {advice}", level)
-    best, correlation = _best(values, scores)
-    if best is None:
+        outside, reason = rho, "T as printed is P@K − α, so alpha cannot change the order of queries."
+    elif best is None:
         reason = "The measure or the quality is the same for all queries."
-        return Calibration(None, nan, nan, nan, nan, nan, nan, n, regime, f"{reason} {advice}", level)
-    spread = _spread(values, scores, alphas, bootstrap)
-    outside = _out_of_fold(values, scores, folds, bootstrap.seed)
-    chosen_text = f"alpha = {alphas[best]:g} has the highest correlation on these queries."
-    return Calibration(
-        float(alphas[best]), float(correlation), *spread, outside, n, regime, f"{chosen_text} {advice}", level
-    )
+    else:
+        alpha = float(alphas[best])
+        reason = f"alpha = {alpha:g} has the highest correlation on these queries."
+        spread = _spread(values, scores, alphas, bootstrap)
+        units = np.arange(n)
+        ranks = out_of_fold([(values, scores, units)], folds_of(units, folds, bootstrap.seed))
+        outside = nan if ranks is None else float(rank_correlations(ranks[0][:, None], scores)[0])
+    advice = f"{reason} {_regime_advice(regime)}"
+    return Calibration(alpha, rho, *spread, outside, n, regime, advice, Bootstrap.required(bootstrap).level)
 
 
 def _checked_grid(grid: Sequence[float]) -> FloatArray:
@@ -116,14 +117,10 @@ def _values_of_run(
     depths = np.array([measure.at], np.int64)
     # F takes either alpha or beta: alpha replaces a beta that was given.
     changed: dict[str, Any] = {"at": None, **({"beta": 1.0} if measure.name == "F" else {})}
-    columns = []
-    for alpha in alphas.tolist():
-        changed["alpha"] = alpha
-        columns.append(replace(measure, **changed).outcome(judged, depths).parts[0][:, 0])
-    scores = _aligned(quality, judged.queries)
-    return *_complete(np.stack(columns, axis=1), scores), _regime(
-        measure.at, judged.relevant(getattr(measure, "rel", None))
-    )
+    tried = [replace(measure, **{**changed, "alpha": alpha}) for alpha in alphas.tolist()]
+    values = np.stack([each.outcome(judged, depths).parts[0][:, 0] for each in tried], axis=1)
+    relevant = judged.relevant(getattr(measure, "rel", None))
+    return *_complete(values, _aligned(quality, judged.queries)), _regime(measure.at, relevant)
 
 
 def _values_of_counts(
@@ -179,22 +176,12 @@ def _regime(depth: float, relevant: NDArray[Any]) -> float:
 def _regime_advice(regime: float) -> str:
     if np.isnan(regime):
         return "No query has a relevant passage, so K/N_p is undefined."
-    if regime < 1:
-        return (
-            f"K/N_p = {regime:.2f} < 1: there are fewer slots than relevant passages. The recall-free paper advises T "
-            f"there; whether T follows your answers better is not tested here, but by `validate`."
-        )
+    advised, slots = ("T", "fewer slots than") if regime < 1 else ("nDCG", "at least as many slots as")
     return (
-        f"K/N_p = {regime:.2f} ≥ 1: there are at least as many slots as relevant passages. The recall-free paper "
-        f"advises nDCG there; whether nDCG follows your answers better is not tested here, but by `validate`."
+        f"K/N_p = {regime:.2f} {'<' if regime < 1 else '≥'} 1: there are {slots} relevant passages. The recall-free "
+        f"paper advises {advised} there; whether {advised} follows your answers better is not tested here, but by "
+        f"`validate`."
     )
-
-
-def _best(values: FloatArray, scores: FloatArray) -> tuple[int | None, float]:
-    """The column with the highest Spearman correlation (the middle one of a tie), and that correlation."""
-    correlations = rank_correlations(values, scores)
-    best = best_column(correlations)
-    return (None, float("nan")) if best is None else (best, float(np.nanmax(correlations)))
 
 
 def _spread(
@@ -209,22 +196,13 @@ def _spread(
     chosen = []
     for _ in range(bootstrap.resamples):
         rows = rng.integers(0, len(scores), len(scores))
-        best, correlation = _best(values[rows], scores[rows])
+        correlations = rank_correlations(values[rows], scores[rows])
+        best = best_column(correlations)
         if best is not None:
-            chosen.append((float(alphas[best]), correlation))
+            chosen.append((float(alphas[best]), float(np.nanmax(correlations))))
     nan = float("nan")
     if not chosen:
         return nan, nan, nan, nan
     tail = (1 - bootstrap.level) / 2
     (alpha_low, low), (alpha_high, high) = np.quantile(np.array(chosen), [tail, 1 - tail], axis=0).tolist()
     return alpha_low, alpha_high, low, high
-
-
-def _out_of_fold(values: FloatArray, scores: FloatArray, folds: int, seed: int) -> float:
-    """Spearman's rho of values whose alpha was chosen on the other folds.
-
-    NaN with fewer than four queries or fewer than two folds.
-    """
-    units = np.arange(len(scores))
-    predicted = out_of_fold([(values, scores, units)], folds_of(units, folds, seed))
-    return float("nan") if predicted is None else float(rank_correlations(predicted[0][:, None], scores)[0])

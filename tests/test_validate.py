@@ -66,11 +66,10 @@ def test_whole_weights_are_copies_of_rows(rows) -> None:
     x, y, weight = (np.array(column, float) for column in zip(*rows, strict=True))
     times = weight.astype(int)
     series = Series(x, y, np.arange(len(x)))
-    part = _Correlations(series, 1)
-    part.fill(weight[None], np.zeros(1), 0, {})
+    drawn = _Correlations(series).under(weight[None] / weight.sum(), {})
     for kind, statistic in ((SPEARMAN, spearmanr), (PEARSON, pearsonr), (KENDALL, kendalltau)):
         expected = statistic(np.repeat(x, times), np.repeat(y, times)).statistic
-        assert part.drawn[kind][0] == pytest.approx(expected, abs=1e-9)
+        assert drawn[kind][0] == pytest.approx(expected, abs=1e-9)
 
 
 def test_kendall_of_many_different_pairs_is_that_of_scipy_too() -> None:

@@ -27,75 +27,51 @@ def validation_blocks(result: Validation) -> Iterable[Block]:
     if result.chosen:
         yield Heading("Parameters chosen by the answers, judged on other queries")
         yield from _chosen_blocks(result.chosen, level)
+        yield from (Note(f"{each.measure}: {each.reason}") for each in result.chosen if each.reason)
     for segment in result.segments:
         yield from _segment_blocks(segment, level)
     yield from _notes(result)
 
 
 def _correlations(rows: Sequence[Following], level: str) -> Table:
-    partial = any(row.partial is not None for row in rows)
-    corrected = any(row.verdict for row in rows)
-    ks = any(row.k is not None and not row.measure.endswith(f"@{row.k}") for row in rows)
-    header = [
-        "",
-        *(["K"] if ks else []),
-        "n",
-        f"Spearman [{level}]",
-        "Pearson",
-        "Kendall",
-        *(["partial"] if partial else []),
-        *(["p Holm"] if corrected else []),
+    columns = [("", [row.measure for row in rows])]
+    if any(row.k is not None and not row.measure.endswith(f"@{row.k}") for row in rows):
+        columns.append(("K", [str(row.k or "") for row in rows]))
+    columns += [
+        ("n", [str(row.n) for row in rows]),
+        (f"Spearman [{level}]", [_with_ends(row.spearman) for row in rows]),
+        ("Pearson", [_value(row.pearson) for row in rows]),
+        ("Kendall", [_value(row.kendall) for row in rows]),
     ]
-    cells = []
-    for row in rows:
-        line = [row.measure, *([str(row.k or "")] if ks else []), str(row.n), _with_ends(row.spearman)]
-        line += [_value(row.pearson), _value(row.kendall)]
-        if partial:
-            line.append("–" if row.partial is None else _value(row.partial))
-        if corrected:
-            line.append(_p(row.p_holm))
-        cells.append(line)
-    return Table(header, cells)
+    if any(row.partial is not None for row in rows):
+        columns.append(("partial", ["–" if row.partial is None else _value(row.partial) for row in rows]))
+    if any(row.verdict for row in rows):
+        columns.append(("p Holm", [_p(row.p_holm) for row in rows]))
+    return Table(
+        [head for head, _ in columns], [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
+    )
 
 
 def _chosen_blocks(chosen: Sequence[Chosen], level: str) -> Iterable[Block]:
-    known = [each for each in chosen if not each.reason]
-    if known:
-        header = ["", "chosen", "out of fold", f"gain [{level}]"]
-        yield Table(
-            header,
-            [
-                [
-                    each.measure,
-                    ", ".join(f"{name}={value:g}" for name, value in each.parameters.items()),
-                    _value(each.out_of_fold),
-                    _with_ends(each.gain),
-                ]
-                for each in known
-            ],
-        )
+    rows = []
     for each in chosen:
-        if each.reason:
-            yield Note(f"{each.measure}: {each.reason}")
+        if not each.reason:
+            parameters = ", ".join(f"{name}={value:g}" for name, value in each.parameters.items())
+            rows.append([each.measure, parameters, _value(each.out_of_fold), _with_ends(each.gain)])
+    if rows:
+        yield Table(["", "chosen", "out of fold", f"gain [{level}]"], rows)
 
 
 def _segment_blocks(segment: Segment, level: str) -> Iterable[Block]:
     yield Heading(f"{segment.name}: {segment.sets} sets of {segment.queries} queries")
     yield _correlations(segment.rows, level)
-    known = [each for each in segment.chosen if not each.reason]
-    if known:
-        yield from _chosen_blocks(known, level)
+    yield from _chosen_blocks(segment.chosen, level)
     yield Paragraph(segment.summary)
 
 
 def _notes(result: Validation) -> Iterable[Block]:
-    said: set[tuple[str, str]] = set()
-    for row in result.rows:
-        if row.over == QUERIES:
-            for text in row.notes:
-                if (row.measure, text) not in said:
-                    said.add((row.measure, text))
-                    yield Note(f"{row.measure}: {text}", "note")
+    said = dict.fromkeys((row.measure, text) for row in result.rows if row.over == QUERIES for text in row.notes)
+    yield from (Note(f"{measure}: {text}", "note") for measure, text in said)
     for run, of_run in result.regimes.items():
         each = ", ".join(f"{number(ratio)} at K = {k}" for k, ratio in of_run.items())
         yield Note(f"{run}: K / mean N_p is {each}", "note")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.results.result import Result
 
 SCHEMA = "rag-selectivity/calibration/1"
@@ -53,22 +53,8 @@ class Calibration(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; an undefined number is None."""
-        return {"schema": SCHEMA, **self._numbers(), "advice": self.advice}
+        return {"schema": SCHEMA, **plain_fields(self)}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One row."""
-        return [self._numbers()]
-
-    def _numbers(self) -> dict[str, Any]:
-        return {
-            "alpha": self.alpha,
-            "correlation": finite(self.correlation),
-            "alpha_low": finite(self.alpha_low),
-            "alpha_high": finite(self.alpha_high),
-            "resampled_low": finite(self.resampled_low),
-            "resampled_high": finite(self.resampled_high),
-            "level": self.level,
-            "out_of_fold": finite(self.out_of_fold),
-            "n": self.n,
-            "regime": finite(self.regime),
-        }
+        return [plain_fields(self, "advice")]

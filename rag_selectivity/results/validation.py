@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.results.estimate import finite, plain_fields
+from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.statistics.agreement import Interval
 
@@ -71,13 +71,13 @@ class Following:
 
     def to_row(self) -> dict[str, Any]:
         """As a flat row; an undefined number is None."""
-        row = plain_fields(self, "spearman", "pearson", "kendall", "partial", "notes", "p", "p_holm", "verdict")
-        for name in ("spearman", "pearson", "kendall", "partial"):
-            interval = getattr(self, name)
-            if interval is not None:
-                row[name] = finite(interval.value)
-                row[f"{name}_low"], row[f"{name}_high"] = finite(interval.low), finite(interval.high)
-        return {**row, "p": finite(self.p), "p_holm": finite(self.p_holm), "verdict": self.verdict}
+        row: dict[str, Any] = {}
+        for name, value in plain_fields(self, "notes").items():
+            if isinstance(value, dict):
+                row |= {name: value["value"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
+            elif name != "partial":
+                row[name] = value
+        return row
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ PARTIAL = "partial"
 #: With fewer queries there is no correlation.
 FEWEST = 4
 TOO_FEW = f"fewer than {FEWEST} queries"
-SAME_FIGURES, SAME_SCORES = "all figures are the same", "all scores are the same"
+#: Why there is none if a column is constant: of the figures, the scores, the scores without passages.
+_SAME_IN = ("all figures are the same", "all scores are the same", "all scores without passages are the same")
 
 #: The spread of z of Spearman's rho, beside that of Pearson's (Fieller, Hartley and Pearson 1957).
 _SPREAD_OF_RANKS = math.sqrt(1.06)
@@ -40,7 +41,7 @@ _MOST_BIAS = 0.5
 _SAME = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Series:
     """Figures and scores of sets of passages, side by side.
 
@@ -65,11 +66,15 @@ class Series:
     def of(cls, figures: FloatArray, scores: FloatArray, units: IntArray, others: FloatArray | None = None) -> Series:
         """The rows in which no column is NaN; with a third column, for the partial correlation."""
         known = ~(np.isnan(figures) | np.isnan(scores))
-        if others is not None:
-            known &= ~np.isnan(others)
         if others is None:
             return cls(figures[known], scores[known], units[known])
+        known &= ~np.isnan(others)
         return cls(figures[known], scores[known], units[known], others[known], (SPEARMAN, PARTIAL))
+
+    @property
+    def columns(self) -> list[FloatArray]:
+        """The figures, the scores, and the third column if there is one."""
+        return [self.figures, self.scores, *([] if self.others is None else [self.others])]
 
     @property
     def queries(self) -> int:
@@ -81,13 +86,7 @@ class Series:
         """Why there is no correlation; empty if there is one."""
         if self.queries < FEWEST:
             return TOO_FEW
-        if _constant(self.figures):
-            return SAME_FIGURES
-        if _constant(self.scores):
-            return SAME_SCORES
-        if self.others is not None and _constant(self.others):
-            return "all scores without passages are the same"
-        return ""
+        return next((reason for column, reason in zip(self.columns, _SAME_IN, strict=False) if _constant(column)), "")
 
     @property
     def effective(self) -> float:
@@ -96,10 +95,8 @@ class Series:
         r and s are the shares of the queries whose value is not the most common one in a column, for the two columns in
         which most have the same value; at most ½. Of 60 queries with 80 % right answers and 80 % successes, 10 count.
         """
-        n = self.queries
-        columns = [self.figures, self.scores, *([] if self.others is None else [self.others])]
-        rarest = sorted(1 - np.unique(column, return_counts=True)[1].max() / len(column) for column in columns)
-        return float(n * min(1.0, 2 * rarest[0]) * min(1.0, 2 * rarest[1]))
+        rarest = sorted(1 - np.unique(column, return_counts=True)[1].max() / len(column) for column in self.columns)
+        return float(self.queries * min(1.0, 2 * rarest[0]) * min(1.0, 2 * rarest[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +113,8 @@ class Distribution:
         The weight of one query that was not seen, in each draw.
     effective : float
         The number of queries that tell something (`Series.effective`).
-    ends : (float, float)
-        The lowest and the highest possible value.
+    furthest : float
+        The highest possible value; the lowest one is −furthest.
     reason : str
         Why it is undefined; empty if it is defined.
     """
@@ -126,7 +123,7 @@ class Distribution:
     drawn: FloatArray
     unseen: FloatArray
     effective: float
-    ends: tuple[float, float] = (-1.0, 1.0)
+    furthest: float = 1.0
     reason: str = ""
 
     @classmethod
@@ -147,7 +144,7 @@ class Distribution:
             np.mean([part.drawn for part in known], axis=0),
             np.mean([part.unseen for part in known], axis=0),
             min(part.effective for part in known),
-            known[0].ends,
+            known[0].furthest,
         )
 
     def minus(self, other: Distribution) -> Distribution:
@@ -159,7 +156,7 @@ class Distribution:
             self.drawn - other.drawn,
             np.maximum(self.unseen, other.unseen),
             min(self.effective, other.effective),
-            (-2.0, 2.0),
+            furthest=2.0,
         )
 
     @property
@@ -193,7 +190,7 @@ class Distribution:
 
     def _tail(self, sign: int) -> _LowerTail:
         """The draws with the query that was not seen at its worst (sign 1), or at its best and turned over (−1)."""
-        return _LowerTail.of((1 - self.unseen) * sign * self.drawn - self.unseen, self.ends[1])
+        return _LowerTail((1 - self.unseen) * sign * self.drawn - self.unseen, self.furthest)
 
     @property
     def _bias(self) -> float:
@@ -227,38 +224,22 @@ class Distribution:
         return float(stdtr(self.effective - 1, -reach))
 
 
-@dataclass(frozen=True, slots=True)
 class _LowerTail:
     """Quantiles of draws, and shares of draws: the inverse of each other, also beyond the lowest draws.
 
     Below the lowest hundredth of the draws, Fisher's z of the draws is continued as a normal distribution, with the
     spread between the median and that hundredth.
-
-    Attributes
-    ----------
-    ordered : float64[draws]
-    furthest : float
-        The largest possible value; the lowest possible one is −furthest.
-    anchor : float
-        z of the last draw of the lowest hundredth.
-    share_of_anchor, spread : float
     """
 
-    ordered: FloatArray
-    furthest: float
-    anchor: float
-    share_of_anchor: float
-    spread: float
-
-    @classmethod
-    def of(cls, drawn: FloatArray, furthest: float) -> _LowerTail:
+    def __init__(self, drawn: FloatArray, furthest: float) -> None:
         from scipy.special import ndtri
 
-        ordered = np.sort(drawn)
-        place = max(1, len(ordered) // 100)
-        share = place / (len(ordered) + 1)
-        anchor, middle = _z(ordered[place - 1], furthest), _z(float(np.median(ordered)), furthest)
-        return cls(ordered, furthest, anchor, share, max((middle - anchor) / -float(ndtri(share)), 1e-12))
+        self.ordered, self.furthest = np.sort(drawn), furthest
+        place = max(1, len(drawn) // 100)
+        self.share_of_anchor = place / (len(drawn) + 1)
+        self.anchor = _z(self.ordered[place - 1], furthest)
+        away = _z(float(np.median(self.ordered)), furthest) - self.anchor
+        self.spread = max(away / -float(ndtri(self.share_of_anchor)), 1e-12)
 
     def quantile(self, share: float) -> float:
         """The value below which a share of the draws lie."""
@@ -322,13 +303,11 @@ def correlated(series: Sequence[Series], *, draws: int, seed: int) -> list[dict[
     (1.0, 0.3, True)
     """
     units = 1 + max((int(each.units.max(initial=-1)) for each in series), default=-1)
-    found = [_Correlations(each, draws) for each in series]
-    filled = 0
+    found = [_Correlations(each) for each in series]
     for weights, unseen in _weights(units, draws, seed):
         shared: dict[tuple[bytes, bytes], FloatArray] = {}
         for each in found:
-            each.fill(weights, unseen, filled, shared)
-        filled += len(weights)
+            each.draw(weights, unseen, shared)
     return [each.distributions() for each in found]
 
 
@@ -342,35 +321,30 @@ def correlated_means(series: Sequence[Series], *, draws: int, seed: int) -> dict
     series : sequence of Series
         One for each run; their `units` number the same queries.
     """
-    plain = np.array(
-        [[part.figures.mean(), part.scores.mean()] if len(part.units) else [np.nan] * 2 for part in series]
-    )
-    means = plain[~np.isnan(plain).any(axis=1)]
     some = [part for part in series if len(part.units)]
-    if len(means) < FEWEST:
+    if len(some) < FEWEST:
         return dict.fromkeys(KINDS, Distribution.undefined(f"fewer than {FEWEST} runs"))
-    for column, reason in ((0, SAME_FIGURES), (1, SAME_SCORES)):
-        if _constant(means[:, column]):
+    means = [np.array([[part.columns[i].mean() for part in some]]) for i in (0, 1)]
+    for column, reason in zip(means, _SAME_IN, strict=False):
+        if _constant(column):
             return dict.fromkeys(KINDS, Distribution.undefined(reason))
-    units = 1 + max(int(part.units.max()) for part in some)
-    drawn = {kind: np.empty(draws) for kind in KINDS}
-    left = np.empty(draws)
-    filled = 0
-    for weights, unseen in _weights(units, draws, seed):
-        place = slice(filled, filled + len(weights))
-        filled += len(weights)
-        left[place] = unseen / (weights.sum(axis=1) + unseen)
+    drawn, left = [], []
+    for weights, unseen in _weights(1 + max(int(part.units.max()) for part in some), draws, seed):
+        left.append(unseen / (weights.sum(axis=1) + unseen))
         figures, scores = (
-            np.stack([(own := weights[:, part.units]) @ getattr(part, name) / own.sum(axis=1) for part in some], axis=1)
-            for name in ("figures", "scores")
+            np.stack([(own := weights[:, part.units]) @ part.columns[i] / own.sum(axis=1) for part in some], axis=1)
+            for i in (0, 1)
         )
-        for kind, values in _over_rows(figures, scores).items():
-            drawn[kind][place] = values
-    of_means = _over_rows(means[None, :, 0], means[None, :, 1])
+        drawn.append(_over_rows(figures, scores))
     effective = float(min(part.queries for part in some))
     return {
-        kind: Distribution(float(of_means[kind][0]), np.nan_to_num(drawn[kind], nan=0.0), left, effective)
-        for kind in KINDS
+        kind: Distribution(
+            float(value[0]),
+            np.nan_to_num(np.concatenate([each[kind] for each in drawn])),
+            np.concatenate(left),
+            effective,
+        )
+        for kind, value in _over_rows(*means).items()
     }
 
 
@@ -419,40 +393,28 @@ def _weights(units: int, draws: int, seed: int) -> Iterator[tuple[FloatArray, Fl
 
 
 class _Correlations:
-    """The correlations of one series, filled draw by draw."""
+    """The correlations of one series, drawn part by part."""
 
-    def __init__(self, series: Series, draws: int) -> None:
-        self.series = series
-        self.kinds = series.kinds
-        self.reason = series.reason
+    def __init__(self, series: Series) -> None:
+        self.series, self.reason = series, series.reason
+        self.drawn: list[dict[str, FloatArray]] = []
+        self.unseen: list[FloatArray] = []
+        self.own = np.unique(series.units)
         if self.reason:
             return
-        self.drawn = {kind: np.empty(draws) for kind in self.kinds}
-        self.unseen = np.empty(draws)
-        self.own = np.unique(series.units)
-        self.tau = _Tau(series.figures, series.scores) if KENDALL in self.kinds else None
-        columns = [series.figures, series.scores, *([] if series.others is None else [series.others])]
-        self.orders = [_Order(column) for column in columns]
+        self.tau = _Tau(series.figures, series.scores) if KENDALL in series.kinds else None
+        self.orders = [_Order(column) for column in series.columns]
 
-    def fill(
-        self,
-        weights: FloatArray,
-        unseen: FloatArray,
-        start: int,
-        shared: dict[tuple[bytes, bytes], FloatArray],
-    ) -> None:
+    def draw(self, weights: FloatArray, unseen: FloatArray, shared: dict[tuple[bytes, bytes], FloatArray]) -> None:
         """The correlations under some weights of all queries; `shared` holds ranks that several series have."""
         if self.reason:
             return
-        place = slice(start, start + len(weights))
-        self.unseen[place] = unseen / (weights[:, self.own].sum(axis=1) + unseen)
+        self.unseen.append(unseen / (weights[:, self.own].sum(axis=1) + unseen))
         own = weights[:, self.series.units]
-        own = own / own.sum(axis=1, keepdims=True)
-        for kind, values in self._under(own, shared).items():
-            if kind in self.drawn:
-                self.drawn[kind][place] = values
+        self.drawn.append(self.under(own / own.sum(axis=1, keepdims=True), shared))
 
-    def _under(self, weights: FloatArray, shared: dict[tuple[bytes, bytes], FloatArray]) -> dict[str, FloatArray]:
+    def under(self, weights: FloatArray, shared: dict[tuple[bytes, bytes], FloatArray]) -> dict[str, FloatArray]:
+        """The correlations by kind, under weights of the rows that add up to 1: float64[draws] each."""
         units = self.series.units.tobytes()
         ranks = []
         for order in self.orders:
@@ -461,29 +423,27 @@ class _Correlations:
                 shared[key] = order.ranks(weights)
             ranks.append(shared[key])
         found = {SPEARMAN: _pearson(ranks[0], ranks[1], weights)}
-        if PEARSON in self.kinds:
+        if PEARSON in self.series.kinds:
             found[PEARSON] = _pearson(self.series.figures[None], self.series.scores[None], weights)
         if self.tau is not None:
             found[KENDALL] = self.tau.under(weights)
         if self.series.others is not None:
-            with_others = [_pearson(ranks[i], ranks[2], weights) for i in (0, 1)]
-            found[PARTIAL] = _partial(found[SPEARMAN], *with_others)
+            found[PARTIAL] = _partial(found[SPEARMAN], *(_pearson(ranks[i], ranks[2], weights) for i in (0, 1)))
         return found
 
     def distributions(self) -> dict[str, Distribution]:
         """The correlations by kind."""
         if self.reason:
-            return {kind: Distribution.undefined(self.reason) for kind in self.kinds}
+            return {kind: Distribution.undefined(self.reason) for kind in self.series.kinds}
         rows = len(self.series.figures)
-        values = {kind: float(each[0]) for kind, each in self._under(np.full((1, rows), 1 / rows), {}).items()}
-        effective = self.series.effective
+        effective, unseen = self.series.effective, np.concatenate(self.unseen)
         found = {}
-        for kind in self.kinds:
-            if not math.isfinite(values[kind]):
+        for kind, (value,) in self.under(np.full((1, rows), 1 / rows), {}).items():
+            if not math.isfinite(value):
                 found[kind] = Distribution.undefined("the scores without passages explain all of the others")
                 continue
-            drawn = np.nan_to_num(self.drawn[kind], nan=values[kind])
-            found[kind] = Distribution(values[kind], drawn, self.unseen, effective)
+            drawn = np.nan_to_num(np.concatenate([each[kind] for each in self.drawn]), nan=float(value))
+            found[kind] = Distribution(float(value), drawn, unseen, effective)
         return found
 
 
@@ -533,7 +493,7 @@ class _Tau:
     def __init__(self, figures: FloatArray, scores: FloatArray) -> None:
         cells, cell = np.unique(np.stack([figures, scores], axis=1), axis=0, return_inverse=True)
         self.cells = _Groups(cell.ravel())
-        self.tied = [_Groups(np.unique(column, return_inverse=True)[1].ravel()) for column in (figures, scores)]
+        self.tied = [_Groups(column) for column in (figures, scores)]
         self.paired = len(cells) <= _MOST_PAIRED
         if self.paired:
             self.order = np.sign(cells[:, None, 0] - cells[None, :, 0]) * np.sign(cells[:, None, 1] - cells[None, :, 1])
@@ -559,9 +519,9 @@ class _Tau:
 
 
 class _Groups:
-    """Rows in groups, whose weights are added."""
+    """Rows in groups of the same value, whose weights are added."""
 
-    def __init__(self, group: IntArray) -> None:
+    def __init__(self, group: IntArray | FloatArray) -> None:
         self.order = np.argsort(group, kind="stable")
         ordered = group[self.order]
         self.starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))

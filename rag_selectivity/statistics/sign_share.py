@@ -67,22 +67,14 @@ def any_time(wins: int, losses: int, level: float) -> SignShare:
     >>> round(found.p, 4), round(found.low, 3), round(found.high, 3)
     (0.055, 0.498, 0.921)
     """
-    from scipy.special import betaln
-
     if not wins + losses:
         return SignShare(math.nan, 1.0, 0.0, 1.0)
-    mixed = float(betaln(wins + _PRIOR, losses + _PRIOR) - betaln(_PRIOR, _PRIOR))
-
-    def log_e(share: float) -> float:
-        against = (wins * math.log(share) if wins else 0.0) + (losses * math.log1p(-share) if losses else 0.0)
-        return mixed - against
-
     share = wins / (wins + losses)
     limit = -math.log1p(-level)
     inside = min(max(share, 1e-15), 1 - 1e-15)
-    low = end_of(lambda x: log_e(x) < limit, inside, 1e-300)[1] if wins else 0.0
-    high = end_of(lambda x: log_e(x) < limit, inside, 1 - 1e-16)[1] if losses else 1.0
-    return _agreeing(share, min(1.0, math.exp(-log_e(0.5))), low, high, level)
+    low = end_of(lambda x: _log_e(wins, losses, x) < limit, inside, 1e-300)[1] if wins else 0.0
+    high = end_of(lambda x: _log_e(wins, losses, x) < limit, inside, 1 - 1e-16)[1] if losses else 1.0
+    return _agreeing(share, min(1.0, math.exp(-_log_e(wins, losses, 0.5))), low, high, level)
 
 
 def units_needed(share: float, differing: float, level: float, power: float, *, sequential: bool) -> int | None:
@@ -111,7 +103,7 @@ def units_needed(share: float, differing: float, level: float, power: float, *, 
             return mcnemar.power(n, differing * ahead, differing * (1 - ahead), 1 - level) >= power
         votes = n * differing
         wins = min(votes, votes * ahead - reach * math.sqrt(votes * ahead * (1 - ahead)))
-        return 2 * wins > votes and _log_e_of_half(wins, votes - wins) >= -math.log1p(-level)
+        return 2 * wins > votes and _log_e(wins, votes - wins, 0.5) >= -math.log1p(-level)
 
     most = 2
     while not is_shown(most):
@@ -125,11 +117,12 @@ def units_needed(share: float, differing: float, level: float, power: float, *, 
     return most
 
 
-def _log_e_of_half(wins: float, losses: float) -> float:
+def _log_e(wins: float, losses: float, share: float) -> float:
+    """The logarithm of the e-value against a share."""
     from scipy.special import betaln
 
     mixed = float(betaln(wins + _PRIOR, losses + _PRIOR) - betaln(_PRIOR, _PRIOR))
-    return mixed + (wins + losses) * math.log(2)
+    return mixed - (wins * math.log(share) if wins else 0.0) - (losses * math.log1p(-share) if losses else 0.0)
 
 
 def _agreeing(share: float, p: float, low: float, high: float, level: float) -> SignShare:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from rag_selectivity.measures.chance import Success
 from rag_selectivity.results.sweep import AnswersAtK, AnswersByK, Recommendation
 from rag_selectivity.statistics.betting import highest_mean, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.scores import AnswerScores
 from rag_selectivity.wording import counted, level_text, number
 
@@ -72,182 +72,152 @@ def answers_by_k(
     ----------
     Waudby-Smith and Ramdas 2024, JRSS B 86 (betting).
     """
-    return _ByK(judged, run, scores, score_range, max_k, max_loss, bootstrap).result(max_tokens, tokens, rel, m)
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """The loss at each K against the last one, as shares of the range, with the ends of what is shown of it."""
-
-    value: FloatArray
-    high: FloatArray
-    fall_at_least: FloatArray
-
-
-class _ByK:
-    """The scores of one run at each K, over the queries that have all of them."""
-
-    def __init__(
-        self,
-        judged: JudgedRun,
-        run: str,
-        scores: AnswerScores,
-        score_range: tuple[float, float] | None,
-        max_k: int,
-        max_loss: float,
-        bootstrap: Bootstrap,
-    ) -> None:
-        self.judged, self.run, self.max_loss, self.bootstrap = judged, run, max_loss, bootstrap
-        self.low, self.high = _range(scores, score_range)
-        by_k = scores.by_run[run]
-        if None in by_k:
-            raise InputError(
-                f"the scores of run {run!r} do not say from how many passages the answers were made: add a column k"
-            )
-        self.ks = sorted(k for k in by_k if k is not None and k <= max_k)
-        if len(self.ks) < 2:
-            known = ", ".join(str(k) for k in sorted(k for k in by_k if k is not None))
-            raise InputError(
-                f"run {run!r} has answers from K = {known}, and max_k is {max_k}: scores at two or more K up to max_k "
-                f"are needed"
-            )
-        columns = [[by_k[k].get(query, math.nan) for query in judged.queries] for k in self.ks]
-        every = np.array(columns, np.float64).T
-        self.known = ~np.isnan(every).any(axis=1)
-        self.left_out = int((~np.isnan(every).all(axis=1)).sum() - self.known.sum())
-        self.scores = every[self.known]
-        units = bootstrap.units(judged.queries)
-        self.units = None if units is None else np.unique(units[self.known], return_inverse=True)[1]
-
-    def result(self, max_tokens: float | None, tokens: FloatArray | None, rel: int | None, m: int) -> AnswersByK:
-        """The rows, the advice and the sentence."""
-        last = self.ks[-1]
-        count = len(self.scores)
-        units = count if self.units is None else len(np.unique(self.units))
-        if units < _FEWEST_QUERIES:
-            what = "queries" if self.units is None else "clusters of queries"
-            none = (
-                f"No advice on K by the answers: {units} {what} with a score at all of K = "
-                f"{', '.join(map(str, self.ks))} are too few; at least {_FEWEST_QUERIES} are needed."
-            )
-            return AnswersByK((), Recommendation(None, none, ANSWERS, last), None, count, self.left_out)
-        bounds = self._bounds()
-        rows = tuple(
-            AnswersAtK(
-                k,
-                float(self.scores[:, i].mean()),
-                float(bounds.value[i]),
-                None if k == last else float(bounds.high[i]),
-                None if tokens is None else float(tokens[min(k, len(tokens)) - 1]),
-            )
-            for i, k in enumerate(self.ks)
+    low, high = _range(scores, score_range)
+    ks = _ks(scores, run, max_k)
+    every = np.array([[scores.by_run[run][k].get(query, math.nan) for k in ks] for query in judged.queries], np.float64)
+    known = ~np.isnan(every).any(axis=1)
+    left_out = int((~np.isnan(every).all(axis=1)).sum() - known.sum())
+    given = every[known]
+    clusters = bootstrap.units(judged.queries)
+    units = None if clusters is None else np.unique(clusters[known], return_inverse=True)[1]
+    count = len(given) if units is None else len(np.unique(units))
+    if count < _FEWEST_QUERIES:
+        what = "queries" if units is None else "clusters of queries"
+        none = (
+            f"No advice on K by the answers: {count} {what} with a score at all of K = {', '.join(map(str, ks))} are "
+            f"too few; at least {_FEWEST_QUERIES} are needed."
         )
-        advice = self._advice(bounds, rows, max_tokens)
-        return AnswersByK(rows, advice, self._sentence(bounds, advice, rel, m), count, self.left_out)
+        return AnswersByK((), Recommendation(None, none, ANSWERS, ks[-1]), None, len(given), left_out)
+    gaps = (given[:, -1:] - given) / (high - low)
+    tail = (1 - bootstrap.level) / 2
+    curve = _Curve(
+        ks,
+        given.mean(axis=0),
+        gaps.mean(axis=0),
+        np.append(highest_mean(gaps[:, :-1], -1.0, 1.0, tail, units), 0.0),
+        [None if tokens is None else float(tokens[min(k, len(tokens)) - 1]) for k in ks],
+        len(given),
+        max_loss,
+        bootstrap.level,
+    )
+    advice = curve.advice(max_tokens)
+    tail /= 2 * (len(ks) - 1)
+    fall = -highest_mean(gaps[:, :-1], -1.0, 1.0, tail, units)
+    finding = None
+    if advice.K is not None:
+        finding = curve.finding(ks.index(advice.K), fall, _success_rose_at_most(judged, ks, rel, m, tail, clusters))
+    return AnswersByK(curve.rows(), advice, finding, len(given), left_out)
 
-    def _bounds(self) -> _Bounds:
-        gaps = (self.scores[:, -1:] - self.scores) / (self.high - self.low)
-        tail = (1 - self.bootstrap.level) / 2
-        smaller = gaps[:, :-1]
-        high = np.append(highest_mean(smaller, -1.0, 1.0, tail, self.units), 0.0)
-        tail /= max(1, 2 * smaller.shape[1])
-        fall = np.append(-highest_mean(smaller, -1.0, 1.0, tail, self.units), 0.0)
-        return _Bounds(gaps.mean(axis=0), high, fall)
 
-    # -- advice ----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Curve:
+    """The mean score at each K, with the loss against the last K as a share of the range and its upper end."""
 
-    def _advice(self, bounds: _Bounds, rows: tuple[AnswersAtK, ...], max_tokens: float | None) -> Recommendation:
-        last = self.ks[-1]
-        dear = np.flatnonzero(bounds.value > self.max_loss + _SAME)
+    ks: list[int]
+    means: FloatArray
+    loss: FloatArray
+    high: FloatArray
+    tokens: list[float | None]
+    queries: int
+    max_loss: float
+    level: float
+
+    def rows(self) -> tuple[AnswersAtK, ...]:
+        """A row for each K."""
+        ends: list[float | None] = [*self.high[:-1].tolist(), None]
+        columns = (self.ks, self.means.tolist(), self.loss.tolist(), ends, self.tokens)
+        return tuple(AnswersAtK(*row) for row in zip(*columns, strict=True))
+
+    def advice(self, max_tokens: float | None) -> Recommendation:
+        """The smallest K from which on no more than `max_loss` is lost, within the budget of tokens."""
+        dear = np.flatnonzero(self.loss > self.max_loss + _SAME)
         place = int(dear[-1]) + 1 if len(dear) else 0
         affordable = None
         warnings: tuple[str, ...] = ()
         if max_tokens is not None:
-            within = [i for i, row in enumerate(rows) if row.tokens is not None and row.tokens <= max_tokens]
-            affordable = rows[within[-1]].K if within else 0
+            within = [i for i, cost in enumerate(self.tokens) if cost is not None and cost <= max_tokens]
+            affordable = self.ks[within[-1]] if within else 0
             if not within:
                 text = f"even K = {self.ks[0]} has more than {max_tokens:g} tokens on average"
                 none = "No advice on K: no K with scored answers meets the requirements."
-                return Recommendation(None, none, ANSWERS, last, within_tokens=0, warnings=(text,))
+                return Recommendation(None, none, ANSWERS, self.ks[-1], within_tokens=0, warnings=(text,))
             if within[-1] < place:
                 warnings = (
                     f"by the answers alone K = {self.ks[place]} is advised, but {max_tokens:g} tokens are enough only "
                     f"for K = {affordable}",
                 )
                 place = within[-1]
-        shown = place < len(self.ks) - 1 and bool((bounds.high[place:-1] <= self.max_loss).all())
-        reason = self._reason(place, bounds, shown)
-        return Recommendation(
-            self.ks[place],
-            reason,
-            ANSWERS,
-            last,
-            float(bounds.value[place]),
-            float(bounds.high[place]),
-            shown,
-            affordable,
-            warnings,
-        )
+        shown = place < len(self.ks) - 1 and bool((self.high[place:-1] <= self.max_loss).all())
+        ends = float(self.loss[place]), float(self.high[place])
+        reason = self._reason(place, shown)
+        return Recommendation(self.ks[place], reason, ANSWERS, self.ks[-1], *ends, shown, affordable, warnings)
 
-    def _reason(self, place: int, bounds: _Bounds, shown: bool) -> str:
-        chosen, last, queries = self.ks[place], self.ks[-1], counted(len(self.scores), "query", "queries")
-        means = self.scores.mean(axis=0)
+    def _reason(self, place: int, shown: bool) -> str:
+        chosen, last, queries = self.ks[place], self.ks[-1], counted(self.queries, "query", "queries")
         allowed = f"{100 * self.max_loss:.4g}"
         if place == len(self.ks) - 1:
-            before = self.ks[-2]
             return (
                 f"K = {chosen} by the answers, the largest K with scores up to the budget: their mean score is "
-                f"{number(means[-2])} at K = {before} and {number(means[-1])} at K = {last}, a loss of "
-                f"{_points(bounds.value[-2])} points of the scale in {queries}, more than the {allowed} allowed."
+                f"{number(self.means[-2])} at K = {self.ks[-2]} and {number(self.means[-1])} at K = {last}, a loss of "
+                f"{_points(self.loss[-2])} points of the scale in {queries}, more than the {allowed} allowed."
             )
-        level = level_text(self.bootstrap.level)
+        loss, best = self.loss[place], int(self.means.argmax())
+        change = f"a loss of {_points(loss)} points" if loss >= 0 else f"a gain of {_points(-loss)} points"
         sentence = (
             f"K = {chosen} by the answers, the smallest K with scores that loses no more than {allowed} points of the "
-            f"scale against K = {last}: the mean score is {number(means[place])} at K = {chosen} and "
-            f"{number(means[-1])} at K = {last} in {queries}, {_change(bounds.value[place])}. The paired {level} "
-            f"interval of the loss ends at {_points(bounds.high[place], up=True)} points"
+            f"scale against K = {last}: the mean score is {number(self.means[place])} at K = {chosen} and "
+            f"{number(self.means[-1])} at K = {last} in {queries}, {change}. The paired {level_text(self.level)} "
+            f"interval of the loss ends at {_points(self.high[place], math.inf)} points"
         )
-        best = int(means.argmax())
-        higher = "" if best == place else f" The highest mean score is {number(means[best])} at K = {self.ks[best]}."
+        higher = (
+            "" if best == place else f" The highest mean score is {number(self.means[best])} at K = {self.ks[best]}."
+        )
         if shown:
             return f"{sentence}, so it is shown that no more than {allowed} are lost.{higher}"
         return f"{sentence}; that no more than {allowed} are lost there, and at every larger K, is not shown.{higher}"
 
-    # -- success stayed, answers fell ------------------------------------------------------------
-
-    def _sentence(self, bounds: _Bounds, advice: Recommendation, rel: int | None, m: int) -> str | None:
+    def finding(self, advised: int, fall: FloatArray, stayed: FloatArray) -> str | None:
         """That success stayed and the answers fell from a K to the largest one, if both are shown."""
-        if advice.K is None:
-            return None
-        stayed = self._success_rose_at_most(rel, m)
-        both = [
-            i
-            for i, k in enumerate(self.ks[:-1])
-            if bounds.fall_at_least[i] > 0 and stayed[i] <= self.max_loss and k in self.ks
-        ]
+        both = np.flatnonzero((fall > 0) & (stayed <= self.max_loss)).tolist()
         if not both:
             return None
-        place = self.ks.index(advice.K) if advice.K in [self.ks[i] for i in both] else both[0]
-        fall, last = -bounds.value[place], self.ks[-1]
+        place = advised if advised in both else both[0]
         return (
-            f"Success stayed and answers fell: from K = {self.ks[place]} to K = {last} success rose by at most "
-            f"{_points(stayed[place], up=True)} percentage points, and the answers lost {_points(fall)} points of the "
-            f"scale, at least {_points_down(bounds.fall_at_least[place])} (both are shown together at "
-            f"{level_text(self.bootstrap.level)})."
+            f"Success stayed and answers fell: from K = {self.ks[place]} to K = {self.ks[-1]} success rose by at most "
+            f"{_points(stayed[place], math.inf)} percentage points, and the answers lost {_points(-self.loss[place])} "
+            f"points of the scale, at least {_points(fall[place], -math.inf)} (both are shown together at "
+            f"{level_text(self.level)})."
         )
 
-    def _success_rose_at_most(self, rel: int | None, m: int) -> FloatArray:
-        """The upper end of the rise of success from each smaller K to the largest one."""
-        outcome = Success(rel=rel, m=m).outcome(self.judged, np.array(self.ks)).settled()
-        gaps = outcome.parts[0][:, -1:] - outcome.parts[0][:, :-1]
-        tail = (1 - self.bootstrap.level) / 2 / max(1, 2 * gaps.shape[1])
-        units = self.bootstrap.units(self.judged.queries)
-        if not outcome.defined[:, -1].any():
-            return np.ones(gaps.shape[1])
-        if units is not None:
-            return highest_mean(gaps, 0.0, 1.0, tail, units)
-        rose: Any = np.nan_to_num(gaps).sum(axis=0).astype(np.int64)
-        return highest_rate(rose, outcome.defined[:, :-1].sum(axis=0), tail)
+
+def _success_rose_at_most(
+    judged: JudgedRun, ks: list[int], rel: int | None, m: int, tail: float, units: IntArray | None
+) -> FloatArray:
+    """The upper end of the rise of success from each smaller K to the largest one."""
+    outcome = Success(rel=rel, m=m).outcome(judged, np.array(ks)).settled()
+    gaps = outcome.parts[0][:, -1:] - outcome.parts[0][:, :-1]
+    if not outcome.defined[:, -1].any():
+        return np.ones(gaps.shape[1])
+    if units is not None:
+        return highest_mean(gaps, 0.0, 1.0, tail, units)
+    rose = np.nan_to_num(gaps).sum(axis=0).astype(np.int64)
+    return highest_rate(rose, outcome.defined[:, :-1].sum(axis=0), tail)
+
+
+def _ks(scores: AnswerScores, run: str, max_k: int) -> list[int]:
+    """Every K of the answers up to `max_k`."""
+    known = [k for k in scores.by_run[run] if k is not None]
+    if not known:
+        raise InputError(
+            f"the scores of run {run!r} do not say from how many passages the answers were made: add a column k"
+        )
+    ks = sorted(k for k in known if k <= max_k)
+    if len(ks) < 2:
+        raise InputError(
+            f"run {run!r} has answers from K = {', '.join(map(str, sorted(known)))}, and max_k is {max_k}: scores at "
+            f"two or more K up to max_k are needed"
+        )
+    return ks
 
 
 def _range(scores: AnswerScores, score_range: tuple[float, float] | None) -> tuple[float, float]:
@@ -262,15 +232,9 @@ def _range(scores: AnswerScores, score_range: tuple[float, float] | None) -> tup
     return 0.0, 1.0
 
 
-def _change(loss: float) -> str:
-    return f"a loss of {_points(loss)} points" if loss >= 0 else f"a gain of {_points(-loss)} points"
-
-
-def _points(share: float, *, up: bool = False) -> str:
-    """A share in percentage points, with one decimal."""
-    rounded = math.ceil(1000 * share - 1e-9) / 10 if up else round(100 * share, 1)
+def _points(share: float, toward: float | None = None) -> str:
+    """A share in percentage points, with one decimal; rounded `toward` a bound (±∞), or to the nearest."""
+    rounded = round(100 * share, 1)
+    if toward is not None:
+        rounded = (math.ceil(1000 * share - 1e-9) if toward > 0 else math.floor(1000 * share + 1e-9)) / 10
     return f"{rounded + 0.0:.1f}".replace("-", "−")
-
-
-def _points_down(share: float) -> str:
-    return f"{math.floor(1000 * share + 1e-9) / 10:.1f}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -14,7 +15,8 @@ from rag_selectivity.results.validation import Chosen
 from rag_selectivity.statistics.choosing import best_column, folds_of, mean_correlations, out_of_fold
 from rag_selectivity.statistics.correlation import SPEARMAN, Distribution, Series
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.validate.sets import Answered
+from rag_selectivity.validate.following import Found, mean_of
+from rag_selectivity.validate.sets import Sets
 
 #: The values that are tried of each parameter.
 _ALPHAS = tuple(round(0.05 * i, 2) for i in range(21))
@@ -53,108 +55,67 @@ class Choice:
     ----------
     parameters : {name: value}
         Empty if nothing could be chosen.
-    in_sample : float
-    own, outside : list of Series
+    own, outside : sequence of Series
         The figures with the measure's own parameters, and with those that were chosen on other queries: one series a
         run, over the same rows.
     reason : str
         Why nothing was chosen; empty if something was.
     """
 
-    parameters: dict[str, Any]
-    in_sample: float
-    own: list[Series]
-    outside: list[Series]
+    measure: Measure
+    k: int | None
     reason: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    in_sample: float = math.nan
+    own: Sequence[Series] = ()
+    outside: Sequence[Series] = ()
+
+    @property
+    def all_series(self) -> tuple[Series, ...]:
+        """Whatever is to be correlated."""
+        return (*self.own, *self.outside)
+
+    def chosen(self, found: Found, level: float) -> Chosen:
+        """What is known of the chosen parameters, from the correlations of all series."""
+        own, outside = (mean_of(found, series) for series in (self.own, self.outside))
+        if self.reason:
+            own = outside = Distribution.undefined(self.reason)
+        ends = outside.interval(level), outside.minus(own).interval(level)
+        return Chosen(str(self.measure), self.k, self.parameters, self.in_sample, *ends, self.reason)
 
 
-def choose(measure: Measure, parts: Sequence[Sequence[Answered]], *, folds: int, seed: int) -> Choice | None:
-    """Choose the parameters of a measure by the answers, for sets of several runs.
-
-    Parameters
-    ----------
-    measure : Measure
-    parts : sequence of sequences of Answered
-        The sets of each run.
-    folds, seed : int
-
-    Returns
-    -------
-    Choice or None
-        None for a measure without parameters to choose.
-    """
+def choose(
+    measure: Measure, k: int | None, by_run: Sequence[Sequence[Sets]], *, folds: int, seed: int
+) -> Choice | None:
+    """Choose the parameters of a measure by the answers of the sets of each run; None if it has none to choose."""
     grid = grid_of(measure)
     if not grid:
         return None
-    blocks = [block for part in parts if (block := _Block.of(measure, grid, part)) is not None]
-    nothing = Choice({}, float("nan"), [], [], "fewer than four queries have a figure and a score")
-    if not blocks or len(np.unique(np.concatenate([block.units for block in blocks]))) < 4:
+    nothing = Choice(measure, k, "fewer than four queries have a figure and a score")
+    tried = [measure, *(replace(measure, **choice) for choice in grid)]
+    blocks = [block for sets in by_run if len((block := _block(tried, sets))[1])]
+    units = np.concatenate([np.empty(0, np.int64), *(units for _, _, units in blocks)])
+    if len(np.unique(units)) < 4:
         return nothing
-    correlations = mean_correlations([(block.values, block.scores) for block in blocks])
+    own = [Series(values[:, 0], scores, units, kinds=(SPEARMAN,)) for values, scores, units in blocks]
+    blocks = [(values[:, 1:], scores, units) for values, scores, units in blocks]
+    correlations = mean_correlations([(values, scores) for values, scores, _ in blocks])
     best = best_column(correlations)
     if best is None:
         return replace(nothing, reason="the figures or the scores are all the same")
-    if np.nanmax(correlations) - np.nanmin(correlations) <= 1e-12 and not np.isnan(correlations).any():
+    if np.ptp(correlations) <= 1e-12:
         return replace(nothing, reason="no value of its parameters changes the order of these sets")
-    chosen = folds_of(np.concatenate([block.units for block in blocks]), folds, seed)
-    outside = out_of_fold([(block.values, block.scores, block.units) for block in blocks], chosen)
-    if outside is None:
+    ranks = out_of_fold(blocks, folds_of(units, folds, seed))
+    if ranks is None:
         return replace(nothing, reason="in one of the folds nothing could be chosen")
-    return Choice(
-        {name: value for name, value in grid[best].items() if name != "beta"},
-        float(correlations[best]),
-        [Series(block.own, block.scores, block.units, kinds=(SPEARMAN,)) for block in blocks],
-        [
-            Series(ranks, block.scores, block.units, kinds=(SPEARMAN,))
-            for ranks, block in zip(outside, blocks, strict=True)
-        ],
-    )
+    outside = [replace(series, figures=each) for series, each in zip(own, ranks, strict=True)]
+    parameters = {name: value for name, value in grid[best].items() if name != "beta"}
+    return Choice(measure, k, "", parameters, float(correlations[best]), own, outside)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """The figures of the sets of a run under each choice: float64[rows, choices]."""
-
-    values: FloatArray
-    own: FloatArray
-    scores: FloatArray
-    units: IntArray
-
-    @classmethod
-    def of(cls, measure: Measure, grid: Sequence[dict[str, Any]], parts: Sequence[Answered]) -> _Block | None:
-        columns = []
-        for part in parts:
-            own = part.figures(measure)
-            each = [part.figures(replace(measure, **choice)) for choice in grid]
-            columns.append((np.stack(each, axis=1), own, part.scores, part.units))
-        if not columns:
-            return None
-        values, own, scores, units = (np.concatenate(some) for some in zip(*columns, strict=True))
-        known = ~(np.isnan(values).any(axis=1) | np.isnan(own) | np.isnan(scores))
-        return cls(values[known], own[known], scores[known], units[known]) if known.any() else None
-
-
-def chosen_of(
-    measure: str,
-    k: int | None,
-    choice: Choice,
-    own: Sequence[int],
-    outside: Sequence[int],
-    found: Sequence[Mapping[str, Distribution]],
-    level: float,
-) -> Chosen:
-    """What is known of chosen parameters, from the correlations of all series."""
-    with_own = Distribution.mean([found[number][SPEARMAN] for number in own])
-    without = Distribution.mean([found[number][SPEARMAN] for number in outside])
-    reason = choice.reason
-    if reason:
-        with_own = without = Distribution.undefined(reason)
-    return Chosen(
-        measure,
-        k,
-        choice.parameters,
-        choice.in_sample,
-        without.interval(level),
-        without.minus(with_own).interval(level),
-        reason,
-    )
+def _block(tried: Sequence[Measure], sets: Sequence[Sets]) -> tuple[FloatArray, FloatArray, IntArray]:
+    """The figures of the sets of a run under each choice, float64[rows, choices], with their scores and units."""
+    values = np.concatenate([np.stack([part.figures(each) for each in tried], axis=1) for part in sets])
+    scores = np.concatenate([part.scores for part in sets])
+    known = ~(np.isnan(values).any(axis=1) | np.isnan(scores))
+    return values[known], scores[known], np.concatenate([part.units for part in sets])[known]

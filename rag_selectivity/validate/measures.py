@@ -11,7 +11,7 @@ _EVERYWHERE = ("Success", "P", "R", "nDCG", "T(form=code)", "F", "Fe")
 _UTILITY = ("RA-nWG", "Harm")
 
 
-def compared_with_answers(scale: str, *, sized: bool = False) -> tuple[str, ...]:
+def compared_with_answers(scale: str) -> tuple[str, ...]:
     """The measures that are validated if none is named: those of one query's set, on a scale.
 
     >>> compared_with_answers("trec")

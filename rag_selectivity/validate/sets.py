@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.results.report import Report
@@ -31,57 +32,53 @@ def without_rounding(values: FloatArray, decimals: int = _DECIMALS) -> FloatArra
 
 @dataclass(frozen=True)
 class AnsweredRun:
-    """A run's queries with the scores of their answers.
+    """A run's figures by query, with the scores of the answers as further columns.
 
     Attributes
     ----------
-    judged : JudgedRun
+    table : Figures
     units : int64[queries]
         The number of each query, or of its cluster, among those of all runs.
     scores : {K or None: float64[queries]}
         NaN without a score.
-    closed_book : float64[queries]
+    closed_book : float64[queries] or None
+        Of answers without passages; None if there are none of any run.
     """
 
     name: str
-    judged: JudgedRun
+    table: Figures
     units: IntArray
     scores: Mapping[int | None, FloatArray]
-    closed_book: FloatArray
+    closed_book: FloatArray | None
 
-    def figures(self, measure: Measure, k: int | None = None) -> FloatArray:
-        """The figures of each query, at the measure's own depth or at K."""
-        at = measure.at if k is None else k
-        depths = np.array([at if at is not None else measure.default_depths(np.array([1]))[0]])
-        return without_rounding(replace(measure, at=None).outcome(self.judged, depths).settled().parts[0][:, 0])
+    @property
+    def judged(self) -> JudgedRun:
+        """The join that was measured."""
+        return self.table.join
 
     def ratios(self, k: int, rel: int | None = None) -> FloatArray:
         """K / N_p of each query; NaN without a relevant passage."""
-        relevant = self.judged.relevant(rel)
-        with np.errstate(divide="ignore"):
-            return np.where(relevant > 0, k / np.where(relevant > 0, relevant, 1), np.nan)
+        relevant = self.judged.relevant(rel).astype(np.float64)
+        return k / np.where(relevant > 0, relevant, np.nan)
 
 
 @dataclass(frozen=True)
-class Answered:
+class Sets:
     """Some sets of a run: the queries of `rows`, with the answers from K passages.
 
     Attributes
     ----------
     k : int or None
         The K of the answers.
+    rows : int64[sets]
     at : int or None
         The K of the figures; None for the measure's own.
-    rows : int64[sets]
     """
 
     run: AnsweredRun
     k: int | None
-    at: int | None
     rows: IntArray
-
-    def __len__(self) -> int:
-        return len(self.rows)
+    at: int | None = None
 
     @property
     def scores(self) -> FloatArray:
@@ -95,23 +92,15 @@ class Answered:
 
     def figures(self, measure: Measure) -> FloatArray:
         """The figures of the sets: float64[sets]."""
-        return self.run.figures(measure, self.at)[self.rows]
+        outcome = self.run.table.outcome(measure if self.at is None else measure @ self.at)
+        assert outcome is not None, "a table with its join measures whatever it lacks"
+        return without_rounding(outcome.parts[0][:, 0])[self.rows]
 
-
-@dataclass(frozen=True)
-class Place:
-    """A measure beside the answers that it belongs to.
-
-    Attributes
-    ----------
-    measure : Measure
-        With its depth.
-    k : int or None
-        The K of the answers.
-    """
-
-    measure: Measure
-    k: int | None
+    def series(self, measure: Measure, *, closed_book: bool = False) -> Series:
+        """The figures beside the scores, with those of answers without passages where they are asked for."""
+        others = self.run.closed_book if closed_book else None
+        others = None if others is None else others[self.rows]
+        return Series.of(self.figures(measure), self.scores, self.units, others)
 
 
 def answered_runs(report: Report, scores: AnswerScores, clusters: IntArray | None) -> list[AnsweredRun]:
@@ -126,16 +115,11 @@ def answered_runs(report: Report, scores: AnswerScores, clusters: IntArray | Non
                 f"give the report that evaluate(qrels, runs) makes"
             )
         part.judged.refuse_weights("a correlation with scores of answers")
-        rows = np.array([place[query] for query in part.queries], np.int64)
-        found.append(
-            AnsweredRun(
-                name,
-                part.judged,
-                rows if clusters is None else clusters[rows],
-                {k: _column(by_k[k], part.queries) for k in sorted(by_k, key=lambda k: -1 if k is None else k)},
-                _column(scores.closed_book, part.queries),
-            )
-        )
+        units = np.array([place[query] for query in part.queries], np.int64)
+        units = units if clusters is None else clusters[units]
+        columns = {k: _column(by_k[k], part.queries) for k in sorted(by_k, key=_known_last)}
+        closed_book = _column(scores.closed_book, part.queries) if scores.closed_book else None
+        found.append(AnsweredRun(name, part.figures, units, columns, closed_book))
     return found
 
 
@@ -148,8 +132,12 @@ def _column(scores: Mapping[str, float], queries: Sequence[str]) -> FloatArray:
     return np.array([scores.get(query, np.nan) for query in queries], np.float64)
 
 
-def places_of(measures: Iterable[Measure], runs: Sequence[AnsweredRun]) -> list[Place]:
-    """Each measure beside the answers of its K; measures of whole lists beside those of each K.
+def _known_last(k: int | None) -> int:
+    return -1 if k is None else k
+
+
+def places_of(measures: Iterable[Measure], runs: Sequence[AnsweredRun]) -> list[tuple[Measure, int | None]]:
+    """Each measure beside the K of the answers; measures of whole lists beside each K.
 
     Raises
     ------
@@ -157,30 +145,17 @@ def places_of(measures: Iterable[Measure], runs: Sequence[AnsweredRun]) -> list[
         If there are answers of a K at which nothing was measured: no figure may be compared with answers from another
         set.
     """
-    measures = list(measures)
-    every = list(dict.fromkeys(k for run in runs for k in run.scores))
-    depths = sorted({depth for measure in measures if (depth := depth_of(measure)) is not None})
-    unmeasured = [k for k in every if k is not None and depths and k not in depths]
-    if unmeasured:
+    depth = {measure: depth_of(measure) for measure in measures}
+    every = sorted({k for run in runs for k in run.scores}, key=_known_last)
+    depths = sorted({each for each in depth.values() if each is not None})
+    unmeasured = [k for k in dict.fromkeys(k for run in runs for k in run.scores) if k is not None and k not in depths]
+    if depths and unmeasured:
         raise InputError(
             f"there are answers from K = {', '.join(map(str, unmeasured))} passages, and the figures are at "
             f"{', '.join(map(str, depths))}: measure at the same K (depths=…, --depths), since figures of another set "
             f"say nothing about these answers"
         )
-    places = []
-    for k in sorted(every, key=lambda k: -1 if k is None else k):
-        places += [Place(each, k) for each in measures if k is None or depth_of(each) in (None, k)]
-    return places
-
-
-def with_answers(runs: Iterable[AnsweredRun], k: int | None) -> Iterator[AnsweredRun]:
-    """The runs that have answers of a K."""
-    return (run for run in runs if k in run.scores)
-
-
-def series_of(run: AnsweredRun, figures: FloatArray, k: int | None, *, partial: bool) -> Series:
-    """The figures of a run beside the scores of its answers, with those without passages where they are asked for."""
-    return Series.of(figures, run.scores[k], run.units, run.closed_book if partial else None)
+    return [(each, k) for k in every for each in depth if k is None or depth[each] in (None, k)]
 
 
 def joined(parts: Sequence[Series]) -> Series:

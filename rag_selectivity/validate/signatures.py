@@ -23,14 +23,16 @@ _MUCH_JUNK = 0.5
 
 def notes_on(measure: Measure, k: int | None, runs: Sequence[AnsweredRun]) -> tuple[str, ...]:
     """The notes on a measure at K, over the queries of all runs; none if K is not known."""
-    if k is None or not runs:
-        return ()
-    return tuple(_notes(measure, k, runs))
+    return () if k is None else tuple(_notes(measure, k, runs))
 
 
 def _notes(measure: Measure, k: int, runs: Sequence[AnsweredRun]) -> Iterator[str]:
     rel = getattr(measure, "rel", None)
-    if measure.name == "T" and (ratio := _median_ratio(runs, k, rel)) >= _FAR_ABOVE:
+    if measure.name == "T":
+        ratios = np.concatenate([run.ratios(k, rel) for run in runs])
+        ratio = 0.0 if np.isnan(ratios).all() else float(np.nanmedian(ratios))
+        if ratio < _FAR_ABOVE:
+            return
         yield (
             f"K is {ratio:.1f} times N_p in the median query: most of the K passages cannot be relevant, and T charges "
             f"the retriever for them"
@@ -56,11 +58,6 @@ def _notes(measure: Measure, k: int, runs: Sequence[AnsweredRun]) -> Iterator[st
                 f"{percent(share)} of the top {k} are not relevant, and nDCG has no penalty for them: junk and an "
                 f"empty slot are the same to it"
             )
-
-
-def _median_ratio(runs: Sequence[AnsweredRun], k: int, rel: int | None) -> float:
-    ratios = np.concatenate([run.ratios(k, rel) for run in runs])
-    return float(np.nanmedian(ratios)) if not np.isnan(ratios).all() else 0.0
 
 
 def _of_pool(k: int, runs: Sequence[AnsweredRun], rel: int | None) -> Iterator[str]:

@@ -3,57 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.base import FloatArray, Measure
+from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.validation import (
-    FALLS,
-    NOT_SHOWN,
-    QUERIES,
-    RISES,
-    RUNS,
-    WITHIN,
-    Following,
-    FollowingDifference,
-    Validation,
-)
+from rag_selectivity.results.validation import QUERIES, RUNS, WITHIN, Following, Validation
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.correlation import (
-    FEWEST,
-    KENDALL,
-    KINDS,
-    PARTIAL,
-    PEARSON,
-    SPEARMAN,
-    Distribution,
-    Series,
-    correlated,
-    correlated_means,
-    detectable,
-)
+from rag_selectivity.statistics.correlation import FEWEST, KINDS, Series, correlated_means, detectable
 from rag_selectivity.statistics.paired import holm
 from rag_selectivity.tables.forms import IdForm
-from rag_selectivity.tables.scores import AnswerScores, answer_scores
-from rag_selectivity.validate.choosing import Choice, choose, chosen_of
+from rag_selectivity.tables.scores import answer_scores
+from rag_selectivity.validate.choosing import choose
+from rag_selectivity.validate.following import Row, correlations_of, differences_of, mean_of
 from rag_selectivity.validate.measures import candidates
 from rag_selectivity.validate.segmenting import segments_of
 from rag_selectivity.validate.sets import (
-    Answered,
     AnsweredRun,
-    Place,
+    Sets,
     answered_runs,
     joined,
     places_of,
     queries_of,
-    series_of,
-    with_answers,
     without_rounding,
 )
 from rag_selectivity.validate.signatures import notes_on
@@ -148,7 +123,9 @@ def validate(
     limits = _checked_borders(borders)
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
         raise InputError(f"folds must be a whole number ≥ 2, got {folds!r}")
-    return _Validating(report, read, runs, chosen, left_out, sampling, limits, folds).result()
+    found = _validated(report, runs, chosen, sampling, limits, folds)
+    noted = notes_of(found, report, read, runs, left_out)
+    return replace(found, summary=tuple(summary_of(found)), notes=tuple(noted))
 
 
 def _checked_borders(borders: Sequence[float]) -> tuple[float, ...]:
@@ -161,244 +138,93 @@ def _checked_borders(borders: Sequence[float]) -> tuple[float, ...]:
     return limits
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row before its correlations are known: which series it averages, by their place in the list of all."""
-
-    place: Place
-    run: str | None
-    over: str
-    series: tuple[int, ...]
-    queries: int
-    undefined: int
-
-
-class _Validating:
-    """All correlations of a report with scores."""
-
-    def __init__(
-        self,
-        report: Report,
-        scores: AnswerScores,
-        runs: Sequence[AnsweredRun],
-        measures: Sequence[Measure],
-        left_out: Sequence[str],
-        bootstrap: Bootstrap,
-        borders: tuple[float, ...],
-        folds: int,
-    ) -> None:
-        self.report, self.scores, self.runs = report, scores, runs
-        self.measures, self.left_out = measures, left_out
-        self.bootstrap, self.borders, self.folds = bootstrap, borders, folds
-        self.partial = bool(scores.closed_book)
-        self.level = bootstrap.level
-        self.places = places_of(measures, runs)
-        self.series: list[Series] = []
-        self.closed: dict[int, int] = {}
-        self._figures: dict[tuple[str, Measure], FloatArray] = {}
-
-    def result(self) -> Validation:
-        """The Validation."""
-        plan = [row for place in self.places for row in self._rows_of(place)]
-        choices = [(place, self._add_choice(place)) for place in self.places]
-        found = correlated(self.series, draws=self.bootstrap.resamples, seed=self.bootstrap.seed)
-        rows = [self._row(row, found) for row in plan]
-        family = [i for i, row in enumerate(plan) if self._in_family(row)]
-        corrected = holm(np.array([rows[i].p for i in family]))
-        for i, p in zip(family, corrected.tolist(), strict=True):
-            rows[i] = replace(rows[i], p_holm=p, verdict=self._verdict(rows[i], p))
-        oriented = {
-            (plan[i].place.measure, plan[i].place.k): _oriented(
-                plan[i].place.measure, self._distribution(plan[i], found)
-            )
-            for i in family
-        }
-        rows += [row for place in self.places for row in self._over_runs(place)]
-        differences = self._differences(oriented)
-        chosen = [
-            chosen_of(str(place.measure), place.k, *choice, found, self.level)
-            for place, choice in choices
-            if choice is not None
-        ]
-        segments = segments_of(
-            self.runs,
-            self.measures,
-            self.borders,
-            bootstrap=self.bootstrap,
-            folds=self.folds,
-        )
-        tested = max(1, len([p for p in corrected if not math.isnan(p)]))
-        counted = max((rows[i].n for i in family), default=0)
-        least = detectable(counted, (1 - self.level) / tested, _POWER)
-        result = Validation(
-            tuple(rows),
-            tuple(differences),
-            tuple(chosen),
-            tuple(segments),
-            least,
-            self._regimes(),
-            (),
-            (),
-            {
-                **self.bootstrap.settings,
-                "method": "bayesian bootstrap",
-                "folds": self.folds,
-                "borders": list(self.borders),
-                "power": _POWER,
-                "tested": tested,
-            },
-        )
-        noted = notes_of(result, self.report, self.scores, self.runs, self.left_out)
-        return replace(result, summary=tuple(summary_of(result)), notes=tuple(noted))
-
-    # -- within runs -----------------------------------------------------------------------------
-
-    def _figures_of(self, run: AnsweredRun, measure: Measure) -> FloatArray:
-        key = (run.name, measure)
-        if key not in self._figures:
-            self._figures[key] = run.figures(measure)
-        return self._figures[key]
-
-    def _rows_of(self, place: Place) -> list[_Row]:
-        runs = list(with_answers(self.runs, place.k))
-        rows, numbers = [], []
-        for run in runs:
-            figures = self._figures_of(run, place.measure)
-            one = series_of(run, figures, place.k, partial=False)
-            number = self._add(one)
-            if self.partial:
-                self.closed[number] = self._add(series_of(run, figures, place.k, partial=True))
-            undefined = int((np.isnan(figures) & ~np.isnan(run.scores[place.k])).sum())
-            rows.append(_Row(place, run.name, QUERIES, (number,), len(one.figures), undefined))
-            numbers.append(number)
-        if len(runs) > 1:
-            some = [self.series[number] for number in numbers]
-            queries = len(np.unique(np.concatenate([each.units for each in some])))
-            undefined = max(row.undefined for row in rows)
-            rows.append(_Row(place, None, QUERIES, tuple(numbers), queries, undefined))
-            within = self._within_queries(place, runs)
-            if within is not None:
-                rows.append(_Row(place, None, WITHIN, (self._add(within),), within.queries, undefined))
-        return rows
-
-    def _add(self, series: Series) -> int:
-        self.series.append(series)
-        return len(self.series) - 1
-
-    def _within_queries(self, place: Place, runs: Sequence[AnsweredRun]) -> Series | None:
-        """Figures and scores minus their means over the runs of the same query, which takes out how hard it is."""
-        queries = sorted(set.intersection(*(set(run.judged.queries) for run in runs)))
-        if not queries:
-            return None
-        columns = []
-        for run in runs:
-            at = {query: i for i, query in enumerate(run.judged.queries)}
-            chosen = np.array([at[query] for query in queries])
-            columns.append(
-                (self._figures_of(run, place.measure)[chosen], run.scores[place.k][chosen], run.units[chosen])
-            )
-        figures, scores = (np.stack([column[i] for column in columns]) for i in (0, 1))
-        known = ~(np.isnan(figures) | np.isnan(scores)).any(axis=0)
-        if not known.any():
-            return None
-        figures, scores = figures[:, known], scores[:, known]
-        units = columns[0][2][known]
-        # Fewer decimals than the figures have, whose last one may be rounded up or down.
-        away = [without_rounding(part - part.mean(axis=0), 9) for part in (figures, scores)]
-        return joined([Series(away[0][i], away[1][i], units) for i in range(len(runs))])
-
-    def _distribution(
-        self, row: _Row, found: Sequence[Mapping[str, Distribution]], kind: str = SPEARMAN
-    ) -> Distribution:
-        numbers = [self.closed[number] for number in row.series] if kind == PARTIAL else row.series
-        return Distribution.mean([found[number][kind] for number in numbers])
-
-    def _row(self, row: _Row, found: Sequence[Mapping[str, Distribution]]) -> Following:
-        by_kind = {kind: self._distribution(row, found, kind) for kind in KINDS}
-        partial = None
-        if self.partial and row.over == QUERIES:
-            partial = self._distribution(row, found, PARTIAL).interval(self.level)
-        return Following(
-            str(row.place.measure),
-            row.run,
-            row.place.k,
-            row.over,
-            row.queries,
-            row.undefined,
-            by_kind[SPEARMAN].interval(self.level),
-            by_kind[PEARSON].interval(self.level),
-            by_kind[KENDALL].interval(self.level),
-            partial,
-            by_kind[SPEARMAN].p,
-            notes=notes_on(row.place.measure, row.place.k, list(with_answers(self.runs, row.place.k))),
-        )
-
-    def _in_family(self, row: _Row) -> bool:
-        alone = sum(1 for _ in with_answers(self.runs, row.place.k)) == 1
-        return row.over == QUERIES and (row.run is None or alone)
-
-    def _verdict(self, row: Following, p: float) -> str:
-        if not p <= 1 - self.level:
-            return NOT_SHOWN
-        return RISES if row.spearman.value > 0 else FALLS
-
-    # -- over runs -------------------------------------------------------------------------------
-
-    def _over_runs(self, place: Place) -> list[Following]:
-        """The correlation of the runs' mean figures with their mean scores, where there are enough runs."""
-        runs = list(with_answers(self.runs, place.k))
-        if len(runs) < FEWEST:
-            return []
-        parts = [series_of(run, self._figures_of(run, place.measure), place.k, partial=False) for run in runs]
-        found = correlated_means(parts, draws=self.bootstrap.resamples, seed=self.bootstrap.seed)
-        spearman, pearson, kendall = (found[kind].interval(self.level) for kind in KINDS)
-        return [Following(str(place.measure), None, place.k, RUNS, len(runs), 0, spearman, pearson, kendall)]
-
-    # -- between measures ------------------------------------------------------------------------
-
-    def _differences(self, oriented: Mapping[tuple[Measure, int | None], Distribution]) -> list[FollowingDifference]:
-        pairs = [
-            (one, other, oriented[one].minus(oriented[other]))
-            for one, other in combinations(oriented, 2)
-            if one[1] == other[1]
-        ]
-        pairs = [(one, other, gap) for one, other, gap in pairs if not gap.reason]
-        tested = np.array([math.nan if gap.same else gap.p for _, _, gap in pairs])
-        found = []
-        for (one, other, gap), p, corrected in zip(pairs, tested.tolist(), holm(tested).tolist(), strict=True):
-            verdict = NOT_SHOWN
-            if corrected <= 1 - self.level:
-                verdict = "follows better" if gap.value > 0 else "follows worse"
-            found.append(
-                FollowingDifference(str(one[0]), str(other[0]), gap.interval(self.level), p, corrected, verdict)
-            )
-        return found
-
-    # -- parameters ------------------------------------------------------------------------------
-
-    def _add_choice(self, place: Place) -> tuple[Choice, list[int], list[int]] | None:
-        runs = list(with_answers(self.runs, place.k))
-        parts = [[Answered(run, place.k, None, np.arange(len(run.units)))] for run in runs]
-        choice = choose(place.measure, parts, folds=self.folds, seed=self.bootstrap.seed)
-        if choice is None:
-            return None
-        return choice, [self._add(each) for each in choice.own], [self._add(each) for each in choice.outside]
-
-    # -- facts -----------------------------------------------------------------------------------
-
-    def _regimes(self) -> dict[str, dict[int, float]]:
-        """K / mean N_p of each run at each K."""
-        found = {}
-        for run in self.runs:
-            relevant = run.judged.relevant()
-            mean = float(relevant[relevant > 0].mean()) if (relevant > 0).any() else math.nan
-            depths = [k for k in run.scores if k is not None] or list(self.report.depths)
-            found[run.name] = {k: k / mean for k in depths}
-        return found
+def _validated(
+    report: Report,
+    runs: Sequence[AnsweredRun],
+    measures: Sequence[Measure],
+    bootstrap: Bootstrap,
+    borders: tuple[float, ...],
+    folds: int,
+) -> Validation:
+    """All correlations, without their words."""
+    level = bootstrap.level
+    plan: list[Row] = []
+    family, choices = [], []
+    for measure, k in places_of(measures, runs):
+        answered = [run for run in runs if k in run.scores]
+        rows = _rows_of(measure, k, answered)
+        plan += rows
+        # The mean over runs, or the only run.
+        family.append(next(row for row in reversed(rows) if row.over == QUERIES))
+        by_run = [[Sets(run, k, np.arange(len(run.units)))] for run in answered]
+        choices += [choice] if (choice := choose(measure, k, by_run, folds=folds, seed=bootstrap.seed)) else []
+    found = correlations_of([*(row.all_series for row in plan), *(choice.all_series for choice in choices)], bootstrap)
+    corrected = holm(np.array([mean_of(found, row.series).p for row in family])).tolist()
+    p_holm = dict(zip(family, corrected, strict=True))
+    rows_found = [row.following(found, level, p_holm.get(row)) for row in plan]
+    rows_found += [over for row in family for over in _over_runs(row, bootstrap)]
+    tested = max(1, sum(not math.isnan(p) for p in corrected))
+    asked = {"folds": folds, "borders": list(borders), "power": _POWER, "tested": tested}
+    return Validation(
+        tuple(rows_found),
+        tuple(differences_of(family, found, level)),
+        tuple(choice.chosen(found, level) for choice in choices),
+        tuple(segments_of(runs, measures, borders, bootstrap=bootstrap, folds=folds)),
+        detectable(max((row.n for row in family), default=0), (1 - level) / tested, _POWER),
+        {run.name: _regimes(run, report.depths) for run in runs},
+        (),
+        (),
+        {**bootstrap.settings, "method": "bayesian bootstrap", **asked},
+    )
 
 
-def _oriented(measure: Measure, found: Distribution) -> Distribution:
-    """A correlation whose sign is turned if less of the measure is better."""
-    if measure.higher_is_better or found.reason:
-        return found
-    return replace(found, value=-found.value, drawn=-found.drawn)
+def _rows_of(measure: Measure, k: int | None, runs: Sequence[AnsweredRun]) -> list[Row]:
+    """A measure beside the answers from K passages: of each run, and of several their mean and within queries."""
+    notes = notes_on(measure, k, runs)
+    rows = []
+    for run in runs:
+        sets = Sets(run, k, np.arange(len(run.units)))
+        undefined = int((np.isnan(sets.figures(measure)) & ~np.isnan(sets.scores)).sum())
+        closed_book = [] if run.closed_book is None else [sets.series(measure, closed_book=True)]
+        rows.append(Row(measure, k, run.name, QUERIES, [sets.series(measure)], undefined, closed_book, notes))
+    if len(runs) > 1:
+        undefined = max(row.undefined for row in rows)
+        series = [each for row in rows for each in row.series]
+        closed_book = [each for row in rows for each in row.closed_book]
+        rows.append(Row(measure, k, None, QUERIES, series, undefined, closed_book, notes))
+        if len((within := _within_queries(measure, k, runs)).figures):
+            rows.append(Row(measure, k, None, WITHIN, [within], undefined, notes=notes))
+    return rows
+
+
+def _within_queries(measure: Measure, k: int | None, runs: Sequence[AnsweredRun]) -> Series:
+    """Figures and scores minus their means over the runs of the same query, which takes out how hard it is."""
+    queries = sorted(set.intersection(*(set(run.table.queries) for run in runs)))
+    places = [{query: i for i, query in enumerate(run.table.queries)} for run in runs]
+    parts = [
+        Sets(run, k, np.array([place[query] for query in queries], np.int64))
+        for run, place in zip(runs, places, strict=True)
+    ]
+    columns = np.array([[part.figures(measure) for part in parts], [part.scores for part in parts]])
+    known = ~np.isnan(columns).any(axis=(0, 1))
+    columns = columns[:, :, known]
+    # Fewer decimals than the figures have, whose last one may be rounded up or down.
+    figures, scores = without_rounding(columns - columns.mean(axis=1, keepdims=True), 9)
+    return joined([Series(figures[i], scores[i], parts[0].units[known]) for i in range(len(runs))])
+
+
+def _over_runs(row: Row, bootstrap: Bootstrap) -> list[Following]:
+    """The correlation of the runs' mean figures with their mean scores, where there are enough runs."""
+    count = len(row.series)
+    if count < FEWEST:
+        return []
+    found = correlated_means(row.series, draws=bootstrap.resamples, seed=bootstrap.seed)
+    spearman, pearson, kendall = (found[kind].interval(bootstrap.level) for kind in KINDS)
+    return [Following(str(row.measure), None, row.k, RUNS, count, 0, spearman, pearson, kendall)]
+
+
+def _regimes(run: AnsweredRun, depths: Sequence[int]) -> dict[int, float]:
+    """K / mean N_p of a run at each K."""
+    relevant = run.judged.relevant()
+    mean = float(relevant[relevant > 0].mean()) if (relevant > 0).any() else math.nan
+    return {k: k / mean for k in ([k for k in run.scores if k is not None] or list(depths))}

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.validation import FALLS, NOT_SHOWN, RISES, Following, Validation
 from rag_selectivity.statistics.correlation import FEWEST
 from rag_selectivity.tables.scores import AnswerScores
+from rag_selectivity.validate.following import beaten_by
 from rag_selectivity.validate.sets import AnsweredRun
 from rag_selectivity.wording import counted, enumeration, level_text, number, percent
 
@@ -58,12 +60,7 @@ def _name(row: Following) -> str:
 
 def _of_pairs(result: Validation) -> Iterator[str]:
     """Which measure is shown to follow better than which."""
-    beaten: dict[str, list[str]] = {}
-    for each in result.differences:
-        if each.verdict != NOT_SHOWN:
-            first, second = each.measure, each.other
-            better, worse = (first, second) if each.difference.value > 0 else (second, first)
-            beaten.setdefault(better, []).append(worse)
+    beaten = beaten_by(result.differences)
     pairs = counted(len(result.differences), "pair")
     for best, others in beaten.items():
         yield f"{best} is shown to follow the answers better than {enumeration(others)} (Holm over {pairs})."
@@ -94,12 +91,12 @@ def notes_of(
     yield from _of_unscored(runs)
     yield from _of_short_lists(runs)
     yield from _of_ceiling(runs)
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[str, dict[str, None]] = {}
     for row in result.rows:
-        if row.spearman.reason and _name(row) not in reasons.setdefault(row.spearman.reason, []):
-            reasons[row.spearman.reason].append(_name(row))
+        if row.spearman.reason:
+            reasons.setdefault(row.spearman.reason, {})[_name(row)] = None
     for reason, measures in reasons.items():
-        yield f"no correlation of {enumeration(measures)}, or not for each run: {reason}"
+        yield f"no correlation of {enumeration([*measures])}, or not for each run: {reason}"
     undefined = {row.measure: row.undefined for row in result.main_rows if row.undefined}
     if undefined:
         each = [f"{measure} in {count:,}" for measure, count in undefined.items()]
@@ -129,13 +126,18 @@ def _of_closed_book(scores: AnswerScores) -> Iterator[str]:
     )
 
 
-def _of_unscored(runs: Sequence[AnsweredRun]) -> Iterator[str]:
+def _named_scores(runs: Sequence[AnsweredRun]) -> Iterator[tuple[str, FloatArray]]:
+    """(run and K, scores) of all answers."""
     for run in runs:
         for k, scores in run.scores.items():
-            missing = int(np.isnan(scores).sum())
-            if missing:
-                of_k = "" if k is None else f" at K = {k}"
-                yield f"{run.name}{of_k}: {counted(missing, 'query has', 'queries have')} no score, and are left out"
+            yield run.name + ("" if k is None else f" at K = {k}"), scores
+
+
+def _of_unscored(runs: Sequence[AnsweredRun]) -> Iterator[str]:
+    for name, scores in _named_scores(runs):
+        missing = int(np.isnan(scores).sum())
+        if missing:
+            yield f"{name}: {counted(missing, 'query has', 'queries have')} no score, and are left out"
 
 
 def _of_short_lists(runs: Sequence[AnsweredRun]) -> Iterator[str]:
@@ -152,18 +154,13 @@ def _of_short_lists(runs: Sequence[AnsweredRun]) -> Iterator[str]:
 
 def _of_ceiling(runs: Sequence[AnsweredRun]) -> Iterator[str]:
     """Where nearly all answers have the same score, no measure can follow them."""
-    for run in runs:
-        for k, scores in run.scores.items():
-            known = scores[~np.isnan(scores)]
-            if len(known) < FEWEST:
-                continue
-            values, counts = np.unique(known, return_counts=True)
-            most = int(counts.argmax())
-            share = float(counts[most] / len(known))
-            if share >= _MOST_COMMON and len(values) > 1:
-                what = "a ceiling: " if most == len(values) - 1 else "a floor: " if most == 0 else ""
-                of_k = "" if k is None else f" at K = {k}"
-                yield (
-                    f"{run.name}{of_k}: {percent(share)} of the answers have the score {values[most]:g}; {what}only "
-                    f"the other {len(known) - int(counts[most])} can tell measures apart"
-                )
+    for name, scores in _named_scores(runs):
+        values, counts = np.unique(scores[~np.isnan(scores)], return_counts=True)
+        n, most = int(counts.sum()), int(counts.max(initial=0))
+        if n >= FEWEST and len(values) > 1 and most / n >= _MOST_COMMON:
+            place = int(counts.argmax())
+            what = "a ceiling: " if place == len(values) - 1 else "a floor: " if place == 0 else ""
+            yield (
+                f"{name}: {percent(most / n)} of the answers have the score {values[place]:g}; {what}only the other "
+                f"{n - most} can tell measures apart"
+            )
