@@ -12,7 +12,6 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.grading.openai_judge import OpenAIJudge
-from rag_selectivity.results.grading import Grading
 from tests.endpoint_runs import cli, grades, rows, run, write_pairs
 from tests.hostile_server import KEY, HostileServer, Mode, Reply, Request, answer, but, good, per_passage, says
 from tests.judge_server import JudgeServer
@@ -30,7 +29,7 @@ def calls_of(*arguments: Any, content: Any = None) -> Mode:
     return lambda request, n: Reply(content, message={"tool_calls": calls}, finish="tool_calls")
 
 
-def graded(folder: Path, server: HostileServer, **limits: Any) -> Grading:
+def graded(folder: Path, server: HostileServer, **limits: Any) -> Any:
     """The pairs of `write_pairs`, graded by the judge of a server."""
     return rs.grade(
         folder / "queries.tsv",
