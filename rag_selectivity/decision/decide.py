@@ -134,7 +134,7 @@ def _lists_of(report: Report) -> dict[str, JudgedRun]:
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
     if len(judged) < len(report.runs) or not judged:
         raise InputError(
-            "a decision needs the lists of the runs, and this report holds only sums over queries: make it by evaluate"
+            "a decision needs the lists of the runs, and this report holds figures alone: make it by evaluate"
         )
     for run in judged.values():
         run.refuse_weights("a decision (--k)")

@@ -69,7 +69,7 @@ def comment_of(
     Raises
     ------
     InputError
-        If the report holds only sums over queries, or if `against` is not a stored report. Runs and measures that
+        If the report lacks the lists, or if `against` is not a stored report. Runs and measures that
         cannot be compared are named in the comment, with the reason.
 
     >>> from rag_selectivity import evaluate

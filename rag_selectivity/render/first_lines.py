@@ -49,7 +49,7 @@ def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | s
     if report.weights is not None:
         return "a decision cannot be weighted"
     if not report.runs or any(run.judged is None for run in report.runs.values()):
-        return "a decision needs the lists of the runs, and this report holds only sums over queries"
+        return "a decision needs the lists of the runs, and this report holds figures alone"
     try:
         only = report.depths[0] if len(report.depths) == 1 else None
         return decide(report, k=only, baseline=baseline, paired=paired)

@@ -217,7 +217,7 @@ class Report(Result):
     def query_details(self, run: str) -> dict[str, FloatArray]:
         """What the figures of single queries are made of, such as `RA-nWG.w4` and `RA-nWG@10.G_oracle`.
 
-        Empty if the report was made from sums over queries.
+        Empty if the report lacks the lists, as that of a monitor does.
         """
         part = self._run(run)
         details: dict[str, FloatArray] = {}

@@ -52,7 +52,7 @@ class Explorer:
     Attributes
     ----------
     data : str or None
-        Base64 of gzip of JSON; None for a report of sums over queries.
+        Base64 of gzip of JSON; None for a report without the lists.
     K : int
     measure : Measure
         The figure of each query, with its depth.
