@@ -18,8 +18,8 @@ from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.statistics.betting import highest_mean, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.controlled import ControlledFigures
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.controlled import ControlledFigures
 from rag_selectivity.wording import level_text, number, percent
 
 BoolArray = NDArray[np.bool_]

@@ -23,11 +23,12 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.agreement import JudgeReport, Ranking
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.statistics.agreement import Agreement, Interval, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.interval import Interval
 from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named
+from rag_selectivity.trust.agreement import Agreement, agreement
 from rag_selectivity.wording import counted, enumeration
 
 

@@ -18,8 +18,8 @@ from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.people.designs import calibrate_draw, tail_weights
-from rag_selectivity.statistics.completion import Completion
 from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.trust.completion import Completion
 
 pytestmark = pytest.mark.inside
 

@@ -14,9 +14,9 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.results.estimate import NOTE, SOFT, Caveat
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
-from rag_selectivity.statistics.completion import Completion, FloatArray, prior_of_a_part, steps_of, stratified_prior
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.completion import Completion, FloatArray, prior_of_a_part, steps_of, stratified_prior
 from rag_selectivity.wording import counted
 
 #: No person graded the pair.

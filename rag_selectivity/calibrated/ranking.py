@@ -17,9 +17,10 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.results.agreement import AS_PEOPLE, INVERTS, OPEN, Ranking
-from rag_selectivity.statistics.agreement import Interval, bias_over
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.interval import Interval
 from rag_selectivity.tables.small import read_texts
+from rag_selectivity.trust.agreement import bias_over
 
 #: The last ranks of the bands by which the judge is compared with people.
 _BANDS = (1, 3, 5, 10, 20, 50, 100)

@@ -19,8 +19,8 @@ from rag_selectivity.measures.utility import PROC, Judged
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.run_report import PoolSource
 from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.pool_sources import source_outcomes
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.pool_sources import source_outcomes
 from rag_selectivity.wording import percent
 
 _JUDGED = Judged()

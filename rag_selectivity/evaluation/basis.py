@@ -17,7 +17,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate, finite
 from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.controlled import Controlled, ControlledFigures
+from rag_selectivity.trust.controlled import Controlled, ControlledFigures
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,11 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice
 from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.controlled import ControlledFigures
 from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.controlled import ControlledFigures
 
 #: The figures of all queries at so few depths stay in the processor's cache.
 _DEPTHS_AT_ONCE = 32

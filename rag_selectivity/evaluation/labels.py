@@ -17,8 +17,8 @@ from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import budgets_in, ranks_in
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Ends
-from rag_selectivity.statistics.placebos import placebo_figures, placebos_of
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.placebos import placebo_figures, placebos_of
 
 
 class Labels:

@@ -47,7 +47,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
 from rag_selectivity.results.validation import Validation
-from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
+from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED
 from rag_selectivity.wording import counted, level_text, number, signed
 
 

@@ -28,8 +28,8 @@ from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.statistics.agreement import Agreement
 from rag_selectivity.statistics.covers import EXACT, smallest_cover
+from rag_selectivity.trust.agreement import Agreement
 
 __all__ = ["CHECKS", "MEASURES", "SCHEMA", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.results.result import Result
-from rag_selectivity.statistics.agreement import Interval
+from rag_selectivity.statistics.interval import Interval
 
 SCHEMA = "rag-selectivity/validation/1"
 

@@ -13,11 +13,11 @@ from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import EF, BaselineMeasure, BoR, Lambda, refusal_of
 from rag_selectivity.measures.hypergeometric import random_success
-from rag_selectivity.statistics import controls as formulas
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.controls import Counts, Draw, RateDraws
-from rag_selectivity.statistics.sampled_totals import SampledTotal
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust import controls as formulas
+from rag_selectivity.trust.controls import Counts, Draw, RateDraws
+from rag_selectivity.trust.sampled_totals import SampledTotal
 from rag_selectivity.wording import counted, number
 
 #: Draws for figures without an interval, whose median alone is wanted.
