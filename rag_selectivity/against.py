@@ -123,6 +123,10 @@ class Against:
     def notes(self) -> list[str]:
         return [pair.note for pair in self.pairs.values() if pair.note]
 
+    def note(self, run: str) -> str:
+        """Over which queries a run is compared, if not over all."""
+        return self.pairs[run].note
+
     def change(self, run: str, measure: Measure) -> Change:
         """A stored figure and the same figure now, over the paired queries, with the interval of the difference.
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.against import Against
 from rag_selectivity.errors import InputError
-from rag_selectivity.gates import Against
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import BoR

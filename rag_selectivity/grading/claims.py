@@ -189,6 +189,7 @@ async def acheck_claims(
         baseline=base,
         differences=differences,
         settings={**bootstrap.settings, **_settings_of(differences)},
+        bootstrap=bootstrap,
         agreement=provenance.agreement,
         notes=(*read.notes, *notes),
     )
