@@ -16,6 +16,8 @@ from rag_selectivity.calibrated.plan import expected_widths, halving
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import evaluate_joined
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
+from rag_selectivity.inference import mcnemar
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import named_runs
@@ -26,8 +28,6 @@ from rag_selectivity.measures.plan import COMPARED_DEPTHS, compared_measures, de
 from rag_selectivity.measures.rates import bits, relevant_counts
 from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics import mcnemar
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import iterated, shown, whole_count
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.names import find_column

@@ -15,11 +15,11 @@ from rag_selectivity.calibrated.figures import (
     figures_with_tails,
 )
 from rag_selectivity.calibrated.ground import Ground
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted
 
 #: What a grade cannot change.

@@ -13,10 +13,10 @@ from rag_selectivity.calibrated.people import calibration_ground
 from rag_selectivity.calibrated.reporting import calibrated_by_run, completed_estimates, notes_on_people, tails_by_run
 from rag_selectivity.estimating.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, as_judged
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate, finite
-from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
 from rag_selectivity.trust.controlled import Controlled, ControlledFigures
 
 
