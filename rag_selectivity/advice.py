@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.calibrated.curve import Curves
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.betting import highest_mean, highest_rate
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -20,6 +19,7 @@ from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.controlled import ControlledFigures
+from rag_selectivity.trust.curve import Curves
 from rag_selectivity.wording import level_text, number, percent
 
 BoolArray = NDArray[np.bool_]

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, parameters_of
-from rag_selectivity.calibrated.people import judge_labels, people_of
 from rag_selectivity.compare.runs import comparison_of
 from rag_selectivity.decision.costs import read_costs
 from rag_selectivity.decision.decide import decide
@@ -40,6 +39,7 @@ from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.small import read_ids
+from rag_selectivity.trust.people import judge_labels, people_of
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.
 _HELD = 200_000_000

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.differences import CalibratedDifference, calibrated_differences
-from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
-from rag_selectivity.estimating.caveats import AS_JUDGED_BASELINE, equals_placebo
+from rag_selectivity.estimating.caveats import AS_JUDGED_BASELINE, equals_placebo, of_strata
 from rag_selectivity.estimating.rows import corrected, difference_row
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
@@ -27,6 +25,8 @@ from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, 
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.differences import CalibratedDifference, calibrated_differences
+from rag_selectivity.trust.reporting import WITHOUT_GRADES, sampling_of
 
 
 def differences(
@@ -189,7 +189,7 @@ def _calibrated(row: RunDifference, change: CalibratedDifference) -> RunDifferen
         basis=CALIBRATED,
         as_judged=row.difference,
         as_judged_interval=(row.low, row.high),
-        caveats=(*caveats, *([] if change.caveat is None else [change.caveat])),
+        caveats=(*caveats, *of_strata(change.without)),
     )
 
 

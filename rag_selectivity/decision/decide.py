@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of, reach_of
-from rag_selectivity.calibrated.curve import Curves
-from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.compare.differences import differences
 from rag_selectivity.decision import sentences
 from rag_selectivity.decision.actions import Situation
@@ -35,6 +33,8 @@ from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CLOSED, NOTHING, UNLESS_PERFECT
+from rag_selectivity.trust.curve import Curves
+from rag_selectivity.trust.reporting import sampling_of
 from rag_selectivity.wording import number, percent
 
 #: The K of a decision if neither the user nor the rule of `sweep` names one.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.estimating.estimates import no_ends
 from rag_selectivity.figures.by import N5, R
 from rag_selectivity.figures.figures import Figures
@@ -18,6 +17,7 @@ from rag_selectivity.inference.slice_intervals import slice_intervals
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.results.slices import Slices
+from rag_selectivity.trust.ground import Ground
 from rag_selectivity.wording import counted, enumeration
 
 

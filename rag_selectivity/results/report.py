@@ -71,9 +71,9 @@ class Report(Result):
     bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
     #: Measures that belong beside those shown and could not be measured, with the reason.
     absent: Mapping[str, str] = field(default_factory=dict)
-    #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.calibrated.ground`).
+    #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.trust.ground`).
     ground: Any = field(default=None, repr=False, compare=False)
-    #: What was computed of completed labels, for its decision (`rag_selectivity.calibrated.figures.Completed`).
+    #: What was computed of completed labels, for its decision (`rag_selectivity.trust.calibrated.Completed`).
     completed: Any = field(default=None, repr=False, compare=False)
     #: Where the labels come from; None if that was not looked at.
     provenance: Provenance | None = None
