@@ -78,7 +78,7 @@ _PLACES = {
         "results.report": "Report",
         "results.sweep": "Sweep",
         "results.validation": "Validation",
-        "statistics.bootstrap": "Bootstrap",
+        "inference.bootstrap": "Bootstrap",
         "sweep": "sweep",
         "validate": "validate",
     }.items()
