@@ -14,6 +14,7 @@ import numpy as np
 from rag_selectivity.against import ON, SAME, Against, Change
 from rag_selectivity.compare.claims import ClaimsAgainst
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.inference.betting import highest_rate
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.claims import ClaimMeasure
@@ -22,7 +23,6 @@ from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.results.stored_claims import StoredClaims
-from rag_selectivity.statistics.betting import highest_rate
 from rag_selectivity.wording import counted, visible
 
 __all__ = ["Gate", "GateResult", "check", "parse"]
