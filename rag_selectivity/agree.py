@@ -14,13 +14,13 @@ from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.grading.labels_format import is_store, left_out_as_targeted
 from rag_selectivity.grading.store import Store, label_rows
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.interval import Interval
 from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named

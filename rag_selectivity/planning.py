@@ -14,6 +14,8 @@ import numpy as np
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import evaluate_joined
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
+from rag_selectivity.inference import mcnemar
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import named_runs
@@ -25,8 +27,6 @@ from rag_selectivity.measures.rates import bits, relevant_counts
 from rag_selectivity.people.designs import calibrate_draw
 from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics import mcnemar
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import iterated, shown, whole_count
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.names import find_column

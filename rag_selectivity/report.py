@@ -21,6 +21,8 @@ from rag_selectivity.evaluation.joining import join_runs, settled_labels
 from rag_selectivity.figures.by import NAMES, slicings_of
 from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.grading.labels_format import reasons_in
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.draws import kept_draws
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.run import Run
@@ -33,8 +35,6 @@ from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import StoredReport
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale

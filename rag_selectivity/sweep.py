@@ -11,6 +11,7 @@ from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reac
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import figures_at
 from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import ListTokens
 from rag_selectivity.judged.policy import Policy, resolve_policy
@@ -21,7 +22,6 @@ from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import delta_bor, regime
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.scores import answer_scores

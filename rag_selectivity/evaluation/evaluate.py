@@ -20,6 +20,8 @@ from rag_selectivity.evaluation.slices import parts_of, remarks_on
 from rag_selectivity.figures.by import slicings_of
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
+from rag_selectivity.inference.draws import kept_draws
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reach import labels_found_by_any
@@ -41,8 +43,6 @@ from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice
-from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.results.estimate import plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trust import Trust
-from rag_selectivity.statistics.interval import Interval
 from rag_selectivity.trust.agreement import Agreement
 from rag_selectivity.trust.ranking import Ranking
 

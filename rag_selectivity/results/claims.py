@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.covers import EXACT, smallest_cover
 from rag_selectivity.measures.claims import (
     CHECKS,
     GROUNDEDNESS,
@@ -28,7 +30,6 @@ from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.statistics.covers import EXACT, smallest_cover
 from rag_selectivity.trust.agreement import Agreement
 
 __all__ = ["CHECKS", "MEASURES", "SCHEMA", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
@@ -251,6 +252,8 @@ class ClaimReport(Result):
     baseline: str = SAMPLES
     differences: tuple[RunDifference, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    #: What made its intervals, for those of drops.
+    bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
     agreement: Agreement | None = None
     notes: tuple[str, ...] = ()
 
@@ -300,7 +303,7 @@ class ClaimReport(Result):
         """As plain data, ready for JSON."""
         return {
             "schema": SCHEMA,
-            **plain_fields(self, "usage", "stopped_by", "agreement", "runs"),
+            **plain_fields(self, "bootstrap", "usage", "stopped_by", "agreement", "runs"),
             **asdict(self.usage),
             "agreement": None if self.agreement is None else _as_data(self.agreement),
             "runs": {

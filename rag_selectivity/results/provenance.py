@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat, plain_fields
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.agreement import POOR, TOO_FEW, Agreement, agreement

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -103,6 +103,21 @@ class StoredClaims:
     def run(self, name: str, runs: int) -> StoredClaimRun:
         """A run by name. If both sides have only one run, its name does not matter."""
         return run_named(self.path, self.runs, name, runs)
+
+    def refuse_other(self, judge: str, runs: Sequence[str]) -> None:
+        """Refuse to compare with another judge, or without one of the runs; this is known before anything is asked.
+
+        Raises
+        ------
+        InputError
+        """
+        if judge != self.judge:
+            raise InputError(
+                f"{self.path} cannot be compared: the judge is {judge} here and {self.judge} there, and two judges "
+                f"differ in what they take for support; check both with one judge"
+            )
+        for name in runs:
+            self.run(name, len(runs))
 
 
 def _stored_run(run: _Run) -> StoredClaimRun:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.interval import Interval
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.dirichlet import WeightedSums
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.interval import Interval
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.trust.agreement import bias_over
 from rag_selectivity.trust.calibrated import Sampling, quantile, stretched

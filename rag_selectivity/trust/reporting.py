@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.trust.calibrated import (
     DRAWS,
     Calibrated,
