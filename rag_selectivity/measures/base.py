@@ -370,12 +370,13 @@ class Measure(ABC):
     Prints as it parses; parameters at their default are left out.
     """
 
+    #: As it is written; that of its class, where this is a name in Python too.
     name: ClassVar[str]
     higher_is_better: ClassVar[bool | None] = True
     #: Whether its per-query figures mean something (a ratio of means has none).
     per_query: ClassVar[bool] = True
     #: Between which its figures lie, whatever lists and labels are.
-    ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     #: The only scale of grades that it is defined on, if there is but one.
     required_scale: ClassVar[str | None] = None
     #: Whether an unjudged passage counts as not relevant in it: of lists judged in part it is the least it can be.
@@ -400,6 +401,10 @@ class Measure(ABC):
     cutoff: ClassVar[Whole | Real] = Whole(1)
 
     at: int | float | None = field(default=None, kw_only=True)
+
+    def __init_subclass__(cls) -> None:
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
 
     def __post_init__(self) -> None:
         if self.at is not None:
