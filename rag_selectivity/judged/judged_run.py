@@ -57,8 +57,8 @@ class JudgedRun:
         The queries that the run lacks; None if it lacks none, or if this is unknown.
     documents : Documents or None
         The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
-    facts : JoinFacts
-        The facts for checks that need all queries; empty if the object was not made by `join`.
+    facts : JoinFacts or None
+        What is said of the join of all queries; None if the object was not made by `join`.
     qrels : Qrels or None
         The judgments, whose rows `Hits.judgment` numbers; None if only counts are known.
     fitting : {TokenBudget: int64[queries]}
@@ -93,7 +93,7 @@ class JudgedRun:
     controls: Controls | None = None
     missing: NDArray[np.bool_] | None = None
     documents: Documents | None = None
-    facts: JoinFacts = field(default_factory=JoinFacts)
+    facts: JoinFacts | None = field(default=None, repr=False, compare=False)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
     fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
     grouped: JudgedRun | None = None
