@@ -239,9 +239,9 @@ class JoinFacts:
         elif few and not self._exact and not ids_known and too_few_found(counts["kept"], counts["promised"]):
             yield SelectivityWarning(
                 f"few of the passages that {name} retrieved are judged: the top {TOP} of its lists have "
-                f"{counts['kept']} judged passages, and could have {counts['promised']}; {name} has {examples(retrieved)}, the "
-                f"qrels have {examples(labelled)}. Check whether both have the same ids and the same units "
-                f"(chunks or documents); if they do, give {self._option(EXACT)}",
+                f"{counts['kept']} judged passages, and could have {counts['promised']}; {name} has "
+                f"{examples(retrieved)}, the qrels have {examples(labelled)}. Check whether both have the same ids and "
+                f"the same units (chunks or documents); if they do, give {self._option(EXACT)}",
                 "ids-partly-match",
             )
 

@@ -144,6 +144,8 @@ class BaselineMeasure(_ChanceMeasure):
         columns = [size[known], relevant[known]]
         if judged.policy.short_lists == "returned":
             columns.append(judged.returned[known])
+        if depths.ndim > 1:
+            columns.append(depths[known, 0])
         first, back = distinct_columns(columns)
         rows = np.flatnonzero(known)[first]
         drawn = judged.drawn_at(depths)[rows]
@@ -151,7 +153,7 @@ class BaselineMeasure(_ChanceMeasure):
         place = np.full(len(judged), len(rows))
         place[known] = back
         chance, miss = (
-            np.append(each, np.full((1, len(depths)), np.nan), axis=0)[place]
+            np.append(each, np.full((1, drawn.shape[1]), np.nan), axis=0)[place]
             for each in random_success(size[rows, None], relevant[rows, None], drawn, self.m)
         )
         return chance, miss

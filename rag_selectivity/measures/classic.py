@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Hits
-from rag_selectivity.judged.judged_run import JudgedRun, count_at
+from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Choice,
@@ -353,14 +353,14 @@ class nDCG(_Gain):
 
     def _normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """A discounted gain divided by that of the best order; 0 where that is 0."""
-        best = judged.once("ideal gain", (self.gain, *depths.tolist()), lambda: self._best(judged, depths))
+        best = judged.once("ideal gain", (self.gain, key_of(depths)), lambda: self._best(judged, depths))
         return np.divide(gained, best, out=np.zeros(best.shape), where=best > 0)
 
     def _best(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """The discounted gain of the best order: float64[queries, depths]."""
-        reach = int(min(depths.max(), judged.labelled.max(initial=0)))
+        reach = int(min(depths.max(initial=1), judged.labelled.max(initial=0)))
         discounted = discounts(reach)
-        best = np.zeros((len(judged), len(depths)))
+        best = np.zeros((len(judged), depths.shape[-1]))
         start = np.zeros(best.shape, np.int64)
         # From the highest grade down to the lowest that gains anything.
         gains = self._gain(judged.grades)

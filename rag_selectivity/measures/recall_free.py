@@ -61,7 +61,8 @@ class T(Measure):
         values = t_score(
             positive, judged.returned_at(depths) - positive, judged.slots_at(depths), self.alpha, self.form
         )
-        highest = (1 - self.alpha) * (depths if self.form == "code" else 1)
+        deepest = np.atleast_2d(depths).max(axis=0, initial=1)
+        highest = (1 - self.alpha) * (deepest if self.form == "code" else 1)
         return Outcome((values,), "no query returned anything", bounds=(-self.alpha, highest))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Hits
-from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun, key_of
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Aggregate,
@@ -119,7 +119,7 @@ class _WeightedMeasure(Measure):
             best = best_of(_level_counts(judged), weights, judged.slots_at(depths))
             return np.where(best > 0, best, np.nan)
 
-        return judged.once("oracle", (*self._chosen.values(), *depths.tolist()), best)
+        return judged.once("oracle", (*self._chosen.values(), key_of(depths)), best)
 
     def _pool(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         """The weight of the best K of the pool; passages of the list that the pool lacks are added to the pool."""
@@ -221,7 +221,7 @@ class PROC(_WeightedMeasure):
     def _candidates_in(self, judged: JudgedRun, universe: Universe) -> IntArray:
         """How many passages of the pool are in the universe; those of the list that the pool lacks are added."""
         candidates = judged.candidates.chosen(~judged.candidates.repeated)
-        everything = np.full(len(universe.depths), WHOLE_LIST)
+        everything = np.full(universe.depths.shape[-1], WHOLE_LIST)
         drawn = universe.found(candidates, judged.candidates_returned, everything)
         outside = np.bincount(judged.hits_outside_pool().query, minlength=len(judged))
         both: IntArray = np.minimum(drawn + outside[:, None], universe.size)
