@@ -24,7 +24,7 @@ from rag_selectivity.measures.chance import DEGRADED_FROM, BoR, BoR_max, BoR_opt
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import COMPARED_DEPTHS, compared_measures, default_depths
 from rag_selectivity.measures.rates import bits, relevant_counts
-from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.plain import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import mcnemar
 from rag_selectivity.statistics.bootstrap import Bootstrap

@@ -25,8 +25,8 @@ from rag_selectivity.against import Against
 from rag_selectivity.decision import decide
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.gates import failures, parse_max_drop
-from rag_selectivity.results.estimate import finite
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.plain import finite
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.single import aggregate, evaluate_query
 from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.writing import write_rows
@@ -323,7 +323,7 @@ def test_the_advice_knows_m_of_1_only() -> None:
 def test_reports_with_other_counts_are_not_compared(tmp_path) -> None:
     def refused(before: rs.Report, now: rs.Report) -> str:
         before.save(tmp_path / "before.json")
-        stored = StoredReport.read(tmp_path / "before.json")
+        stored = read_report(tmp_path / "before.json")
         words = message(lambda: failures(now, [], [parse_max_drop("BoR@1:0")], Against.of(now, stored)))
         return words.replace(str(tmp_path), "")
 
@@ -335,7 +335,7 @@ def test_reports_with_other_counts_are_not_compared(tmp_path) -> None:
     assert "passages_of is given in /before.json and not here" in refused(report, without)
     assert "passages_of is given here and not in /before.json" in refused(without, report)
     report.save(tmp_path / "same.json")
-    same = Against.of(report, StoredReport.read(tmp_path / "same.json"))
+    same = Against.of(report, read_report(tmp_path / "same.json"))
     assert failures(report, [], [parse_max_drop("BoR@1:0")], same) == []
 
 

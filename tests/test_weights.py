@@ -18,7 +18,7 @@ from rag_selectivity.gates import Against
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import BoR
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.exact import weighted_rate
 from rag_selectivity.statistics.paired import paired_difference
@@ -388,11 +388,11 @@ def test_what_would_ignore_weights_is_refused(options, message) -> None:
 # -- stored reports and views -----------------------------------------------------------------------------
 
 
-def stored(folder: Path, weights, name: str = "before.json") -> StoredReport:
+def stored(folder: Path, weights, name: str = "before.json") -> rs.Report:
     measures = ["RA-nWG", "Success"]
     report = rs.evaluate(LABELS, {"one": RUNS["one"]}, weights=weights, **{**OPTIONS, "measures": measures})
     report.save(folder / name)
-    return StoredReport.read(folder / name)
+    return read_report(folder / name)
 
 
 def test_a_stored_report_is_compared_with_its_weights(tmp_path) -> None:

@@ -17,11 +17,11 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import DEFAULT_MEASURES
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
-S = TypeVar("S", StoredReport, StoredClaims)
+S = TypeVar("S", Report, StoredClaims)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class _Gates(Generic[S]):
     on: str
     require_trust: str | None = None
 
-    stored_as: ClassVar[type[Any]]
+    #: Reads the file of --against.
+    read: ClassVar[Any] = staticmethod(read_report)
+    of_claims: ClassVar[bool] = False
 
     @classmethod
     def parse(
@@ -46,19 +48,16 @@ class _Gates(Generic[S]):
         require_trust: str | None,
     ) -> Self:
         """From the options; an InputError if one of them needs another."""
-        of_claims = cls.stored_as is StoredClaims
-        drops = [parse_max_drop(text, of_claims=of_claims) for text in max_drop or []]
+        drops = [parse_max_drop(text, of_claims=cls.of_claims) for text in max_drop or []]
         check_options(drops, stored=against is not None, on=on)
-        stored = cls.stored_as.read(against) if against is not None else None
+        stored = cls.read(against) if against is not None else None
         check_level(require_trust)
-        conditions = [parse_fail_if(text, of_claims=of_claims) for text in fail_if or []]
+        conditions = [parse_fail_if(text, of_claims=cls.of_claims) for text in fail_if or []]
         return cls(conditions, drops, stored, on or "all", require_trust)
 
 
-class Gates(_Gates[StoredReport]):
+class Gates(_Gates[Report]):
     """The gates of `evaluate` and `compare`, against a stored report."""
-
-    stored_as = StoredReport
 
     def measures(self, given: list[str] | None) -> list[str | Measure]:
         """The measures that were given, or the default ones, and those that the gates need."""
@@ -81,7 +80,8 @@ class Gates(_Gates[StoredReport]):
 class ClaimGates(_Gates[StoredClaims]):
     """The gates of `claims`, on measures of claims and against stored claim checks."""
 
-    stored_as = StoredClaims
+    read = staticmethod(StoredClaims.read)
+    of_claims = True
 
     @property
     def measures(self) -> list[str]:

@@ -44,7 +44,7 @@ class ClaimsAgainst:
             raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
         refuse_other(stored, report.judge, list(report.runs))
         pairs = {
-            name: _pair(name, run, stored.run(name, len(report.runs)), stored, on == "shared")
+            name: _pair(name, run, stored.run_like(name, len(report.runs)), stored, on == "shared")
             for name, run in report.runs.items()
         }
         return cls(report, stored, pairs, bootstrap, on == "shared")
@@ -90,7 +90,7 @@ def refuse_other(stored: StoredClaims, judge: str, runs: Sequence[str]) -> None:
             f"differ in what they take for support; check both with one judge"
         )
     for name in runs:
-        stored.run(name, len(runs))
+        stored.run_like(name, len(runs))
 
 
 def _pair(
@@ -103,12 +103,13 @@ def _pair(
             f"run {name!r} has two samples of one id, so they cannot be paired: give each an id (query_id)"
         )
     prints = [fingerprint_of(check.sample) for check in run.samples]
-    hashed = [np.array([int(each, 16) for each in digits], np.uint64) for digits in (prints, then.fingerprints)]
+    prints_then = [sample.fingerprint for sample in then.samples]
+    hashed = [np.array([int(each, 16) for each in digits], np.uint64) for digits in (prints, prints_then)]
     paired = Paired.of(
         stored.path,
         name,
         (queries, hashed[0]),
-        (then.queries, hashed[1]),
+        ([sample.id for sample in then.samples], hashed[1]),
         shared=shared,
         same="reference answers",
         otherwise="another question or reference answer",

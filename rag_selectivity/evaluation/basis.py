@@ -15,7 +15,8 @@ from rag_selectivity.estimating.estimates import CONCENTRATED, CONCENTRATED_CONT
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate, finite
+from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
+from rag_selectivity.results.plain import finite
 from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
 from rag_selectivity.statistics.controlled import Controlled, ControlledFigures
 

@@ -14,7 +14,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.render.blocks import Block, Heading, Note, Paragraph, markdown_of, text_of
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.wording import MARKS, number
 
 
@@ -75,14 +75,12 @@ class _Run:
     label_caveats: tuple[Caveat, ...]
 
 
-def explain(
-    report: Report | StoredReport | str | Path, figures: Iterable[str | Measure] = (), run: str | None = None
-) -> Explanation:
+def explain(report: Report | str | Path, figures: Iterable[str | Measure] = (), run: str | None = None) -> Explanation:
     """Each figure of a report in words, with its formula and the numbers put in.
 
     Parameters
     ----------
-    report : Report, StoredReport or path
+    report : Report or path
         A path is that of a report saved as JSON. It does not hold what single figures of queries are made of, such as
         the weights of RA-nWG: a Report does.
     figures : iterable of str or Measure
@@ -105,7 +103,7 @@ def explain(
     BoR@1 = log2(mean Success / mean RandomSuccess) = log2(0.5 / 0.125) = 2.000, over 2 of 2 queries.
     """
     if isinstance(report, (str, Path)):
-        report = StoredReport.read(report)
+        report = read_report(report)
     if "weights" in report.settings:
         raise InputError(
             "figures with weights of queries are not explained in words, since these state means without weights: "
@@ -116,7 +114,7 @@ def explain(
     wanted = [parse_measure(figure) for figure in figures]
     found: list[FigureInWords] = []
     for name in report.runs if run is None else [run]:
-        part = _of_report(report, name) if isinstance(report, Report) else _of_stored(report, name)
+        part = _of_report(report, name)
         chosen = _chosen(part.estimates, wanted, name)
         for key in chosen:
             found.append(_in_words(name, key, part, report))
@@ -143,17 +141,11 @@ def _chosen(estimates: Mapping[str, Estimate], wanted: Sequence[Measure], run: s
 def _of_report(report: Report, name: str) -> _Run:
     part = report.runs[name]
     details = report.query_details(name) if part.judged is not None else None
-    parts = None if part.judged is None else part.figures.columns
+    parts = part.figures.columns or None
     return _Run(part.estimates, part.queries, parts, details, part.input, part.label_caveats)
 
 
-def _of_stored(report: StoredReport, name: str) -> _Run:
-    part = report.runs[name]
-    queries, parts = ((), None) if part.figures is None else (part.figures.queries, part.figures.columns)
-    return _Run(part.estimates, queries, parts, None, part.input, part.label_caveats)
-
-
-def _in_words(name: str, key: str, part: _Run, report: Report | StoredReport) -> FigureInWords:
+def _in_words(name: str, key: str, part: _Run, report: Report) -> FigureInWords:
     estimate, measure = part.estimates[key], parse_measure(key)
     parts = None if part.parts is None else part.parts.get(key)
     details = None
@@ -177,7 +169,7 @@ def _in_words(name: str, key: str, part: _Run, report: Report | StoredReport) ->
         settings=report.settings,
         corpus_size=report.corpus_size if isinstance(report.corpus_size, int) else None,
     )
-    if isinstance(report, StoredReport):
+    if report.path is not None:
         _check_parts(figure, f"{report.path}: the report is damaged: runs.{name}.per_query.parts.{key}")
     sentences = tuple(figure_sentences(figure))
     own = [caveat for caveat in estimate.caveats if caveat not in part.label_caveats]

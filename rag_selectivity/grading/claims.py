@@ -178,7 +178,7 @@ async def acheck_claims(
     asked_for = _measures_of(chosen_checks, at, whole_context)
     figures = {name: _means(of_run, asked_for, bootstrap) for name, of_run in results.items()}
     differences = _differences(results, base, asked_for, bootstrap)
-    provenance, notes = compared_with_people(results, asked.name, people, bootstrap)
+    provenance, agreement, notes = compared_with_people(results, asked.name, people, bootstrap)
     return ClaimReport(
         runs={name: ClaimRun(of_run, figures[name], provenance.caveats) for name, of_run in results.items()},
         checks=chosen_checks,
@@ -189,7 +189,7 @@ async def acheck_claims(
         baseline=base,
         differences=differences,
         settings={**bootstrap.settings, **_settings_of(differences)},
-        agreement=provenance.agreement,
+        agreement=agreement,
         notes=(*read.notes, *notes),
     )
 

@@ -44,7 +44,7 @@ from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.online import ArmComparison, ExperimentDecision, Preference
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.result import Result
+from rag_selectivity.results.result import VIEWS, Result
 from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
 from rag_selectivity.results.validation import Validation
 from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
@@ -97,6 +97,28 @@ def _shown(result: Result, details: bool) -> Iterable[Block]:
 def as_latex(result: Result) -> str:
     """LaTeX; needs booktabs."""
     return latex_of(blocks_of(result))
+
+
+def _page(report: Report, **options: Any) -> str:
+    from rag_selectivity.render.html import to_html
+
+    return to_html(report, **options)
+
+
+def _in_a_notebook(report: Report) -> str:
+    from rag_selectivity.render.html import notebook_html
+
+    return notebook_html(report)
+
+
+def _claim_page(report: ClaimReport) -> str:
+    from rag_selectivity.render.claim_page import claim_page
+
+    return claim_page(report)
+
+
+VIEWS.update(text=as_text, markdown=as_markdown, latex=as_latex)
+VIEWS.update(report=_page, notebook=_in_a_notebook, claims=_claim_page)
 
 
 @blocks_of.register

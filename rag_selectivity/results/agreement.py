@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.results.estimate import plain, plain_fields
+from rag_selectivity.results.plain import plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trust import Trust

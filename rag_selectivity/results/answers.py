@@ -10,7 +10,8 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.answers import ScoreKind, bits_ceiling
-from rag_selectivity.results.estimate import Estimate, finite, plain, plain_fields
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import finite, plain, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.results.plain import plain_fields
 from rag_selectivity.results.result import Result
 
 SCHEMA = "rag-selectivity/calibration/1"

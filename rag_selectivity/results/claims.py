@@ -23,7 +23,8 @@ from rag_selectivity.measures.claims import (
     ClaimMeasure,
 )
 from rag_selectivity.results.comparison import RunDifference
-from rag_selectivity.results.estimate import Caveat, Estimate, finite, plain_fields
+from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.plain import finite, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
@@ -31,9 +32,8 @@ from rag_selectivity.results.usage import Usage
 from rag_selectivity.statistics.agreement import Agreement
 from rag_selectivity.statistics.covers import EXACT, smallest_cover
 
-__all__ = ["CHECKS", "MEASURES", "SCHEMA", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
+__all__ = ["CHECKS", "MEASURES", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
 
-SCHEMA = "rag-selectivity/claims/2"
 #: Of a check that was not made, or whose claims are not known.
 NOT_KNOWN = -1
 #: The run of samples that come without a run.
@@ -235,6 +235,8 @@ class ClaimReport(Result):
         Queries that are left out, and the like.
     """
 
+    schema = "rag-selectivity/claims/2"
+
     runs: Mapping[str, ClaimRun]
     checks: tuple[str, ...]
     depths: tuple[int, ...]
@@ -292,14 +294,12 @@ class ClaimReport(Result):
         MissingExtraError
             If Jinja2 is not installed (the extra `report`).
         """
-        from rag_selectivity.render.claim_page import claim_page
-
-        return claim_page(self)
+        return self._view("claims")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {
-            "schema": SCHEMA,
+            "schema": self.schema,
             **plain_fields(self, "usage", "stopped_by", "agreement", "runs"),
             **asdict(self.usage),
             "agreement": None if self.agreement is None else _as_data(self.agreement),

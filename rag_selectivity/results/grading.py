@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.results.plain import plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.statistics.control_power import ControlPower

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.results.plain import plain_fields
 from rag_selectivity.results.result import Result
 
 #: Of each result, in its order below.

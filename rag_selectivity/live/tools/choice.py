@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rag_selectivity.results.estimate import Estimate, plain_fields
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import plain_fields
 from rag_selectivity.statistics.betting import highest_rate
 
 #: Names and reasons are the application's own; this bounds what a faulty one can fill.
