@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.grading.grade import grade
     from rag_selectivity.grading.limits import Budget, Limits
+    from rag_selectivity.inference.bootstrap import Bootstrap
     from rag_selectivity.judged.joining import join
     from rag_selectivity.judged.judged_run import JudgedRun
     from rag_selectivity.judged.policy import Policy
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from rag_selectivity.results.report import Report
     from rag_selectivity.results.sweep import Sweep
     from rag_selectivity.results.validation import Validation
-    from rag_selectivity.statistics.bootstrap import Bootstrap
     from rag_selectivity.sweep import sweep
     from rag_selectivity.validate import validate
 
@@ -78,7 +78,7 @@ _PLACES = {
         "results.report": "Report",
         "results.sweep": "Sweep",
         "results.validation": "Validation",
-        "statistics.bootstrap": "Bootstrap",
+        "inference.bootstrap": "Bootstrap",
         "sweep": "sweep",
         "validate": "validate",
     }.items()

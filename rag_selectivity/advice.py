@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.calibrated.curve import Curves
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference.betting import highest_mean, highest_rate
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSuccess, Success, refusal_of, regime
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.results.sweep import Recommendation
-from rag_selectivity.statistics.betting import highest_mean, highest_rate
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.controlled import ControlledFigures
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.controlled import ControlledFigures
+from rag_selectivity.trust.curve import Curves
 from rag_selectivity.wording import level_text, number, percent
 
 BoolArray = NDArray[np.bool_]

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimating.estimates import estimates_with, no_ends
 from rag_selectivity.figures.figures import Facts, Figures, Rules
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.paired import paired_difference
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import AS_JUDGED, WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import paired_difference
 from rag_selectivity.tables.ids import HashArray, IntArray
 from rag_selectivity.wording import counted
 

@@ -14,13 +14,13 @@ import numpy as np
 from rag_selectivity.against import ON, SAME, Against, Change
 from rag_selectivity.compare.claims import ClaimsAgainst
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.inference.betting import highest_rate
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics.betting import highest_rate
 from rag_selectivity.wording import counted, visible
 
 __all__ = ["FailIf", "MaxDrop", "distrusted", "failures", "on_lines", "parse_fail_if", "parse_max_drop"]

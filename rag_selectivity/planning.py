@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.people import calibration_ground, judge_labels
-from rag_selectivity.calibrated.plan import expected_widths, halving
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import evaluate_joined
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
+from rag_selectivity.inference import mcnemar
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import named_runs
@@ -24,13 +24,14 @@ from rag_selectivity.measures.chance import DEGRADED_FROM, BoR, BoR_max, BoR_opt
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import COMPARED_DEPTHS, compared_measures, default_depths
 from rag_selectivity.measures.rates import bits, relevant_counts
+from rag_selectivity.people.designs import calibrate_draw
 from rag_selectivity.results.plain import finite
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics import mcnemar
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import iterated, shown, whole_count
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.names import find_column
+from rag_selectivity.trust.people import calibration_ground, judge_labels
+from rag_selectivity.trust.plan import expected_widths, halving
 from rag_selectivity.wording import counted, percent
 
 PLAN_SCHEMA = "rag-selectivity/plan/1"
@@ -317,7 +318,11 @@ def plan_human(
     wanted = measures or compared_measures(judges.scale or "trec", sized=corpus_size is not None)
     plan = [(parse_measure(measure), np.array([depth])) for measure in wanted]
     people = None if known is None else calibration_ground(judges, known, grade_map=grade_map)[0].human
-    widths = expected_widths(judges, named, joined.judged, people, agreement, number, plan, depth=depth, seed=seed)
+
+    def drawn(count: int, seed: int) -> list[tuple[str, str]]:
+        return [(pair.query, pair.passage) for pair in calibrate_draw(judges, named, count, depth=depth, seed=seed)]
+
+    widths = expected_widths(judges, drawn, joined.judged, people, agreement, number, plan, depth=depth, seed=seed)
     halved = halving(widths)
     if people is not None:
         basis = f"simulated from {int((people >= 0).sum())} labels of people so far"

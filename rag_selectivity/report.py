@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, parameters_of
-from rag_selectivity.calibrated.people import judge_labels, people_of
 from rag_selectivity.compare.runs import comparison_of
 from rag_selectivity.decision.costs import read_costs
 from rag_selectivity.decision.decide import decide
@@ -22,6 +21,8 @@ from rag_selectivity.evaluation.joining import join_runs, settled_labels
 from rag_selectivity.figures.by import NAMES, slicings_of
 from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.grading.labels_format import reasons_in
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.draws import kept_draws
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.run import Run
@@ -34,12 +35,11 @@ from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import read_report
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.small import read_ids
+from rag_selectivity.trust.people import judge_labels, people_of
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.
 _HELD = 200_000_000

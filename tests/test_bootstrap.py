@@ -11,8 +11,8 @@ from scipy import stats
 
 import rag_selectivity as rs
 from rag_selectivity import Bootstrap
+from rag_selectivity.inference import bounded, draws
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.statistics import bounded, draws
 
 pytestmark = pytest.mark.inside
 

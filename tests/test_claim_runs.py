@@ -20,11 +20,11 @@ from rag_selectivity.compare.claims import ClaimsAgainst
 from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
 from rag_selectivity.grading.claim_verdicts import verdict_sheet
 from rag_selectivity.grading.claims import check_claims
+from rag_selectivity.inference.covers import smallest_cover
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import ClaimCheck, ClaimReport
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.stored_claims import StoredClaims
-from rag_selectivity.statistics.covers import smallest_cover
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import FAST, respond

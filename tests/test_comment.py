@@ -16,12 +16,12 @@ import rag_selectivity as rs
 from rag_selectivity.against import Against
 from rag_selectivity.decision import decide
 from rag_selectivity.decision.changes import UNCHANGED, changes_since
+from rag_selectivity.inference.paired import holm
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table, markdown_of
 from rag_selectivity.render.comment import MOST_LINES, comment_of
 from rag_selectivity.render.github import escaped
 from rag_selectivity.results.comparison import NOT_SHOWN, WORSE
 from rag_selectivity.results.stored import read_report
-from rag_selectivity.statistics.paired import holm
 from tests.decisions import decision_of
 from tests.forked_cli import run_command
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rag_selectivity as rs
-from rag_selectivity.statistics import bootstrap as bootstrap_module
-from rag_selectivity.statistics import draws as draws_module
-from rag_selectivity.statistics import paired as paired_module
-from rag_selectivity.statistics.paired import holm
+from rag_selectivity.inference import bootstrap as bootstrap_module
+from rag_selectivity.inference import draws as draws_module
+from rag_selectivity.inference import paired as paired_module
+from rag_selectivity.inference.paired import holm
 
 pytestmark = pytest.mark.inside
 

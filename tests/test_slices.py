@@ -12,12 +12,12 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.slicing import by_value
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.slice_intervals import slice_intervals
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.stored import read_report
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.slice_intervals import slice_intervals
 
 pytestmark = pytest.mark.inside
 

@@ -15,13 +15,13 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
 from rag_selectivity.gates import Against
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.exact import weighted_rate
+from rag_selectivity.inference.paired import paired_difference
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.results.stored import read_report
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.exact import weighted_rate
-from rag_selectivity.statistics.paired import paired_difference
 from tests.forked_cli import run_command
 from tests.test_slices import HARD, LABELS, QUERIES, RUNS
 

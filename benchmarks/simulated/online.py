@@ -10,12 +10,12 @@ from itertools import product
 import numpy as np
 
 from benchmarks.simulated import Floats, Line
+from rag_selectivity.inference import mcnemar, sign_share
+from rag_selectivity.inference.behind_best import behind_best
+from rag_selectivity.inference.draws import kept_draws
+from rag_selectivity.inference.sequential import RiseDetector
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.online import Metric, TwoArms, interleave
-from rag_selectivity.statistics import mcnemar, sign_share
-from rag_selectivity.statistics.behind_best import behind_best
-from rag_selectivity.statistics.draws import kept_draws
-from rag_selectivity.statistics.sequential import RiseDetector
 
 IMPRESSIONS, EVERY = 10_000, 50
 Draw = Callable[[np.random.Generator, int], np.ndarray]

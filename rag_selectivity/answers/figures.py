@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rag_selectivity.estimating.estimates import estimates_with
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.paired import holm, paired_difference
+from rag_selectivity.inference.share_of_lift import share_of_lift
 from rag_selectivity.measures.answers import UNDEFINED, ScoreKind, accuracies
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.results.answers import (
@@ -28,9 +31,6 @@ from rag_selectivity.results.answers import (
     Shown,
 )
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import holm, paired_difference
-from rag_selectivity.statistics.share_of_lift import share_of_lift
 
 _AWAY = 2.0
 _ROUNDING = 1e-13

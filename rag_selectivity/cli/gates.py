@@ -13,13 +13,13 @@ from rag_selectivity.against import Against
 from rag_selectivity.cli.output import NOT_PASSED, note, tell
 from rag_selectivity.compare.claims import ClaimsAgainst, refuse_other
 from rag_selectivity.gates import FailIf, MaxDrop, check_level, check_options, failures, parse_fail_if, parse_max_drop
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import DEFAULT_MEASURES
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import read_report
 from rag_selectivity.results.stored_claims import StoredClaims
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 S = TypeVar("S", Report, StoredClaims)
 

@@ -16,7 +16,7 @@ from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted, percent, visible
 
 if TYPE_CHECKING:
-    from rag_selectivity.statistics.control_power import ControlPower
+    from rag_selectivity.trust.control_power import ControlPower
 
 EXAMPLES = (
     "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
@@ -145,7 +145,7 @@ def _control_power(
         return None
     if queries is None or controls is None:
         raise InputError("what controls can show depends on two numbers: give both --queries and --controls")
-    from rag_selectivity.statistics.control_power import ControlPower
+    from rag_selectivity.trust.control_power import ControlPower
 
     return ControlPower.of(queries, controls, depth, show_bits)
 

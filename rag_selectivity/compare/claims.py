@@ -9,11 +9,11 @@ import numpy as np
 
 from rag_selectivity.against import ON, Change, Paired, change_of, without_last_digits
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import ClaimReport, ClaimRun, fingerprint_of
 from rag_selectivity.results.stored_claims import StoredClaimRun, StoredClaims
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.differences import CalibratedDifference, calibrated_differences
-from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
-from rag_selectivity.estimating.caveats import AS_JUDGED_BASELINE, equals_placebo
+from rag_selectivity.estimating.caveats import AS_JUDGED_BASELINE, equals_placebo, of_strata
 from rag_selectivity.estimating.rows import corrected, difference_row
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference import detectable
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.paired import Difference, paired_difference
+from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.chance import BoR
@@ -22,11 +24,9 @@ from rag_selectivity.results.comparison import COMPLETED, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics import detectable
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import Difference, paired_difference
-from rag_selectivity.statistics.unpaired import unpaired_difference
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.differences import CalibratedDifference, calibrated_differences
+from rag_selectivity.trust.reporting import WITHOUT_GRADES, sampling_of
 
 
 def differences(
@@ -189,7 +189,7 @@ def _calibrated(row: RunDifference, change: CalibratedDifference) -> RunDifferen
         basis=CALIBRATED,
         as_judged=row.difference,
         as_judged_interval=(row.low, row.high),
-        caveats=(*caveats, *([] if change.caveat is None else [change.caveat])),
+        caveats=(*caveats, *of_strata(change.without)),
     )
 
 

@@ -12,10 +12,10 @@ from rag_selectivity.compare.differences import differences
 from rag_selectivity.evaluation.slices import parts_of
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.paired import holm
 from rag_selectivity.results.comparison import RunDifference, SliceDifferences
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import holm
 
 #: Differences by column and by value.
 SlicedDifferences = dict[str, dict[str, SliceDifferences]]

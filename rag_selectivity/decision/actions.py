@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_selectivity.decision.losses import Gain, Losses, ceilings, figures, gain_of, joined_hits
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.results.decision import Action
 from rag_selectivity.results.sweep import Recommendation
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import number, percent, signed
 

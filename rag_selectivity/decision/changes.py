@@ -11,6 +11,7 @@ import numpy as np
 from rag_selectivity.against import Against, Change, as_judged
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimating.caveats import equals_placebo
+from rag_selectivity.inference.paired import holm
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.comparison import (
     BETTER,
@@ -23,7 +24,6 @@ from rag_selectivity.results.comparison import (
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import AS_JUDGED
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics.paired import holm
 
 #: The verdict on a figure that is the same for every query.
 UNCHANGED = "unchanged"

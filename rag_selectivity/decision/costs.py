@@ -11,6 +11,7 @@ import numpy as np
 from rag_selectivity.decision.measured_costs import KINDS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimating.estimates import estimates_with
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import ListTokens, tokens_of
 from rag_selectivity.judged.run import Run
@@ -18,7 +19,6 @@ from rag_selectivity.measures.base import MEAN, FloatArray, Outcome
 from rag_selectivity.results.decision import CostPoint
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.trade_off import QueryCost
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.exact import is_table
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of, reach_of
-from rag_selectivity.calibrated.curve import Curves
-from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.compare.differences import differences
 from rag_selectivity.decision import sentences
 from rag_selectivity.decision.actions import Situation
@@ -22,6 +20,8 @@ from rag_selectivity.decision.systems import all_pairs, best_first, comparable, 
 from rag_selectivity.decision.trade_off import checked_depths, quality_measure, trade_offs
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.draws import kept_draws
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import BoR, BoR_max, Measure, Success
 from rag_selectivity.measures.plan import at_depth, default_measures
@@ -33,8 +33,8 @@ from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CLOSED, NOTHING, UNLESS_PERFECT
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.draws import kept_draws
+from rag_selectivity.trust.curve import Curves
+from rag_selectivity.trust.reporting import sampling_of
 from rag_selectivity.wording import number, percent
 
 #: The K of a decision if neither the user nor the rule of `sweep` names one.

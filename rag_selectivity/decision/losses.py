@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.inference.betting import highest_mean
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.utility import PROC, RANWG, diagnosis
-from rag_selectivity.statistics.betting import highest_mean
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.ids import IntArray
 
 SELECTION, RETRIEVER = "selection", "retriever"

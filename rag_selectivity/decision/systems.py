@@ -9,12 +9,12 @@ from string import ascii_lowercase
 
 from rag_selectivity.compare.differences import differences
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.comparison import BETTER, RunDifference
 from rag_selectivity.results.decision import Pair
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 
 def best_first(report: Report, measure: Measure) -> list[str]:

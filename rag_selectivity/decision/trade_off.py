@@ -15,6 +15,8 @@ from rag_selectivity.decision.measured_costs import KINDS, TOKENS
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimating.caveats import equals_placebo
 from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
+from rag_selectivity.inference.behind_best import behind_best
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import FloatArray
@@ -22,8 +24,6 @@ from rag_selectivity.results.decision import CostPoint
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.trade_off import TradeOff, TradePoint
-from rag_selectivity.statistics.behind_best import behind_best
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import iterated
 from rag_selectivity.wording import amount, bound_text, counted, enumeration, level_text, number
 
@@ -106,7 +106,7 @@ def trade_offs(
 
     Notes
     -----
-    `rag_selectivity.statistics.behind_best` says what `most_lost` is, and why choosing the cheapest adds no error.
+    `rag_selectivity.inference.behind_best` says what `most_lost` is, and why choosing the cheapest adds no error.
     """
     kinds = [kind for kind in KINDS if any(kind in costs.columns_at(run, K) for run in judged)]
     if not kinds:

@@ -26,7 +26,8 @@ from rag_selectivity.results.provenance import (
     Provenance,
 )
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
-from rag_selectivity.statistics.placebos import OfLabels, PlaceboFigures
+from rag_selectivity.trust.ground import WithoutLabels
+from rag_selectivity.trust.placebos import OfLabels, PlaceboFigures
 from rag_selectivity.wording import counted, percent
 
 BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank", "as-judged-baseline"
@@ -142,6 +143,14 @@ def with_unchecked_judge(estimates: Mapping[str, Estimate], provenance: Provenan
             estimate = replace(estimate, caveats=(*estimate.caveats, caveat))
         result[key] = estimate
     return result
+
+
+def of_strata(without: WithoutLabels | None) -> tuple[Caveat, ...]:
+    """The caveat of a figure that is completed in strata of which people labelled no pair; empty for others."""
+    if without is None:
+        return ()
+    level, numbers = SOFT if without.bounded else NOTE, {"pairs": without.pairs, "of": without.of}
+    return (Caveat(UNLABELLED_STRATA, without.text, level, numbers),)
 
 
 def _ranks_whole_lists(measure: Measure) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.judged.token_budget import named_top
@@ -18,9 +19,8 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.utility import PROC, Judged
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.run_report import PoolSource
-from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.pool_sources import source_outcomes
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.pool_sources import source_outcomes
 from rag_selectivity.wording import percent
 
 _JUDGED = Judged()

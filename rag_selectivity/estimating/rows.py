@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.inference.paired import Difference, holm, mean_of, weights_of
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.comparison import Moved, RunDifference
-from rag_selectivity.statistics.paired import Difference, holm, mean_of, weights_of
 
 #: Of how many queries a comparison says that they differ most.
 _SHOWN_QUERIES = 5

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from rag_selectivity.calibrated.figures import Calibrated, Completed
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.people import calibration_ground
-from rag_selectivity.calibrated.reporting import calibrated_by_run, completed_estimates, notes_on_people, tails_by_run
+from rag_selectivity.estimating.caveats import of_strata
 from rag_selectivity.estimating.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, as_judged
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.plain import finite
-from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.controlled import Controlled, ControlledFigures
+from rag_selectivity.trust.calibrated import Calibrated, Completed
+from rag_selectivity.trust.controlled import Controlled, ControlledFigures
+from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.people import calibration_ground
+from rag_selectivity.trust.reporting import calibrated_by_run, notes_on_people, tails_by_run
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,33 @@ class Basis:
         if self.tails is None:
             return {}
         return tails_by_run(self.tails[0], self.judged, self.plan, self.tails[1], self.bootstrap, parts, completed)
+
+
+def completed_estimates(
+    estimates: Mapping[str, Estimate], figures: Mapping[str, Calibrated], intervals: bool, basis: str
+) -> dict[str, Estimate]:
+    """The estimates over completions of the labels, and the ones as judged beside them."""
+    completed = {key: _completed(estimates[key], each, intervals, basis) for key, each in figures.items()}
+    return {**estimates, **completed}
+
+
+def _completed(judged: Estimate, figure: Calibrated, intervals: bool, basis: str) -> Estimate:
+    reason = figure.reason
+    if reason is None and not math.isfinite(figure.value):
+        reason = judged.reason or "it is not a finite number in most completions of the labels"
+    return replace(
+        judged,
+        value=figure.value,
+        low=figure.low if intervals else math.nan,
+        high=figure.high if intervals else math.nan,
+        n=figure.n,
+        reason=reason,
+        basis=basis,
+        as_judged=judged.value,
+        as_judged_interval=(judged.low, judged.high),
+        rough=figure.rough,
+        caveats=(*judged.caveats, *of_strata(figure.without)),
+    )
 
 
 def with_controls(

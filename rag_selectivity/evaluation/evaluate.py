@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.figures import Completed
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.reporting import controls_left_out, tails_by_run
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimating.caveats import with_unchecked_judge
 from rag_selectivity.estimating.estimates import no_ends, notes_of_refusals, pool_sources_of, values_of
@@ -23,6 +20,8 @@ from rag_selectivity.evaluation.slices import parts_of, remarks_on
 from rag_selectivity.figures.by import slicings_of
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
+from rag_selectivity.inference.draws import kept_draws
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reach import labels_found_by_any
@@ -44,12 +43,13 @@ from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice
-from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.controlled import ControlledFigures
-from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.calibrated import Completed
+from rag_selectivity.trust.controlled import ControlledFigures
+from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.reporting import controls_left_out, tails_by_run
 
 #: The figures of all queries at so few depths stay in the processor's cache.
 _DEPTHS_AT_ONCE = 32

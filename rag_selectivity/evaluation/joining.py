@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.controls import with_controls
 from rag_selectivity.judged.corpus import CorpusIds, within_corpus
@@ -28,6 +26,8 @@ from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.passage_counts import passage_counts_of
 from rag_selectivity.tables.small import per_passage
+from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.people import calibration_ground, judge_labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from rag_selectivity.estimating.caveats import LabelFacts, universes, with_label_caveats
 from rag_selectivity.estimating.estimates import with_caveats
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Ends
 from rag_selectivity.judged.reach import LabelReach, has_open_tails
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import budgets_in, ranks_in
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.statistics.bootstrap import Ends
-from rag_selectivity.statistics.placebos import placebo_figures, placebos_of
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.placebos import placebo_figures, placebos_of
 
 
 class Labels:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.estimating.estimates import no_ends
 from rag_selectivity.figures.by import N5, R
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
+from rag_selectivity.inference.slice_intervals import slice_intervals
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.results.slices import Slices
-from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.slice_intervals import slice_intervals
+from rag_selectivity.trust.ground import Ground
 from rag_selectivity.wording import counted, enumeration
 
 

@@ -9,16 +9,16 @@ from random import Random
 from typing import Any
 
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.claims import GROUNDEDNESS
 from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck, ClaimReport
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.statistics.agreement import Agreement, agreement
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import checked_id
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.names import COLUMNS, find_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.tables.writing import without_apostrophe
+from rag_selectivity.trust.agreement import Agreement, agreement
 from rag_selectivity.wording import counted
 
 #: What people may write into the column `verdict`.

@@ -31,14 +31,14 @@ from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.questions import Asker
 from rag_selectivity.grading.runner import asking, blocking
 from rag_selectivity.grading.store import Settings, Store
+from rag_selectivity.inference import detectable
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.paired import paired_difference
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.claims import ALL_CHECKS, GROUNDEDNESS, WHOLE, ClaimMeasure
 from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.statistics import detectable
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import paired_difference
 from rag_selectivity.tables.cells import names_in
 
 #: As `rag_selectivity.compare` has them.

@@ -275,8 +275,8 @@ class BoR(EF):
 
     Unjudged relevant passages make the true random baseline higher, so BoR is then too high. If random passages of the
     corpus were graded by the judge of the labels (controls), `evaluate` estimates the baseline with that judge's rate
-    on them: `rag_selectivity.statistics.controls` has the formulas. The figure is then over all queries of the labels,
-    those without a relevant label included; it is log2(Success / RandomSuccess) under this judge's notion of relevance.
+    on them. The figure is then over all queries of the labels, those without a relevant label included; it is
+    log2(Success / RandomSuccess) under this judge's notion of relevance.
 
     Formula: log2(mean Success@K / mean RandomSuccess@K)
     Range: −∞ to BoR_max, in bits; 0 is chance, below 0 is worse than chance; higher is better.

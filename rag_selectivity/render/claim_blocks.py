@@ -8,7 +8,7 @@ from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS, MEASURES,
 from rag_selectivity.render.blocks import BLANK, WIDTH, Block, Heading, Id, Lines, Note, Table, with_interval
 from rag_selectivity.render.difference_blocks import difference_blocks
 from rag_selectivity.results.claims import SAMPLES, ClaimMeasure, ClaimReport, ClaimRun
-from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED, Agreement
+from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED, Agreement
 from rag_selectivity.wording import MARKS, counted, visible
 
 #: How many missed claims the terminal shows; the page has all.

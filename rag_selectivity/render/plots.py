@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import (
     PROC,
     BoR,
@@ -35,7 +36,6 @@ from rag_selectivity.results.decision import Decision, Pair
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 # The palette of Okabe and Ito.
 BLUE, GREY, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#666666", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"

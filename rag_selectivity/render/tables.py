@@ -35,7 +35,7 @@ from rag_selectivity.render.online_blocks import (
 )
 from rag_selectivity.render.report_table import report_blocks
 from rag_selectivity.render.validation_blocks import validation_blocks
-from rag_selectivity.results.agreement import AS_PEOPLE, INVERTS, OPEN, JudgeReport, Ranking
+from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.answers import AnswerReport
 from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.claims import ClaimReport
@@ -47,7 +47,8 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import VIEWS, Result
 from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
 from rag_selectivity.results.validation import Validation
-from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
+from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED
+from rag_selectivity.trust.ranking import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.wording import counted, level_text, number, signed
 
 
@@ -282,10 +283,11 @@ def _rankings_in_words(ranks: Sequence[Ranking]) -> Iterable[str]:
         names = " and ".join(each.runs)
         if each.difference.reason:
             yield f"{names}: open, since {each.difference.reason}"
-        elif each.needed is not None and each.needed >= each.pairs:
+        elif each.labels_needed is not None and each.labels_needed >= each.pairs:
             yield f"{names}: open; labels of all {each.pairs:,} {pairs} may not settle it ({each.labels:,} have one)"
-        elif each.needed is not None:
-            yield f"{names}: open; about {each.needed:,} labels of {pairs} would settle it ({each.labels:,} have one)"
+        elif each.labels_needed is not None:
+            about = f"about {each.labels_needed:,} labels of {pairs}"
+            yield f"{names}: open; {about} would settle it ({each.labels:,} have one)"
 
 
 # -- grading -------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference.covers import EXACT, smallest_cover
 from rag_selectivity.measures.claims import (
     CHECKS,
     GROUNDEDNESS,
@@ -29,8 +30,7 @@ from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.statistics.agreement import Agreement
-from rag_selectivity.statistics.covers import EXACT, smallest_cover
+from rag_selectivity.trust.agreement import Agreement
 
 __all__ = ["CHECKS", "MEASURES", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
 

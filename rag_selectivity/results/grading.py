@@ -12,7 +12,7 @@ from typing import Any
 from rag_selectivity.results.plain import plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.statistics.control_power import ControlPower
+from rag_selectivity.trust.control_power import ControlPower
 
 SCHEMA = "rag-selectivity/grading/2"
 

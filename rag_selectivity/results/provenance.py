@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat, Estimate
 from rag_selectivity.results.plain import Plain
-from rag_selectivity.statistics.agreement import POOR, TOO_FEW, Agreement, agreement
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.agreement import POOR, TOO_FEW, Agreement, agreement
 from rag_selectivity.wording import counted, enumeration
 
 ONE_JUDGE, NO_AGREEMENT, LOW_AGREEMENT = "one-judge", "agreement-unknown", "agreement-too-low"

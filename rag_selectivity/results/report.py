@@ -14,6 +14,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.figures.stored import MOST_IN_JSON, figures_as_data, figures_as_parquet
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.token_budget import budgets_among
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
@@ -30,7 +31,6 @@ from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice, each_slice
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import CLOSED, CONTROLS, TAIL, Trust
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.writing import Content, json_text, write_files
 
@@ -70,9 +70,9 @@ class Report(Result):
     bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
     #: Measures that belong beside those shown and could not be measured, with the reason.
     absent: Mapping[str, str] = field(default_factory=dict)
-    #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.calibrated.ground`).
+    #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.trust.ground`).
     ground: Any = field(default=None, repr=False, compare=False)
-    #: What was computed of completed labels, for its decision (`rag_selectivity.calibrated.figures.Completed`).
+    #: What was computed of completed labels, for its decision (`rag_selectivity.trust.calibrated.Completed`).
     completed: Any = field(default=None, repr=False, compare=False)
     #: Where the labels come from; None if that was not looked at.
     provenance: Provenance | None = None

@@ -15,8 +15,8 @@ from rag_selectivity.results.plain import plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.steps import Steps
-from rag_selectivity.statistics.agreement import TOO_FEW
-from rag_selectivity.statistics.control_power import most_bits
+from rag_selectivity.trust.agreement import TOO_FEW
+from rag_selectivity.trust.control_power import most_bits
 from rag_selectivity.wording import counted, ends_text, enumeration, number, percent
 
 #: The codes of caveats that decide what may be concluded.

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.results.plain import plain_fields
 from rag_selectivity.results.result import Result
-from rag_selectivity.statistics.agreement import Interval
 
 SCHEMA = "rag-selectivity/validation/1"
 

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.inference.exact import mid_p_rate, weighted_rate
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics.exact import mid_p_rate, weighted_rate
 from rag_selectivity.tables.ids import IntArray
 
 #: Resampled figures closer than this, relative to the largest, are one figure: whole counts over whole

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.inference.bootstrap import Ends
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
 from rag_selectivity.measures.by_cutoff import by_cutoff
 from rag_selectivity.measures.universe import Universe
-from rag_selectivity.statistics.bootstrap import Ends
 from rag_selectivity.tables.ids import IntArray
 
 #: A measure with its depths, as in a plan.

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.dirichlet import WeightedSums
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.dirichlet import WeightedSums
 
 #: The limits of the verdicts; see `Agreement.verdict`.
 GOOD_KAPPA, GOOD_BIAS, LEAST_KAPPA = 0.6, 0.25, 0.4
@@ -24,26 +25,6 @@ _WIDER = 1.1
 
 GOOD, MODERATE, POOR = "good", "moderate", "poor"
 TOO_FEW, UNDETERMINED = "too few to tell", "undetermined"
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate and the ends of its interval; `reason` says why there is no interval, if there is none."""
-
-    value: float
-    low: float
-    high: float
-    reason: str = ""
-
-    def within(self, distance: float) -> bool:
-        """Whether the whole interval is within ±`distance`; False without an interval."""
-        return -distance <= self.low and self.high <= distance
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON; a number that is not finite is None."""
-        ends = (("value", self.value), ("low", self.low), ("high", self.high))
-        numbers = {name: (value if np.isfinite(value) else None) for name, value in ends}
-        return {**numbers, "reason": self.reason} if self.reason else numbers
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from rag_selectivity.inference import mcnemar
+from rag_selectivity.inference.bisection import end_of
+from rag_selectivity.inference.paired import influence, weights_of
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics import mcnemar
-from rag_selectivity.statistics.bisection import end_of
-from rag_selectivity.statistics.paired import influence, weights_of
 from rag_selectivity.tables.ids import IntArray
 
 _HALVINGS = 40

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference import bounded, score
+from rag_selectivity.inference.bisection import end_of
+from rag_selectivity.inference.paired import Difference, settled
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics import bounded, score
-from rag_selectivity.statistics.bisection import end_of
-from rag_selectivity.statistics.paired import Difference, settled
 
 _SAME = 1e-11
 _CELLS_PER_CHUNK = 1 << 21

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.ground import UNLABELLED, Ground
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
-from rag_selectivity.tables.exact import kind_of
+from rag_selectivity.tables.exact import STORES, kind_of
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.ground import UNLABELLED, Ground
 from rag_selectivity.wording import counted, enumeration
 
 #: So many equal grades of people and judge, without a different one, are named in a note.
@@ -134,16 +134,9 @@ def draws_of(source: Any) -> Mapping[str, int]:
 
     Targeted draws and adjudications are left out: their labels are no sample, or belong to pairs of another draw.
     """
-    if is_path(source) and is_store(Path(source)):
-        from rag_selectivity.grading.store import ADJUDICATION, TARGETED_DRAWS, Store
-
-        with Store(source, read_only=True) as store:
-            counts = store.drawn_for_people()
-        return {
-            name: count
-            for name, count in counts.items()
-            if name.partition(":")[0] not in (*TARGETED_DRAWS, ADJUDICATION)
-        }
+    if _is_store(source):
+        drawn: Mapping[str, int] = _store().drawn_in(source)
+        return drawn
     labels = Qrels.of(source)
     known = None if labels.origins is None else labels.origins.drawn_for_people
     return known or {"": len(labels.query)}
@@ -212,12 +205,12 @@ def people_of(human: Any, grade_map: str | Mapping[int, int] | None) -> PeoplesL
 
 
 def _mapped(source: Any, grade_map: str | Mapping[int, int] | None) -> Any:
-    return source if is_path(source) and is_store(Path(source)) else Qrels.of(source).regraded(grade_map)
+    return source if _is_store(source) else Qrels.of(source).regraded(grade_map)
 
 
 def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[str]) -> Qrels:
     """People's labels of a source."""
-    if not (is_path(source) and is_store(Path(source))):
+    if not _is_store(source):
         labels = Qrels.of(source)
         origins = labels.origins
         if origins is not None and origins.by_person.any():
@@ -234,55 +227,18 @@ def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[st
                 f"labels by people (--human)"
             )
         return labels.regraded(grade_map)
-    from rag_selectivity.grading.store import Store, label_rows
-
-    with Store(source, read_only=True) as store:
-        outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
-        targeted = {pair: design for pair, design in store.targeted_pairs().items() if pair not in outdated}
-        rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated and row[:2] not in targeted]
-        notes += _contradictions(store.human_grades())
-    if outdated:
-        query, passage = min(outdated)
-        notes.append(
-            f"{counted(len(outdated), 'label')} by people not used, since the query or passage has another text now, "
-            f"such as query {query!r}, passage {passage!r}"
-        )
-    if targeted:
-        notes.append(left_out_as_targeted(targeted))
-    if not rows and targeted:
-        raise InputError(
-            f"{source}: all {len(targeted):,} labels by people are of pairs that were chosen by what was known of "
-            f"their labels ({enumeration(sorted(set(targeted.values())))}), which say nothing about other pairs: have "
-            f"people label pairs of annotate --draw calibrate:N"
-        )
-    if not rows:
-        raise InputError(f"{source}: the label store has no labels by people for the texts it holds now")
+    rows, of_store = _store().people_in(source)
+    notes += of_store
     return Qrels.from_records(rows, source=str(source), scale="utility")
 
 
-def left_out_as_targeted(targeted: Mapping[tuple[str, str], str]) -> str:
-    """A note on pairs that a targeted draw chose: {(query, passage): design}."""
-    designs = enumeration(sorted(set(targeted.values())))
-    return (
-        f"{counted(len(targeted), 'label')} by people left out, since the pairs were chosen by what was known of their "
-        f"labels ({designs}): they are no random sample"
-    )
+def _is_store(source: Any) -> bool:
+    return is_path(source) and kind_of(Path(source)) == "store"
 
 
-def _contradictions(rows: Iterable[tuple[str, str, int]]) -> list[str]:
-    """A note that names a pair to which people gave different grades, if there is any."""
-    grades: dict[tuple[str, str], list[int]] = {}
-    for query, passage, grade in rows:
-        grades.setdefault((query, passage), []).append(grade)
-    differ = {pair: sorted(given) for pair, given in grades.items() if len(set(given)) > 1}
-    if not differ:
-        return []
-    query, passage = max(differ, key=lambda pair: differ[pair][-1] - differ[pair][0])
-    given = enumeration([str(grade) for grade in differ[query, passage]])
-    return [
-        f"people gave different grades to {counted(len(differ), 'pair')}, and the median counts (of two grades, the "
-        f"lower); the largest difference: query {query!r}, passage {passage!r} has the grades {given}"
-    ]
+def _store() -> Any:
+    """The module that reads label stores, which stands above this one."""
+    return import_module(STORES["store"])
 
 
 def _only_people(labels: Qrels) -> Qrels:

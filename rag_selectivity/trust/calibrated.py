@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.ground import Ground, Places, Strata, completed_run, tops
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.results.estimate import Caveat
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.ground import Ground, Places, Strata, WithoutLabels, completed_run, tops
 
 #: Completions of the labels, and resamples of the queries for each of them.
 DRAWS, RESAMPLES = 150, 8
@@ -49,7 +48,7 @@ class Calibrated:
         Why there is no figure.
     rough : bool
         Whether the interval is known to be too narrow.
-    caveat : Caveat or None
+    without : WithoutLabels or None
         About strata without a label by people.
     """
 
@@ -61,7 +60,7 @@ class Calibrated:
     n: int
     reason: str | None = None
     rough: bool = False
-    caveat: Caveat | None = None
+    without: WithoutLabels | None = None
 
     @classmethod
     def none(cls, reason: str) -> Calibrated:
@@ -249,7 +248,7 @@ def _figures_at(
         figure = collected[measure].figure(sampling)
         rough = few and (measure.compares_with_all_labels or measure.name == Success.name)
         rough = rough or (settled.given and settled.serves(measure))
-        figures[str(measure @ at)] = replace(figure, rough=rough, caveat=strata.caveat)
+        figures[str(measure @ at)] = replace(figure, rough=rough, without=strata.without)
     if not settled.given:
         # Figures that settled queries serve take their random numbers one after another, in the order of the plan.
         completed.keep(name, sampling, figures)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rag_selectivity.inference.bisection import end_of
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.statistics.bisection import end_of
 
 #: Stakes, as shares of the largest stake that cannot lose everything; each has the same money.
 _STAKES = np.geomspace(0.002, 0.95, 12)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from rag_selectivity.statistics.bounded import FEW
-from rag_selectivity.statistics.exact import ends_of_few, mid_p_rate
+from rag_selectivity.inference.bounded import FEW
+from rag_selectivity.inference.exact import ends_of_few, mid_p_rate
 
 
 def interval_of_mean(total: float, squares: float, n: int, level: float = 0.95) -> tuple[float, float]:

@@ -17,9 +17,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.inference import bounded, mcnemar, score
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics import bounded, mcnemar, score
 from rag_selectivity.tables.ids import IntArray
 
 #: Up to this many differences that are not zero, all combinations of their signs are tried.

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.inference import bounded
+from rag_selectivity.inference.draws import resample_counts
+from rag_selectivity.inference.exact import ends_if_all_agree, weighted_rate
+from rag_selectivity.inference.interval_methods import Estimand, bca_ends, means_of, of_success_rate
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics import bounded
-from rag_selectivity.statistics.draws import resample_counts
-from rag_selectivity.statistics.exact import ends_if_all_agree, weighted_rate
-from rag_selectivity.statistics.interval_methods import Estimand, bca_ends, means_of, of_success_rate
 from rag_selectivity.tables.cells import is_missing
 from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.ids import IntArray

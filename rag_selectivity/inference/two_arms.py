@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rag_selectivity.inference import score
+from rag_selectivity.inference.paired import settled
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.statistics import score
-from rag_selectivity.statistics.paired import settled
 
 #: The prior of the share of an arm, in impressions, around the planned share.
 _PRIOR = 100.0

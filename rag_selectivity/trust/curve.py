@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.calibrated.figures import STRETCH, Resampling, Sampling, quantile, rows_of, without_errors
-from rag_selectivity.calibrated.ground import Ground, Places, Strata, completed_run, tops
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.calibrated import STRETCH, Resampling, Sampling, quantile, rows_of, without_errors
+from rag_selectivity.trust.ground import Ground, Places, Strata, completed_run, tops
 
 
 @dataclass(frozen=True)

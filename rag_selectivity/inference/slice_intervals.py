@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.inference.bootstrap import Bootstrap, Columns, Ends, blocks_of, estimand_of
+from rag_selectivity.inference.draws import resample_counts
+from rag_selectivity.inference.interval_methods import of_success_rate
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics.bootstrap import Bootstrap, Columns, Ends, blocks_of, estimand_of
-from rag_selectivity.statistics.draws import resample_counts
-from rag_selectivity.statistics.interval_methods import of_success_rate
 from rag_selectivity.tables.ids import IntArray
 
 #: Sums that are held at once, over all slices and columns, for each resample.

@@ -12,11 +12,9 @@ from rag_selectivity.judged.controls import control_rows
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.token_budget import TokenBudget
-from rag_selectivity.results.estimate import NOTE, SOFT, Caveat
-from rag_selectivity.results.provenance import UNLABELLED_STRATA
-from rag_selectivity.statistics.completion import Completion, FloatArray, prior_of_a_part, steps_of, stratified_prior
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.completion import Completion, FloatArray, prior_of_a_part, steps_of, stratified_prior
 from rag_selectivity.wording import counted
 
 #: No person graded the pair.
@@ -133,6 +131,19 @@ class Ground:
         return bool((self.human >= 0).any())
 
 
+@dataclass(frozen=True, slots=True)
+class WithoutLabels:
+    """Strata that are completed without a label by people: what is said of them, and how many pairs they have.
+
+    `bounded` says that some of these pairs count as anything from the worst to the best grade.
+    """
+
+    text: str
+    bounded: bool
+    pairs: int
+    of: int
+
+
 @dataclass(frozen=True)
 class Places:
     """The part of the lists that each judgment is in, for one figure or one difference.
@@ -189,7 +200,7 @@ class Places:
 class Strata:
     """Judge's grade × place, and the completion of people's grades within them.
 
-    `tail_strata` are those of the tail's passages that no judge graded: int64[levels]. `caveat` names strata without a
+    `tail_strata` are those of the tail's passages that no judge graded: int64[levels]. `without` names strata without a
     label by people, if any are completed without one.
     """
 
@@ -200,7 +211,7 @@ class Strata:
     tail: Completion | None
     tail_strata: IntArray
     missing: str | None
-    caveat: Caveat | None = None
+    without: WithoutLabels | None = None
 
     @classmethod
     def of(
@@ -226,10 +237,10 @@ class Strata:
         weight = np.where(own_place, 1.0 + ground.open_of_a_label, 1.0)
         if counts is not None:
             weight = weight * counts[labels.query]
-        missing, caveat = None, None
+        missing, without = None, None
         if ground.has_people:
             of_pair = serving[places.place, grades][kept]
-            serving, missing, caveat = _served(serving, of_pair, human[kept], places, levels)
+            serving, missing, without = _served(serving, of_pair, human[kept], places, levels)
         stratum = serving[places.place, grades]
         draft = Completion(
             labels.query[kept], stratum[kept], human[kept], empty, steps, len(labels), weight[kept], counts
@@ -247,7 +258,7 @@ class Strata:
             _tail_completion(ground, places, grades, steps, counts) if ground.tail_open.any() else None,
             serving[-1],
             missing,
-            caveat,
+            without,
         )
         return whole if queries is None else whole.over(queries)
 
@@ -338,7 +349,7 @@ def _tail_completion(
 
 def _served(
     serving: IntArray, stratum: IntArray, human: IntArray, places: Places, levels: IntArray
-) -> tuple[IntArray, str | None, Caveat | None]:
+) -> tuple[IntArray, str | None, WithoutLabels | None]:
     """The strata with labels by people that serve those without, why there are none, and the caveat about it.
 
     Where the strata without a label are few pairs, each joins the nearest grade of its place that has labels. The pairs
@@ -383,8 +394,7 @@ def _served(
         nearest_grade += ", or, where it has none, as anything from the worst to the best grade"
     few = f"{without_labels:,} of {counted(every, 'pair')} count as those of the {nearest_grade}."
     text = f"{without[0].upper()}{without[1:]}. {few}"
-    numbers = {"pairs": without_labels, "of": every}
-    return result, None, Caveat(UNLABELLED_STRATA, text, SOFT if bounded else NOTE, numbers)
+    return result, None, WithoutLabels(text, bounded, without_labels, every)
 
 
 def _of_one_query(completion: Completion) -> str | None:

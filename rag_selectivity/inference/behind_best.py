@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
+from rag_selectivity.inference.betting import highest_mean
+from rag_selectivity.inference.paired import paired_difference
+from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics.betting import highest_mean
-from rag_selectivity.statistics.paired import paired_difference
-from rag_selectivity.statistics.unpaired import unpaired_difference
 from rag_selectivity.tables.ids import IntArray
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rag_selectivity.statistics import mcnemar
-from rag_selectivity.statistics.bisection import end_of
+from rag_selectivity.inference import mcnemar
+from rag_selectivity.inference.bisection import end_of
 
 #: The prior of the always-valid form, Beta(_PRIOR, _PRIOR): narrow enough for shares near 1/2, which are what is seen.
 _PRIOR = 10.0

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rag_selectivity.inference import bounded
+from rag_selectivity.inference.bisection import end_of
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.statistics import bounded
-from rag_selectivity.statistics.bisection import end_of
 from rag_selectivity.tables.ids import IntArray
 
 NO_LIFT = "the ideal sets are not shown to be better than no passages, so that there is no lift to have a share of"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.statistics.agreement import Interval
 from rag_selectivity.tables.ids import IntArray
 
 SPEARMAN, PEARSON, KENDALL = "spearman", "pearson", "kendall"

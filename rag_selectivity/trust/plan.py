@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
-from rag_selectivity.calibrated.ground import UNLABELLED, Ground, Places, Strata, tops
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.run import Run
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.people.designs import calibrate_draw
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.calibrated import Sampling, calibrated_figures
+from rag_selectivity.trust.ground import UNLABELLED, Ground, Places, Strata, tops
 
 #: Simulated draws of labels for each number; completions of each.
 _TIMES, _DRAWS = 3, 60
@@ -46,7 +44,7 @@ class ExpectedWidth:
 
 def expected_widths(
     labels: Qrels,
-    runs: Mapping[str, Run],
+    draw: Callable[[int, int], Iterable[tuple[str, str]]],
     judged: Mapping[str, JudgedRun],
     known: IntArray | None,
     agreement: float | None,
@@ -62,6 +60,8 @@ def expected_widths(
     ----------
     labels : Qrels
         The judge's labels on their scale.
+    draw : callable
+        (number, seed) → the (query, passage) pairs that people are to label.
     known : int64[judgments] or None
         People's grades so far, -1 where there is none: the simulated people's grades are then one completion by them.
     agreement : float or None
@@ -85,9 +85,8 @@ def expected_widths(
         widths: dict[str, list[tuple[float, float]]] = {}
         for time, people in enumerate(worlds):
             human = np.full(len(labels.query), UNLABELLED, np.int64)
-            for pair in calibrate_draw(labels, runs, count, depth=depth, seed=seed + time):
-                row = position[pair.query, pair.passage]
-                human[row] = people[row]
+            rows = [position[pair] for pair in draw(count, seed + time)]
+            human[rows] = people[rows]
             ground = Ground.of(labels, human, scale_named(labels.scale or "trec"))
             found = calibrated_figures(ground, judged, plan, Sampling(seed=seed, draws=_DRAWS))
             for figures in found.values():

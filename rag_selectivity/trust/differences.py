@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.figures import (
+from rag_selectivity.errors import InputError
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome
+from rag_selectivity.measures.plan import Plan
+from rag_selectivity.trust.calibrated import (
     Resampling,
     Sampling,
     by_depth,
@@ -20,12 +24,7 @@ from rag_selectivity.calibrated.figures import (
     rows_of,
     without_errors,
 )
-from rag_selectivity.calibrated.ground import Ground, Places, Strata, completed_run, tops
-from rag_selectivity.errors import InputError
-from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray, Measure, Outcome
-from rag_selectivity.measures.plan import Plan
-from rag_selectivity.results.estimate import Caveat
+from rag_selectivity.trust.ground import Ground, Places, Strata, WithoutLabels, completed_run, tops
 
 #: Below this, a difference is rounding.
 _SAME = 1e-12
@@ -47,7 +46,7 @@ class CalibratedDifference:
         Two-sided.
     reason : str or None
         Why there is no difference.
-    caveat : Caveat or None
+    without : WithoutLabels or None
         About strata without a label by people.
     """
 
@@ -60,7 +59,7 @@ class CalibratedDifference:
     fixed_high: float
     p: float
     reason: str | None = None
-    caveat: Caveat | None = None
+    without: WithoutLabels | None = None
 
     @classmethod
     def none(cls, reason: str) -> CalibratedDifference:
@@ -130,7 +129,7 @@ def _differences_at(
             one, other = (measure.outcome(run, np.array([at])).settled() for run in completed)
             collected[measure].add(one, other, weights)
     return {
-        str(measure @ at): replace(collected[measure].difference(sampling), caveat=strata.caveat)
+        str(measure @ at): replace(collected[measure].difference(sampling), without=strata.without)
         for measure, at in wanted
     }
 

@@ -1,12 +1,14 @@
-"""Calibrated figures as the estimates of a report."""
+"""Calibrated figures of a plan, and what a report says of the labels that they rest on."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import replace
 
-from rag_selectivity.calibrated.figures import (
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.measures.chance import Success
+from rag_selectivity.measures.plan import Plan
+from rag_selectivity.trust.calibrated import (
     DRAWS,
     Calibrated,
     Completed,
@@ -14,12 +16,7 @@ from rag_selectivity.calibrated.figures import (
     calibrated_figures,
     figures_with_tails,
 )
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.chance import Success
-from rag_selectivity.measures.plan import Plan
-from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.trust.ground import Ground
 from rag_selectivity.wording import counted
 
 #: What a grade cannot change.
@@ -69,33 +66,6 @@ def tails_by_run(
         and not (controlled and measure.needs_corpus_size)
     ]
     return figures_with_tails(ground, judged, served, first, sampling_of(bootstrap), parts, completed)
-
-
-def completed_estimates(
-    estimates: Mapping[str, Estimate], figures: Mapping[str, Calibrated], intervals: bool, basis: str
-) -> dict[str, Estimate]:
-    """The estimates over completions of the labels, and the ones as judged beside them."""
-    completed = {key: _completed(estimates[key], each, intervals, basis) for key, each in figures.items()}
-    return {**estimates, **completed}
-
-
-def _completed(judged: Estimate, figure: Calibrated, intervals: bool, basis: str) -> Estimate:
-    reason = figure.reason
-    if reason is None and not math.isfinite(figure.value):
-        reason = judged.reason or "it is not a finite number in most completions of the labels"
-    return replace(
-        judged,
-        value=figure.value,
-        low=figure.low if intervals else math.nan,
-        high=figure.high if intervals else math.nan,
-        n=figure.n,
-        reason=reason,
-        basis=basis,
-        as_judged=judged.value,
-        as_judged_interval=(judged.low, judged.high),
-        rough=figure.rough,
-        caveats=(*judged.caveats, *([] if figure.caveat is None else [figure.caveat])),
-    )
 
 
 def calibrated_by(ground: Ground) -> str:

@@ -4,25 +4,62 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.calibrated.figures import Sampling, quantile, stretched
-from rag_selectivity.calibrated.ground import UNLABELLED, Ground, Places, Strata, tops
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.results.agreement import AS_PEOPLE, INVERTS, OPEN, Ranking
-from rag_selectivity.statistics.agreement import Interval, bias_over
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.small import read_texts
+from rag_selectivity.trust.agreement import bias_over
+from rag_selectivity.trust.calibrated import Sampling, quantile, stretched
+from rag_selectivity.trust.ground import UNLABELLED, Ground, Places, Strata, tops
 
 #: The last ranks of the bands by which the judge is compared with people.
 _BANDS = (1, 3, 5, 10, 20, 50, 100)
+
+
+#: The verdicts of a ranking.
+AS_PEOPLE, INVERTS, OPEN = "as_people", "inverts", "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Whether a judge ranks two runs as people do.
+
+    Attributes
+    ----------
+    runs : (str, str)
+    measure : str
+        With its depth: the share of the top K that is relevant.
+    verdict : {"as_people", "inverts", "open"}
+        `as_people`: the interval leaves out 0, and the judge's difference has its sign. `inverts`: it leaves out 0,
+        and the judge's difference has the other sign. `open`: neither.
+    difference : Interval
+        The first run's figure minus the second's on completed labels, for these queries; `reason` says why there is
+        none.
+    as_judged : float
+        The same on the judge's labels.
+    labels, pairs : int
+        The pairs in one of the two lists only: those that people labelled, and all.
+    labels_needed : int or None
+        Roughly how many labels of these pairs would settle an open verdict.
+    """
+
+    runs: tuple[str, str]
+    measure: str
+    verdict: str
+    difference: Interval
+    as_judged: float
+    labels: int
+    pairs: int
+    labels_needed: int | None = None
 
 
 def rankings(ground: Ground, judged: Mapping[str, JudgedRun], depth: int, sampling: Sampling) -> list[Ranking]:
