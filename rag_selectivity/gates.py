@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.against import ON, SAME, Against, Change
+from rag_selectivity.compare.against import ON, SAME, Against, Change
 from rag_selectivity.compare.claims import ClaimsAgainst
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.betting import highest_rate

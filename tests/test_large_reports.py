@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.against import Against
+from rag_selectivity.compare.against import Against
 from rag_selectivity.gates import check
 from rag_selectivity.results.stored import StoredReport
 from tests.forked_cli import run_command

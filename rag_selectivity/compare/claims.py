@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.against import ON, Change, Paired, change_of, without_last_digits
+from rag_selectivity.compare.against import ON, Change, Paired, change_of, without_last_digits
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.base import Outcome

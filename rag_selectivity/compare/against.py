@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.estimating.estimates import estimates_with, no_ends
+from rag_selectivity.evaluation.estimates import estimates_with, no_ends
 from rag_selectivity.figures.figures import Facts, Figures, Rules
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.paired import paired_difference
