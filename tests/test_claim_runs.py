@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.compare.claims import ClaimsAgainst
-from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
+from rag_selectivity.gates import check
 from rag_selectivity.grading.claim_verdicts import verdict_sheet
 from rag_selectivity.grading.claims import check_claims
 from rag_selectivity.inference.covers import smallest_cover
@@ -242,10 +242,8 @@ def test_the_difference_of_two_runs_has_the_p_value_of_all_swaps(tmp_path) -> No
 RUNS = {"one": ONE, "other": OTHER}
 
 
-def gated(report, *conditions, drops=(), against=None, **options) -> list[str]:
-    read = [parse_fail_if(text, of_claims=True) for text in conditions]
-    stored = None if against is None else ClaimsAgainst.of(report, StoredClaims.read(against), **options)
-    return failures(report, read, [parse_max_drop(text, of_claims=True) for text in drops], stored)
+def gated(report, *gates, against=None) -> list[str]:
+    return [result.message for result in check(report, gates, against) if not result.passed]
 
 
 def test_gates_on_figures_and_against_stored_claims(tmp_path) -> None:
@@ -258,12 +256,12 @@ def test_gates_on_figures_and_against_stored_claims(tmp_path) -> None:
         f"mine: ContextRecall@3 = {value:.4g} < {value + 0.01:g}"
     ]
     against = tmp_path / "before.json"
-    assert gated(now, drops=[f"ContextRecall@3:{abs(then - value) + 0.01}"], against=against) == []
-    assert gated(now, drops=["low(ContextRecall@3):0"], against=against) != []
-    assert gated(before, drops=["ContextRecall@3:0", "ContextPrecision@3:0"], against=against) == []
+    assert gated(now, f"drop(ContextRecall@3) > {abs(then - value) + 0.01}", against=against) == []
+    assert gated(now, "high(drop(ContextRecall@3)) > 0", against=against) != []
+    assert gated(before, "drop(ContextRecall@3) > 0", "drop(ContextPrecision@3) > 0", against=against) == []
     changed = {**REFERENCES, "q0": "c2."}
     with pytest.raises(rs.InputError, match=r"1 query with another question or reference answer in .* \('q0'\)"):
-        gated(checked(tmp_path, references=changed), drops=["ContextRecall@3:0"], against=against)
+        gated(checked(tmp_path, references=changed), "drop(ContextRecall@3) > 0", against=against)
     shared = checked(tmp_path, run={"mine": ONE}, references=changed)
     gaps = [
         np.mean([n > 0 for n in found_claims(OTHER, q, 3)]) - np.mean([n > 0 for n in found_claims(ONE, q, 3)])
@@ -276,7 +274,7 @@ def test_gates_on_figures_and_against_stored_claims(tmp_path) -> None:
     assert change.n == 11
     named = checked(tmp_path, run={"x": ONE, "y": OTHER})
     with pytest.raises(rs.InputError, match=r"has no run 'x' \(it has: mine\)"):
-        gated(named, drops=["ContextRecall@3:0"], against=against)
+        gated(named, "drop(ContextRecall@3) > 0", against=against)
 
 
 # -- responses --------------------------------------------------------------------------------------------

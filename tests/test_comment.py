@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.against import Against
+from rag_selectivity.compare.against import Against
 from rag_selectivity.decision import decide
 from rag_selectivity.decision.changes import UNCHANGED, changes_since
 from rag_selectivity.inference.paired import holm

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.gates import parse_fail_if, parse_max_drop
+from rag_selectivity.gates import parse
 from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Draw, HumanLabel, Store
@@ -344,10 +344,9 @@ LIMITS = st.floats(0, 1e6)
 
 
 @given(MEASURES, st.sampled_from(["value", "low", "high"]), st.sampled_from(["<", ">", "<=", ">="]), LIMITS)
-def test_gates(measure, bound, comparison, limit) -> None:
-    what = measure if bound == "value" else f"{bound}({measure})"
-    gate = parse_fail_if(f"{what} {comparison} {limit!r}")
-    assert (str(gate.measure), gate.bound, gate.comparison, gate.limit) == (measure, bound, comparison, limit)
-    if bound != "high":
-        drop = parse_max_drop(f"{what}:{limit!r}")
-        assert (str(drop.measure), drop.bound, drop.amount) == (measure, bound, limit)
+def test_gates(measure, bound, sign, limit) -> None:
+    what = measure if bound == "value" else f"{bound}(drop({measure}))"
+    gate = parse(f"{what} {sign} {limit!r}")
+    assert (str(gate.measure), gate.bound, gate.sign, gate.limit) == (measure, bound, sign, limit)
+    assert parse(f"{gate.what} {sign} {limit!r}") == gate
+    assert gate.opposite.opposite == gate

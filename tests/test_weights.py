@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.compare.against import Against
 from rag_selectivity.errors import InputError
-from rag_selectivity.gates import Against
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.exact import weighted_rate
 from rag_selectivity.inference.paired import paired_difference

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.against import ON, Change, Paired, change_of, without_last_digits
+from rag_selectivity.compare.against import ON, Change, Paired, change_of, without_last_digits
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.base import Outcome
@@ -42,16 +42,16 @@ class ClaimsAgainst:
         """
         if on not in ON:
             raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
-        refuse_other(stored, report.judge, list(report.runs))
+        stored.refuse_other(report.judge, list(report.runs))
         pairs = {
             name: _pair(name, run, stored.run_like(name, len(report.runs)), stored, on == "shared")
             for name, run in report.runs.items()
         }
         return cls(report, stored, pairs, bootstrap, on == "shared")
 
-    @property
-    def notes(self) -> list[str]:
-        return [paired.note for _, paired in self.pairs.values() if paired.note]
+    def note(self, run: str) -> str:
+        """Over which queries a run is compared, if not over all."""
+        return self.pairs[run][1].note
 
     def change(self, run: str, measure: ClaimMeasure) -> Change:
         """A stored figure and the same figure now, over the paired queries, with the interval of the difference."""
@@ -75,22 +75,6 @@ class ClaimsAgainst:
             path=self.stored.path,
             bootstrap=self.bootstrap,
         )
-
-
-def refuse_other(stored: StoredClaims, judge: str, runs: Sequence[str]) -> None:
-    """Refuse stored claims of another judge, or without one of the runs; this can be known before anything is asked.
-
-    Raises
-    ------
-    InputError
-    """
-    if judge != stored.judge:
-        raise InputError(
-            f"{stored.path} cannot be compared: the judge is {judge} here and {stored.judge} there, and two judges "
-            f"differ in what they take for support; check both with one judge"
-        )
-    for name in runs:
-        stored.run_like(name, len(runs))
 
 
 def _pair(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rag_selectivity.against import Against, Change, as_judged
+from rag_selectivity.compare.against import Against, Change, as_judged
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimating.caveats import equals_placebo
 from rag_selectivity.inference.paired import holm

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.compare.rows import corrected, difference_row
 from rag_selectivity.errors import InputError
-from rag_selectivity.estimating.estimates import estimates_with
-from rag_selectivity.estimating.rows import corrected, difference_row
+from rag_selectivity.evaluation.estimates import estimates_with
 from rag_selectivity.grading.claim_questions import PROMPT_VERSION
 from rag_selectivity.grading.claim_results import check
 from rag_selectivity.grading.claim_samples import DEFAULT_K, WITHOUT_REFERENCE, Samples, read_samples, samples_of_runs
@@ -189,6 +189,7 @@ async def acheck_claims(
         baseline=base,
         differences=differences,
         settings={**bootstrap.settings, **_settings_of(differences)},
+        bootstrap=bootstrap,
         agreement=agreement,
         notes=(*read.notes, *notes),
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.ids import IntArray
@@ -47,18 +47,6 @@ class Controls:
     tail_labels: IntArray
     notes: tuple[str, ...] = ()
     highest: tuple[str, str] | None = None
-
-    @classmethod
-    def together(cls, parts: Sequence[Controls]) -> Controls:
-        """The controls of a whole run from those of its parts, which differ in what their lists hold."""
-        listed = [part for part in parts if part.highest is not None]
-        highest = min(listed, key=Controls._first, default=parts[0]).highest
-        return replace(parts[0], rank=np.max([part.rank for part in parts], axis=0), highest=highest)
-
-    def _first(self) -> tuple[int, int]:
-        """The smallest rank of a control in a list, and which control that is."""
-        least = int(self.rank[self.rank > 0].min())
-        return least, int(np.flatnonzero(self.rank == least)[0])
 
     def over(self, chosen: BoolArray) -> Controls:
         """The controls of some queries; the queries are renumbered."""
@@ -178,9 +166,7 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
     return joined, notes
 
 
-def controls_of(
-    qrels: Qrels, rows: BoolArray, ranks: tuple[IntArray, IntArray], levels: IntArray, threshold: int, notes: Any
-) -> Controls:
+def controls_of(qrels: Qrels, rows: BoolArray, listed: Hits, levels: IntArray, threshold: int, notes: Any) -> Controls:
     """The controls among the judgments.
 
     Parameters
@@ -188,8 +174,8 @@ def controls_of(
     qrels : Qrels
     rows : bool[judgments]
         The controls.
-    ranks : judgments, ranks
-        The controls that the run lists, and their ranks there.
+    listed : Hits
+        The controls that the run lists.
     levels : int64[levels]
         The grades that `tail_labels` counts.
     threshold : int
@@ -202,10 +188,9 @@ def controls_of(
     chosen = np.flatnonzero(rows)
     by_judge = np.where(origins.judge_grade >= 0, origins.judge_grade, qrels.grade)
     rank = np.zeros(len(rows), np.int64)
-    listed, at = ranks
     # A list may repeat a passage: the first rank counts, so the last ranks are written first.
-    order = np.argsort(-at, kind="stable")
-    rank[listed[order]] = at[order]
+    last_first = np.argsort(-listed.rank, kind="stable")
+    rank[listed.judgment[last_first]] = listed.rank[last_first]
     in_tail, size = origins.tails(qrels.query, len(qrels))
     labels = np.zeros((len(qrels), len(levels)), np.int64)
     np.add.at(labels, (qrels.query[in_tail], np.searchsorted(levels, qrels.grade[in_tail])), 1)
@@ -218,7 +203,7 @@ def controls_of(
             f"stays a control, with the judge's grade if there is one",
         )
     highest = None
-    if len(listed):
-        first = int(listed[np.argmin(at)])
+    if len(listed.rank):
+        first = int(listed.judgment[np.argmin(listed.rank)])
         highest = qrels.queries[qrels.query[first]], qrels.passages[first]
     return Controls(qrels.query[chosen], by_judge[chosen], rank[chosen], size, labels, notes, highest)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections import Counter
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.tables.forms import EXACT, IdForm
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.tables.forms import EXACT, FORMS, IdForm
 from rag_selectivity.tables.grades import looks_like_scores
 from rag_selectivity.tables.matching import BetterForm, Match, too_few_found
 from rag_selectivity.wording import counted
 
 _EXAMPLES = 3
+#: So many ids are compared: labelled ones of a query, and queries that one side lacks.
+_LABELLED, _UNSHARED = 100, 200
+_EVERY_FORM = IdForm.of(list(FORMS))
+_NUMBERS = re.compile("[0-9]+")
 #: How many of a list's first passages are compared with what the labels promise.
 TOP = 10
 _FEW_LABELLED = 0.2
@@ -130,30 +136,6 @@ class JoinFacts:
     remarks: Mapping[str, int] = field(default_factory=dict)
     passages: Match = field(default_factory=Match, repr=False)
     unshared: Match = field(default_factory=Match, repr=False)
-
-    @classmethod
-    def together(cls, parts: Sequence[JoinFacts], missing: Iterable[str], of_labels: Mapping[str, int]) -> JoinFacts:
-        """The facts of a whole from those of its parts, which have the same labels.
-
-        `missing` are the queries that no part has, `of_labels` what was noticed when the labels were read.
-        """
-        sums = ("listed", "unknown", "retrieved", "hits", "promised", "kept", "scored", "graded", "neighbours", "tied")
-        firsts = ("overlong", "beyond_count", "uncounted")
-        remarks = Counter(of_labels)
-        for part in parts:
-            remarks.update({code: count for code, count in part.remarks.items() if code not in of_labels})
-        counts: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in sums}
-        for name in firsts:
-            counts[name] = min((each for part in parts if (each := getattr(part, name))), default=None)
-        return replace(
-            parts[0],
-            **counts,
-            missing_ids=first_ids(missing),
-            unknown_ids=first_ids(id_ for part in parts for id_ in part.unknown_ids),
-            remarks=remarks,
-            passages=Match([pair for part in parts for pair in part.passages.pairs]),
-            unshared=Match([pair for part in parts for pair in part.unshared.pairs]),
-        )
 
     @property
     def _exact(self) -> bool:
@@ -334,3 +316,27 @@ def note_of_lost_labels(count: int) -> list[str]:
         return []
     labels = counted(count, "relevant label is of a document", "relevant labels are of documents")
     return [f"{labels} that the index lacks: neither the retriever nor a random draw can find it"]
+
+
+def match_of_sampled(sampled: Iterable[tuple[int, list[str]]], qrels: Qrels) -> Match:
+    """The first passages of some lists, by the positions of their queries, and some of those that are labelled."""
+    return Match([(retrieved, _labelled(qrels.passages[qrels.rows(place)])) for place, retrieved in sampled])
+
+
+def _labelled(passages: Sequence[str]) -> Sequence[str]:
+    return passages if len(passages) <= _LABELLED else sorted(passages)[:_LABELLED]
+
+
+def match_of_unshared(unknown: Iterable[str], missing: Iterable[str]) -> Match:
+    """Some queries that only the run has, and some that only the qrels have: of both those that may be meant alike."""
+    # Those with the smallest hashes of what is alike in ids that meet in some form.
+    hashed = ([(zlib.crc32(_alike(query).encode()), query) for query in queries] for queries in (unknown, missing))
+    first, second = ([query for _, query in nsmallest(_UNSHARED, each)] for each in hashed)
+    return Match([(first, second)])
+
+
+def _alike(query: str) -> str:
+    """The longest number, or the id in every form if it has none."""
+    plain = _EVERY_FORM(query)
+    numbers = _NUMBERS.findall(plain)
+    return max(numbers, key=len).lstrip("0") if numbers else plain

@@ -73,6 +73,8 @@ class JudgedRun:
         How much each query counts in figures over all of them; None where all count alike.
     empty_slots : int
         How many slots an empty list has with `short_lists="returned"`, where whole lists are measured.
+    part : Part or None
+        What `concat` makes the whole of, if this is the join of a part.
     """
 
     queries: tuple[str, ...]
@@ -99,6 +101,7 @@ class JudgedRun:
     first_repeat: IntArray | None = None
     weights: QueryWeights | None = None
     empty_slots: int = 1
+    part: Any = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_counts(
@@ -200,45 +203,13 @@ class JudgedRun:
         if not given:
             raise InputError("concat: there is no part")
         first = given[0]
-        listed = np.stack([part.in_run for part in given])
-        for part in given[1:]:
-            if part.queries != first.queries or not np.array_equal(part.labels, first.labels):
+        if any(part.part is None for part in given):
+            raise InputError("concat: a join is no part of a whole: join each with part_of_whole=True")
+        for other in given[1:]:
+            if other.queries != first.queries or not np.array_equal(other.labels, first.labels):
                 raise InputError("concat: the parts have different labels: join each with the labels of all queries")
-        for i in np.flatnonzero(listed.sum(axis=0) > 1)[:1].tolist():
-            raise InputError(f"concat: two parts have a list for query {first.queries[i]!r}: divide the run by query")
-        # Of a query that no part has, all parts say the same; a pool can hold one that the run lacks.
-        missing, owner = np.logical_not(listed.any(axis=0)), listed.argmax(axis=0)
-        in_pool = np.stack([part.selected_from for part in given])
-        pool_of = np.where(in_pool.any(axis=0), in_pool.argmax(axis=0), owner)
-
-        def taken(columns: Sequence[NDArray[N]], part_of: IntArray) -> NDArray[N]:
-            stacked: NDArray[N] = np.stack(columns)[part_of, np.arange(len(part_of))]
-            return stacked
-
-        def rows(hits: Iterable[Hits], part_of: IntArray) -> Hits:
-            return Hits.together(each.chosen(part_of[each.query] == i) for i, each in enumerate(hits))
-
-        pooled = first.pool is not None
-        repeats = [part.first_repeat for part in given if part.first_repeat is not None]
-        of_labels = {} if first.qrels is None else first.qrels.remarks
-        controls = [part.controls for part in given if part.controls is not None]
-        sources = {name: rows((part.pool_sources[name] for part in given), pool_of) for name in first.pool_sources}
-        whole = replace(
-            first,
-            hits=rows((part.hits for part in given), owner),
-            returned=taken([part.returned for part in given], owner),
-            missing=missing if missing.any() else None,
-            pool=rows((part.candidates for part in given), pool_of) if pooled else None,
-            pool_returned=taken([part.candidates_returned for part in given], pool_of) if pooled else None,
-            own_pool=taken([~part.selected_from for part in given], pool_of) if pooled else None,
-            pool_sources=sources,
-            controls=Controls.together(controls) if controls else None,
-            coverage=Coverage.together([part.coverage for part in given], int(missing.sum())),
-            facts=JoinFacts.together([part.facts for part in given], compress(first.queries, missing), of_labels),
-            first_repeat=np.max(repeats, axis=0) if repeats else None,
-        )
-        whole.facts.check("the run")
-        return whole.over(whole.in_run) if whole.policy.missing_query == "skip" else whole
+        whole: JudgedRun = first.part.whole([part.part for part in given])
+        return whole
 
     def forget(self) -> None:
         """Let go of what `once` keeps: of a million queries it is as large as their figures."""
@@ -272,7 +243,7 @@ class JudgedRun:
         """The join restricted to some of its queries: bool[queries]."""
         of_queries = (each.name for each in fields(self) if each.name != "grades")
         columns = {name: _over(getattr(self, name), chosen) for name in of_queries}
-        return replace(self, **columns | {"queries": tuple(compress(self.queries, chosen))})
+        return replace(self, **columns | {"queries": tuple(compress(self.queries, chosen)), "part": None})
 
     def refuse_weights(self, what: str, otherwise: str = "") -> None:
         """Refuse weighted queries where a figure would ignore the weights; `otherwise` says what else can be done.

@@ -46,6 +46,13 @@ def grouped(codes: NDArray[np.integer[Any]]) -> IntArray:
     return np.argsort(codes.astype(np.uint16) if codes.max(initial=0) < 1 << 16 else codes, kind="stable")
 
 
+def inverse(order: IntArray) -> IntArray:
+    """The place of each row in an order."""
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
 class Run:
     """Ranked passage ids for each query, with scores if they are known.
 
@@ -273,6 +280,11 @@ class Run:
         """Length of each query's list: int64[queries]."""
         return np.diff(self.offsets)
 
+    def places(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """The list of each of some rows, by its position, and the row's rank there."""
+        lists = np.searchsorted(self.offsets, rows, "right") - 1
+        return lists, rows - self.offsets[lists] + 1
+
     def row_queries(self) -> IntArray:
         """The position of each row's query: int64[rows]."""
         return np.repeat(np.arange(len(self.queries)), self.lengths)
@@ -335,11 +347,7 @@ class Run:
         starts = np.flatnonzero(tied & ~np.append(False, tied[:-1]))
         ends = np.flatnonzero(tied & ~np.append(tied[1:], False)) + 2
         if needed is not None:
-            place = needed
-            if order is not None:
-                place = np.empty(len(order), np.int64)
-                place[order] = np.arange(len(order))
-                place = place[needed]
+            place = needed if order is None else inverse(order)[needed]
             asked = np.zeros(len(self.passages) + 1, np.int64)
             asked[place + 1] = 1
             asked = np.cumsum(asked)

@@ -249,7 +249,7 @@ def evaluate_queries(
         part_of_whole=True,
     )
     columns = [query_figures(measure, joined, details=details) for measure in chosen]
-    of_queries = zip(judged, joined.queries, strict=True)
+    of_queries = zip(judged, qrels.queries, strict=True)
     return figures | {query: tuple([column[name] for column in columns]) for query, name in of_queries}
 
 

@@ -57,7 +57,7 @@ def comment_of(
     against : Report or path, optional
         A stored report, such as that of the main branch: adds what changed for each run that both have.
     on : {"all", "shared"}
-        As in `rag_selectivity.against.Against.of`.
+        As in `rag_selectivity.compare.against.Against.of`.
 
     Returns
     -------

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.covers import EXACT, smallest_cover
 from rag_selectivity.measures.claims import (
     CHECKS,
@@ -253,6 +254,8 @@ class ClaimReport(Result):
     baseline: str = SAMPLES
     differences: tuple[RunDifference, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    #: What made its intervals, for those of drops.
+    bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
     agreement: Agreement | None = None
     notes: tuple[str, ...] = ()
 

@@ -17,6 +17,9 @@ AS_JUDGED, WITH_CONTROLS, WITH_TAIL, CALIBRATED = "as judged", "with controls", 
 
 #: The fields of every estimate.
 NUMBERS = ("value", "low", "high", "n", "n_total")
+#: Codes of caveats that follow from a figure alone.
+CONCENTRATED, CONCENTRATED_CONTROLS = "concentrated-chance", "concentrated-controls"
+PARTLY_JUDGED = "partly-judged"
 #: The levels of caveats, from the mildest on; `--require-trust` names one.
 NOTE, SOFT, STRONG = "note", "soft", "strong"
 LEVELS = (NOTE, SOFT, STRONG)

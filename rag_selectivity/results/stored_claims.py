@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -74,3 +75,18 @@ class StoredClaims(Shape):
         if name not in self.runs:
             raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
         return self.runs[name]
+
+    def refuse_other(self, judge: str, runs: Sequence[str]) -> None:
+        """Refuse to compare with another judge, or without one of the runs; this is known before anything is asked.
+
+        Raises
+        ------
+        InputError
+        """
+        if judge != self.judge:
+            raise InputError(
+                f"{self.path} cannot be compared: the judge is {judge} here and {self.judge} there, and two judges "
+                f"differ in what they take for support; check both with one judge"
+            )
+        for name in runs:
+            self.run_like(name, len(runs))

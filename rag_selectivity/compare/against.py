@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.estimating.estimates import estimates_with, no_ends
+from rag_selectivity.evaluation.estimates import estimates_with, no_ends
 from rag_selectivity.figures.figures import Facts, Figures, Rules
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.paired import paired_difference
@@ -122,6 +122,10 @@ class Against:
     @property
     def notes(self) -> list[str]:
         return [pair.note for pair in self.pairs.values() if pair.note]
+
+    def note(self, run: str) -> str:
+        """Over which queries a run is compared, if not over all."""
+        return self.pairs[run].note
 
     def change(self, run: str, measure: Measure) -> Change:
         """A stored figure and the same figure now, over the paired queries, with the interval of the difference.
