@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.against import ON, SAME, Against, Change
+from rag_selectivity.compare.against import ON, SAME, Against, Change
 from rag_selectivity.compare.claims import ClaimsAgainst
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.betting import highest_rate
@@ -21,7 +21,7 @@ from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.wording import counted, visible
 
@@ -162,7 +162,7 @@ def parse(text: str, *, of_claims: bool = False) -> Gate:
 def check(
     report: Report | ClaimReport,
     gates: Iterable[str | Gate],
-    against: str | StoredReport | StoredClaims | Any = None,
+    against: str | Report | StoredClaims | Any = None,
     *,
     on: str = "all",
 ) -> list[GateResult]:
@@ -176,7 +176,7 @@ def check(
     report : Report or ClaimReport
     gates : sequence of str or Gate
         As in `parse`.
-    against : path, StoredReport or StoredClaims, optional
+    against : path, Report or StoredClaims, optional
         The report, saved as JSON, from which drops are counted.
     on : {"all", "shared"}
         The queries of drops: all, which both reports must have with the same judgments; or those that they share.
@@ -323,7 +323,7 @@ def _paired(report: Report | ClaimReport, against: Any, on: str) -> Any:
     if isinstance(report, ClaimReport):
         claims = against if isinstance(against, StoredClaims) else StoredClaims.read(against)
         return ClaimsAgainst.of(report, claims, on=on, bootstrap=report.bootstrap)
-    stored = against if isinstance(against, StoredReport) else StoredReport.read(against)
+    stored = against if isinstance(against, Report) else read_report(against)
     return Against.of(report, stored, on=on, bootstrap=report.bootstrap)
 
 

@@ -34,7 +34,7 @@ from rag_selectivity.render.explorer import CANDIDATES
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale
@@ -103,7 +103,7 @@ def report_from_files(
             quality=quality,
             markdown=as_comment or None,
         )
-    before = None if against is None else StoredReport.read(against)
+    before = None if against is None else read_report(against)
     chosen_policy = resolve_policy(policy, **choices)
     read = read_qrels if human is None else judge_labels
     stored = read(qrels, judges=judges)

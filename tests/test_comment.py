@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.against import Against
+from rag_selectivity.compare.against import Against
 from rag_selectivity.decision import decide
 from rag_selectivity.decision.changes import UNCHANGED, changes_since
 from rag_selectivity.inference.paired import holm
@@ -21,7 +21,7 @@ from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph
 from rag_selectivity.render.comment import MOST_LINES, comment_of
 from rag_selectivity.render.github import escaped
 from rag_selectivity.results.comparison import NOT_SHOWN, WORSE
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 from tests.decisions import decision_of
 from tests.forked_cli import run_command
 
@@ -64,9 +64,9 @@ def report_of(qualities: dict[str, float], **options: Any) -> rs.Report:
     return rs.evaluate(GRADES, runs, **(given | options))
 
 
-def stored(report: rs.Report, folder: Path, name: str = "main.json") -> StoredReport:
+def stored(report: rs.Report, folder: Path, name: str = "main.json") -> rs.Report:
     report.save(folder / name)
-    return StoredReport.read(folder / name)
+    return read_report(folder / name)
 
 
 @cache

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import rag_selectivity as rs
 from rag_selectivity.gates import check, parse
 from rag_selectivity.measures.base import WHOLE_LIST
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
@@ -122,7 +122,7 @@ def test_stored_reports_that_do_not_fit_are_named(tmp_path) -> None:
     }
     for name, message in mistakes.items():
         with pytest.raises(rs.InputError, match=message):
-            StoredReport.read(tmp_path / f"{name}.json")
+            read_report(tmp_path / f"{name}.json")
     report().save(tmp_path / "r.json")
     deeper = report(depths=[1, 2])
     with pytest.raises(rs.InputError, match=r"has no BoR@2 of 'run' \(it has: Success@1, BoR@1"):
@@ -354,7 +354,7 @@ def test_every_part_of_every_query_comes_back_to_the_last_digit(tmp_path, data) 
     assert json.loads(text) == written.to_dict()
     assert len(text) < 400_000
     assert sum(line.startswith('        "queries": ["1", "2"') for line in text.splitlines()) == 1
-    stored = StoredReport.read(tmp_path / "r.json").runs["bm25"]
+    stored = read_report(tmp_path / "r.json").runs["bm25"]
     figures, part = stored.figures, written.runs["bm25"]
     assert figures.queries == part.queries
     assert set(figures.columns) == set(part.estimates)

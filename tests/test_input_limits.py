@@ -26,7 +26,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.people import read_answers
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.tables.small import read_ids, read_texts
 from tests.test_store import put
@@ -136,11 +136,17 @@ READERS = {
     "report": Reader(
         ".json",
         json.dumps(REPORT),
-        lambda p: [*StoredReport.read(p).runs["run"].figures.queries],  # type: ignore[union-attr]
+        lambda p: [*read_report(p).runs["run"].figures.queries],  # type: ignore[union-attr]
         "987",
         True,
     ),
-    "claims": Reader(".json", json.dumps(CLAIMS), lambda p: [*StoredClaims.read(p).runs["run"].queries], "987", True),
+    "claims": Reader(
+        ".json",
+        json.dumps(CLAIMS),
+        lambda p: [each.id for each in StoredClaims.read(p).runs["run"].samples],
+        "987",
+        True,
+    ),
     "verdicts": Reader(
         ".jsonl",
         objects({"query_id": "QUERY", "claim": "c", "passage_id": "PASSAGE", "verdict": "yes", "n": 987}),
@@ -291,7 +297,7 @@ def test_half_of_a_surrogate_pair_in_an_id_is_refused_with_its_place(tmp_path, n
     reader = READERS[name]
     if where.upper() not in reader.text or (name, where) == ("trace", "query"):
         return
-    with pytest.raises(rs.InputError, match=r"x\.jsonl?:(\d+| the (report|claim checks))") as told:
+    with pytest.raises(rs.InputError, match=r"x\.jsonl?:(\d+| the (report|file of claim checks))") as told:
         reader.read(file_of(tmp_path, reader, content(reader, **{where: "x\ud800y"})))
     str(told.value).encode()
 

@@ -17,7 +17,7 @@ from rag_selectivity.inference.slice_intervals import slice_intervals
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 
 pytestmark = pytest.mark.inside
 
@@ -382,9 +382,9 @@ def test_a_stored_report_has_its_slices_again(report, tmp_path) -> None:
     cell = data["runs"]["one"]["slices"]["language"]["de"]["measures"]["RA-nWG@3"]
     part = report.runs["one"].slices["language"]["de"]
     assert cell["value"] == part["RA-nWG@3"].value
-    stored = StoredReport.read(tmp_path / "r.json")
+    stored = read_report(tmp_path / "r.json")
     assert stored.runs["one"].slices["language"]["de"].to_dict() == json.loads(json.dumps(part.to_dict()))
     data["runs"]["one"]["slices"]["language"]["de"]["queries"] = "many"
     (tmp_path / "r.json").write_text(json.dumps(data))
     with pytest.raises(InputError, match=r"slices\.language\.de\.queries"):
-        StoredReport.read(tmp_path / "r.json")
+        read_report(tmp_path / "r.json")

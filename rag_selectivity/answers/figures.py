@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_selectivity.estimating.estimates import estimates_with
+from rag_selectivity.evaluation.estimates import estimates_with
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.paired import holm, paired_difference
 from rag_selectivity.inference.share_of_lift import share_of_lift

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.against import ON, Change, Paired, change_of, without_last_digits
+from rag_selectivity.compare.against import ON, Change, Paired, change_of, without_last_digits
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.base import Outcome
@@ -44,7 +44,7 @@ class ClaimsAgainst:
             raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
         stored.refuse_other(report.judge, list(report.runs))
         pairs = {
-            name: _pair(name, run, stored.run(name, len(report.runs)), stored, on == "shared")
+            name: _pair(name, run, stored.run_like(name, len(report.runs)), stored, on == "shared")
             for name, run in report.runs.items()
         }
         return cls(report, stored, pairs, bootstrap, on == "shared")
@@ -87,12 +87,13 @@ def _pair(
             f"run {name!r} has two samples of one id, so they cannot be paired: give each an id (query_id)"
         )
     prints = [fingerprint_of(check.sample) for check in run.samples]
-    hashed = [np.array([int(each, 16) for each in digits], np.uint64) for digits in (prints, then.fingerprints)]
+    prints_then = [sample.fingerprint for sample in then.samples]
+    hashed = [np.array([int(each, 16) for each in digits], np.uint64) for digits in (prints, prints_then)]
     paired = Paired.of(
         stored.path,
         name,
         (queries, hashed[0]),
-        (then.queries, hashed[1]),
+        ([sample.id for sample in then.samples], hashed[1]),
         shared=shared,
         same="reference answers",
         otherwise="another question or reference answer",

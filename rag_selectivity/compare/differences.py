@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.compare.rows import corrected, difference_row
 from rag_selectivity.estimating.caveats import AS_JUDGED_BASELINE, equals_placebo, of_strata
-from rag_selectivity.estimating.rows import corrected, difference_row
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
 from rag_selectivity.inference.bootstrap import Bootstrap

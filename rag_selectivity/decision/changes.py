@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rag_selectivity.against import Against, Change, as_judged
+from rag_selectivity.compare.against import Against, Change, as_judged
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimating.caveats import equals_placebo
 from rag_selectivity.inference.paired import holm
@@ -24,7 +24,6 @@ from rag_selectivity.results.comparison import (
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import AS_JUDGED
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport
 
 #: The verdict on a figure that is the same for every query.
 UNCHANGED = "unchanged"
@@ -118,7 +117,7 @@ class Changes:
     notes: tuple[str, ...] = ()
 
 
-def changes_since(report: Report, decision: Decision, stored: StoredReport, *, on: str = "all") -> Changes:
+def changes_since(report: Report, decision: Decision, stored: Report, *, on: str = "all") -> Changes:
     """The figures of a decision against those of a stored report, paired query by query.
 
     Parameters
@@ -126,7 +125,7 @@ def changes_since(report: Report, decision: Decision, stored: StoredReport, *, o
     report : Report
         With the lists of the runs; the decision was made from it.
     decision : Decision
-    stored : StoredReport
+    stored : Report
     on : {"all", "shared"}
         As in `Against.of`.
 
@@ -166,7 +165,7 @@ def changes_since(report: Report, decision: Decision, stored: StoredReport, *, o
     tests: dict[str, int] = {}
     adjusted = _adjusted(runs, decision.measure, tests)
     return Changes(
-        stored.path.name,
+        "" if stored.path is None else stored.path.name,
         tuple(_judged(run, adjusted, level) for run in runs),
         tuple(name for name in names if name not in paired),
         tuple(name for name in stored.runs if not alone and name not in names),

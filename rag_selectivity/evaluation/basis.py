@@ -9,12 +9,21 @@ from functools import cached_property
 from typing import Any
 
 from rag_selectivity.estimating.caveats import of_strata
-from rag_selectivity.estimating.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, as_judged
+from rag_selectivity.evaluation.estimates import as_judged
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate, finite
+from rag_selectivity.results.estimate import (
+    CALIBRATED,
+    CONCENTRATED,
+    CONCENTRATED_CONTROLS,
+    WITH_CONTROLS,
+    WITH_TAIL,
+    Caveat,
+    Estimate,
+)
+from rag_selectivity.results.plain import finite
 from rag_selectivity.trust.calibrated import Calibrated, Completed
 from rag_selectivity.trust.controlled import Controlled, ControlledFigures
 from rag_selectivity.trust.ground import Ground

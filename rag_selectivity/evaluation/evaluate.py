@@ -12,8 +12,8 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimating.caveats import with_unchecked_judge
-from rag_selectivity.estimating.estimates import no_ends, notes_of_refusals, pool_sources_of, values_of
 from rag_selectivity.evaluation.basis import Basis
+from rag_selectivity.evaluation.estimates import no_ends, notes_of_refusals, pool_sources_of, values_of
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.labels import Labels
 from rag_selectivity.evaluation.slices import parts_of, remarks_on

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.estimating.caveats import LabelFacts, universes, with_label_caveats
-from rag_selectivity.estimating.estimates import with_caveats
+from rag_selectivity.evaluation.estimates import with_caveats
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Ends
 from rag_selectivity.judged.reach import LabelReach, has_open_tails

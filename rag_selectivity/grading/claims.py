@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.compare.rows import corrected, difference_row
 from rag_selectivity.errors import InputError
-from rag_selectivity.estimating.estimates import estimates_with
-from rag_selectivity.estimating.rows import corrected, difference_row
+from rag_selectivity.evaluation.estimates import estimates_with
 from rag_selectivity.grading.claim_questions import PROMPT_VERSION
 from rag_selectivity.grading.claim_results import check
 from rag_selectivity.grading.claim_samples import DEFAULT_K, WITHOUT_REFERENCE, Samples, read_samples, samples_of_runs
@@ -178,7 +178,7 @@ async def acheck_claims(
     asked_for = _measures_of(chosen_checks, at, whole_context)
     figures = {name: _means(of_run, asked_for, bootstrap) for name, of_run in results.items()}
     differences = _differences(results, base, asked_for, bootstrap)
-    provenance, notes = compared_with_people(results, asked.name, people, bootstrap)
+    provenance, agreement, notes = compared_with_people(results, asked.name, people, bootstrap)
     return ClaimReport(
         runs={name: ClaimRun(of_run, figures[name], provenance.caveats) for name, of_run in results.items()},
         checks=chosen_checks,
@@ -190,7 +190,7 @@ async def acheck_claims(
         differences=differences,
         settings={**bootstrap.settings, **_settings_of(differences)},
         bootstrap=bootstrap,
-        agreement=provenance.agreement,
+        agreement=agreement,
         notes=(*read.notes, *notes),
     )
 

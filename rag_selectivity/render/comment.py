@@ -15,7 +15,7 @@ from rag_selectivity.render.github import escaped
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED, PLACEBO, WORSE
 from rag_selectivity.results.decision import Answer, Decision
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.wording import MARKS, counted, ends_text, enumeration, level_text, signed
 
 #: A comment that is longer is not read.
@@ -41,7 +41,7 @@ def comment_of(
     report: Report,
     *,
     decision: Decision | None = None,
-    against: StoredReport | str | Path | None = None,
+    against: Report | str | Path | None = None,
     on: str = "all",
 ) -> str:
     """The decision in at most 40 lines of Markdown, as GitHub shows it in a comment.
@@ -54,10 +54,10 @@ def comment_of(
         With the lists of the runs.
     decision : Decision, optional
         Default: that of the report, or `rag_selectivity.decision.decide(report)`.
-    against : StoredReport or path, optional
+    against : Report or path, optional
         A stored report, such as that of the main branch: adds what changed for each run that both have.
     on : {"all", "shared"}
-        As in `rag_selectivity.against.Against.of`.
+        As in `rag_selectivity.compare.against.Against.of`.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def comment_of(
     ## Retrieval at K = 1
     """
     decision = decision or report.decision or decide(report)
-    stored = against if isinstance(against, StoredReport) or against is None else StoredReport.read(against)
+    stored = against if isinstance(against, Report) or against is None else read_report(against)
     changes = None if stored is None else changes_since(report, decision, stored, on=on)
     names = names_of_columns(report, decision)
     runs = table_of_runs(decision, names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -25,16 +25,16 @@ from rag_selectivity.measures.claims import (
     ClaimMeasure,
 )
 from rag_selectivity.results.comparison import RunDifference
-from rag_selectivity.results.estimate import Caveat, Estimate, finite, plain_fields
+from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.plain import finite, flat, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.trust.agreement import Agreement
 
-__all__ = ["CHECKS", "MEASURES", "SCHEMA", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
+__all__ = ["CHECKS", "MEASURES", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
 
-SCHEMA = "rag-selectivity/claims/2"
 #: Of a check that was not made, or whose claims are not known.
 NOT_KNOWN = -1
 #: The run of samples that come without a run.
@@ -236,6 +236,8 @@ class ClaimReport(Result):
         Queries that are left out, and the like.
     """
 
+    schema = "rag-selectivity/claims/2"
+
     runs: Mapping[str, ClaimRun]
     checks: tuple[str, ...]
     depths: tuple[int, ...]
@@ -295,15 +297,13 @@ class ClaimReport(Result):
         MissingExtraError
             If Jinja2 is not installed (the extra `report`).
         """
-        from rag_selectivity.render.claim_page import claim_page
-
-        return claim_page(self)
+        return self._view("claims")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {
-            "schema": SCHEMA,
-            **plain_fields(self, "bootstrap", "usage", "stopped_by", "agreement", "runs"),
+            "schema": self.schema,
+            **plain_fields(self, "usage", "stopped_by", "agreement", "runs"),
             **asdict(self.usage),
             "agreement": None if self.agreement is None else _as_data(self.agreement),
             "runs": {
@@ -317,13 +317,10 @@ class ClaimReport(Result):
             },
         }
 
-    def to_rows(self) -> list[dict[str, Any]]:
+    def table(self) -> Iterable[dict[str, Any]]:
         """One row for each run, measure and depth."""
-        return [
-            {"run": name, "measure": str(key), **estimate.to_dict()}
-            for name, run in self.runs.items()
-            for key, estimate in run.estimates.items()
-        ]
+        for name, run in self.runs.items():
+            yield from ({"run": name, "measure": str(key), **flat(each)} for key, each in run.estimates.items())
 
     def _only(self) -> str:
         if len(self.runs) > 1:

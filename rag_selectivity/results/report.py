@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -23,7 +22,8 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.estimate import NUMBERS, Caveat, Estimate, finite, if_any, plain
+from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.plain import finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.result import Result
@@ -33,8 +33,6 @@ from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import CLOSED, CONTROLS, TAIL, Trust
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.writing import Content, json_text, write_files
-
-SCHEMA = "rag-selectivity/report/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +57,7 @@ class Report(Result):
     `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` is enough.
     """
 
+    schema = "rag-selectivity/report/2"
     has_latex = True
 
     runs: Mapping[str, RunReport]
@@ -79,6 +78,8 @@ class Report(Result):
     provenance: Provenance | None = None
     #: What follows from it for the one who decides; None unless `with_decision` was called.
     decision: Decision | None = None
+    #: The file that it was read from, which holds no lists and no decision; None for a new report.
+    path: Path | None = field(default=None, repr=False, compare=False)
     #: How the steps are written that it proposes.
     steps: Steps = field(default=Steps(), repr=False, compare=False)
 
@@ -257,29 +258,17 @@ class Report(Result):
         `beside` says of runs where their figures by query stand instead.
         """
         return {
-            "schema": SCHEMA,
-            "corpus_size": self.corpus_size,
-            "scale": self.scale,
-            "settings": dict(self.settings),
-            "absent": dict(self.absent),
+            "schema": self.schema,
+            **plain_fields(self, "runs", "measures", "depths", "provenance"),
             "trust": self.trust.to_dict(),
-            **if_any("decision", self.decision),
             "runs": {
                 name: {
-                    "queries": {
-                        "evaluated": part.evaluated,
-                        "missing_from_run": part.coverage.missing_from_run,
-                        "not_in_qrels": part.coverage.not_in_qrels,
-                        "duplicates": part.coverage.duplicates,
-                    },
+                    **plain_fields(part, "estimates", "coverage"),
                     "measures": plain(part.estimates),
-                    "slots_per_relevant": {str(k): ratio for k, ratio in self.slots_per_relevant(name).items()},
-                    **if_any("slices", part.slices),
-                    **if_any("diagnosis", self._diagnoses_as_data(name)),
-                    **if_any("pool_sources", part.pool_sources),
-                    "input": dict(part.input),
+                    "queries": {"evaluated": part.evaluated, **plain_fields(part.coverage)},
                     "caveats": plain(part.caveats),
-                    "notes": list(part.notes),
+                    "slots_per_relevant": plain(self.slots_per_relevant(name)),
+                    "diagnosis": {str(k): plain_fields(each, "queries") for k, each in self._diagnoses(name).items()},
                     **(self._stored_as_data(name, beside) if queries else {}),
                 }
                 for name, part in self.runs.items()
@@ -289,35 +278,35 @@ class Report(Result):
     def to_rows(self) -> list[dict[str, Any]]:
         """One row for each run, measure and depth, as in the CSV output and the DataFrame.
 
-        `possible_low` and `possible_high` are the ends of the possible range, NaN without one. `basis` says what the
-        value rests on; `as_judged` is the figure with the labels as they are, NaN where that is the value, and `shown`
-        the bits that random controls show without a model, NaN without controls. `caveats` holds the
-        codes of the caveats. With weights of queries, `effective` is the effective number of the n queries. If queries
-        are sliced, the columns `by` and `slice` say of which queries a row is; both are empty for all queries, whose
-        rows come first for each run.
+        `basis` says what the value rests on, and `as_judged` is the figure with the labels as they are; `caveats` holds
+        the codes of the caveats. If queries are sliced, the columns `by` and `slice` say of which queries a row is;
+        both are empty for all queries, whose rows come first for each run.
         """
         sliced = any(part.slices for part in self.runs.values())
-        rows = []
-        for name, part in self.runs.items():
-            whole = Slice("", "", part.evaluated, part.estimates)
-            for some in (whole, *each_slice(part.slices)):
-                of_slice = {"by": some.column, "slice": some.value} if sliced else {}
-                rows += [
-                    {"run": name, **of_slice, **_as_row(key, each, weighted=self.weights is not None)}
-                    for key, each in some.estimates.items()
-                ]
-        return rows
+        return [
+            {"run": name, **({"by": some.column, "slice": some.value} if sliced else {}), "measure": key, **flat(each)}
+            for name, part in self.runs.items()
+            for some in (Slice("", "", part.evaluated, part.estimates), *each_slice(part.slices))
+            for key, each in some.estimates.items()
+        ]
 
     def to_html(self, **options: Any) -> str:
-        """The report as one HTML file; `rag_selectivity.render.html.to_html` documents the options."""
-        from rag_selectivity.render.html import to_html
+        """The report as one HTML file; `rag_selectivity.render.html.to_html` documents the options.
 
-        return to_html(self, **options)
+        Raises
+        ------
+        InputError
+            If the report was read from a file.
+        """
+        if self.path is not None:
+            raise InputError(
+                f"{self.path} holds the figures, and the page needs the lists of the runs and the texts too: evaluate "
+                f"the runs again"
+            )
+        return self._view("report", **options)
 
     def _repr_html_(self) -> str:
-        from rag_selectivity.render.html import notebook_html
-
-        return notebook_html(self)
+        return self._view("notebook")
 
     def _diagnoses(self, run: str) -> dict[int, Diagnosis]:
         """The diagnosis at every depth that has one."""
@@ -328,21 +317,23 @@ class Report(Result):
             if at_depth(estimates, PROC(), depth) and at_depth(estimates, PercentPROC(), depth)
         }
 
-    def _diagnoses_as_data(self, run: str) -> dict[str, Any]:
-        return {
-            str(depth): {"overall": verdict.overall, "queries": dict(verdict.counts), "remedy": verdict.remedy or None}
-            for depth, verdict in self._diagnoses(run).items()
-        }
-
     def _stored_as_data(self, run: str, beside: Mapping[str, Any]) -> dict[str, Any]:
         """What a later report is compared with: the rules, and the figures of each query; None for live retrievals."""
         part = self._run(run)
-        if part.judged is None or part.figures.rules is None:
+        if part.figures.rules is None:
             return {"fingerprint": None, "per_query": None}
         rules = {"fingerprint": asdict(part.figures.rules)}
         if run in beside:
             return {**rules, "per_query": None, "figures": beside[run]}
         return {**rules, "per_query": figures_as_data(part.figures, part.estimates)}
+
+    def run_like(self, name: str, runs: int) -> RunReport:
+        """A run of a stored report by name. If both sides have only one run, its name does not matter."""
+        if name not in self.runs and len(self.runs) == runs == 1:
+            return next(iter(self.runs.values()))
+        if name not in self.runs:
+            raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
+        return self.runs[name]
 
     def _run(self, name: str) -> RunReport:
         try:
@@ -361,19 +352,3 @@ def _in_calls(caveat: Caveat, measure: Measure, steps: Steps) -> Caveat:
     depth = measure.at if type(measure.at) is int else 10
     further = controls if measure.needs_corpus_size else steps.tail(TAIL, depth)
     return replace(caveat, text=f"{caveat.text} To show more: {further}.")
-
-
-def _as_row(key: str, estimate: Estimate, *, weighted: bool) -> dict[str, Any]:
-    """The columns of a figure."""
-    none = (math.nan, math.nan)
-    return {
-        "measure": key,
-        **{name: getattr(estimate, name) for name in NUMBERS},
-        **({"effective": math.nan if estimate.effective is None else estimate.effective} if weighted else {}),
-        "possible_low": (estimate.possible or none)[0],
-        "possible_high": (estimate.possible or none)[1],
-        "basis": estimate.basis,
-        "as_judged": math.nan if estimate.as_judged is None else estimate.as_judged,
-        "shown": math.nan if estimate.shown is None else estimate.shown,
-        "caveats": " ".join(caveat.code for caveat in estimate.caveats),
-    }

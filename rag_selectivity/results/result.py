@@ -1,45 +1,53 @@
-"""Result: the base of all results, with their conversions to data, rows, tables, DataFrames and files."""
+"""Result: the base of all results, with their conversions to data, rows, tables, DataFrames, pages and files."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
 from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.results.plain import Plain, flat
 from rag_selectivity.tables.writing import json_text, write_whole
 
+#: How results are shown, by the name of the view: what draws them fills it when it is imported.
+VIEWS: dict[str, Callable[..., str]] = {}
+_VIEWS_ARE_IN = "rag_selectivity.render.tables"
 
-class Result(ABC):
-    """A result as a value. A subclass defines its data and its rows; `rag_selectivity.render` defines its tables."""
+
+class Result(Plain):
+    """A result as a value: its fields are its data, and `rag_selectivity.render` defines its tables."""
 
     __slots__ = ()
 
+    #: The format and the version of its JSON.
+    schema: ClassVar[str]
     #: Whether the result has a LaTeX table.
     has_latex: ClassVar[bool] = False
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; an undefined figure is None."""
+        return {"schema": self.schema, **Plain.to_dict(self)}
 
-    @abstractmethod
+    def table(self) -> Iterable[Any]:
+        """What the rows are made of: the result itself, unless it has several."""
+        return (self,)
+
     def to_rows(self) -> list[dict[str, Any]]:
-        """As flat rows, for CSV and DataFrames."""
+        """As flat rows, for CSV and DataFrames; what no row has is left out."""
+        return [each if isinstance(each, dict) else flat(each) for each in self.table()]
 
     def to_text(self, *, ruled: bool = True, details: bool = False) -> str:
         """Text for a terminal; of a report and a comparison the first screen, with `details` all of it.
 
         `ruled=False` leaves out the lines below the table heads.
         """
-        from rag_selectivity.render.tables import as_text
-
-        return as_text(self, ruled=ruled, details=details)
+        return self._view("text", ruled=ruled, details=details)
 
     def to_markdown(self, *, details: bool = False) -> str:
         """As `to_text`, in Markdown, for example for a pull request."""
-        from rag_selectivity.render.tables import as_markdown
-
-        return as_markdown(self, details=details)
+        return self._view("markdown", details=details)
 
     def details(self) -> str:
         """All of it as text: every table, interval and note."""
@@ -55,9 +63,7 @@ class Result(ABC):
         """
         if not self.has_latex:
             raise InputError(f"a {type(self).__name__} has no LaTeX output; use text, Markdown, JSON or CSV")
-        from rag_selectivity.render.tables import as_latex
-
-        return as_latex(self)
+        return self._view("latex")
 
     def to_json(self, indent: int | None = 2) -> str:
         """As JSON text; an undefined figure is null."""
@@ -74,6 +80,10 @@ class Result(ABC):
     def save(self, path: str | Path) -> None:
         """Write the JSON to a file, completely or not at all; `--against` reads such a file."""
         write_whole(path, self.to_json() + "\n")
+
+    def _view(self, name: str, **options: Any) -> str:
+        import_module(_VIEWS_ARE_IN)
+        return VIEWS[name](self, **options)
 
     def __str__(self) -> str:
         return self.to_text()

@@ -9,14 +9,15 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.results.estimate import Estimate, plain
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import Plain, plain
 
 #: A slice with fewer queries is marked, and a difference over fewer has no verdict.
 FEWEST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Plain):
     """The figures of the queries that have one value in a column: `slice["BoR@10"]` is an Estimate.
 
     Attributes

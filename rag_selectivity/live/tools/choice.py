@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rag_selectivity.inference.betting import highest_rate
-from rag_selectivity.results.estimate import Estimate, plain_fields
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import plain_fields
 
 #: Names and reasons are the application's own; this bounds what a faulty one can fill.
 _MOST_NAMES = 1000

@@ -10,7 +10,8 @@ from typing import Any
 from rag_selectivity.live.tools.choice import ToolChoice
 from rag_selectivity.live.tools.similar import SimilarTools
 from rag_selectivity.measures.chance import regime
-from rag_selectivity.results.estimate import Estimate, finite, plain_fields
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import finite, plain_fields
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 

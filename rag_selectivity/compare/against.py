@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.estimating.estimates import estimates_with, no_ends
+from rag_selectivity.evaluation.estimates import estimates_with, no_ends
 from rag_selectivity.figures.figures import Facts, Figures, Rules
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.paired import paired_difference
@@ -19,7 +19,7 @@ from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import AS_JUDGED, WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport, StoredRun
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.tables.ids import HashArray, IntArray
 from rag_selectivity.wording import counted
 
@@ -80,7 +80,7 @@ class Against:
     """
 
     report: Report
-    stored: StoredReport
+    stored: Report
     pairs: Mapping[str, Pair]
     bootstrap: Bootstrap | None
 
@@ -88,7 +88,7 @@ class Against:
     def of(
         cls,
         report: Report,
-        stored: StoredReport,
+        stored: Report,
         *,
         on: str = "all",
         bootstrap: Bootstrap | None = Bootstrap(),
@@ -99,7 +99,7 @@ class Against:
         Parameters
         ----------
         report : Report
-        stored : StoredReport
+        stored : Report
         on : {"all", "shared"}
             `all` refuses a stored report with other queries or judgments. `shared` compares over the queries that
             both reports have with the same judgments, and recomputes both sides over these.
@@ -185,7 +185,7 @@ class Pair:
 
     path: Path
     run: str
-    stored: StoredRun
+    stored: RunReport
     now: Figures
     then: Figures
     same_pool: bool
@@ -245,12 +245,12 @@ def _over(outcome: Outcome, chosen: NDArray[np.bool_]) -> Estimate:
 # -- whether two reports can be compared ------------------------------------------------------------------
 
 
-def _pair(report: Report, run: str, stored: StoredReport, shared: bool) -> Pair:
+def _pair(report: Report, run: str, stored: Report, shared: bool) -> Pair:
     """The run and its stored run; if they cannot be compared, an InputError that names every difference."""
-    then, now, path = stored.run(run, len(report.runs)), report.runs[run].figures, stored.path
+    then, now, path = stored.run_like(run, len(report.runs)), report.runs[run].figures, stored.path
     kept, labels, is_known = then.figures, now.facts.labels, now.facts.labels is not None
-    rules, rules_then = now.rules, None if kept is None else kept.rules
-    if kept is None or kept.facts.labels is None or labels is None or rules is None or rules_then is None:
+    rules, rules_then = now.rules, kept.rules
+    if path is None or kept.facts.labels is None or labels is None or rules is None or rules_then is None:
         raise InputError(
             f"{path} cannot be compared with run {run!r}: {path if is_known else 'the report'} does not "
             f"identify its queries and judgments (reports of live retrievals and of counts never do); evaluate both "
