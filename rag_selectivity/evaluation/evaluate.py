@@ -339,7 +339,7 @@ def report_on(
                 of_column[part.value] = Slice(part.column, part.value, len(part.figures.queries), of_part)
             run_notes = [
                 *(notes or {}).get(name, ()),
-                *run.facts.notes(name),
+                *(() if run.facts is None else run.facts.notes(name)),
                 *run.coverage.notes(run.clipped_at(deepest)),
                 *weights_notes(run),
                 *notes_of_refusals(figures, estimates),
@@ -353,7 +353,10 @@ def report_on(
                 estimates,
                 run.coverage,
                 tuple(run_notes),
-                input={**run.facts.as_input(), **({"controls": controls} if controls else {})},
+                input={
+                    **({} if run.facts is None else run.facts.as_input()),
+                    **({"controls": controls} if controls else {}),
+                },
                 label_caveats=() if provenance is None else provenance.caveats,
                 slices=slices,
                 pool_sources=pool_sources_of(run, plan, figures.outcomes, bootstrap),

@@ -5,16 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.judged.controls import control_rows, controls_of, with_controls
 from rag_selectivity.judged.corpus import corpus_has, corpus_sizes, size_with_counts, within_corpus
-from rag_selectivity.judged.facts import JoinFacts, first_ids, match_of_sampled, match_of_unshared
+from rag_selectivity.judged.facts import JoinFacts
 from rag_selectivity.judged.hits import Coverage, Documents, Hits
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.lists import Judging, Lists
@@ -129,6 +127,7 @@ class Terms:
         How lists are judged.
     corpus : frozenset of str or None
         The passages of the corpus.
+    passages_of : PassageCounts or None
     sizes : int64[queries] or None
         N of each query.
     documents : Documents or None
@@ -144,6 +143,7 @@ class Terms:
     scale: Scale
     judging: Judging
     corpus: frozenset[str] | None
+    passages_of: PassageCounts | None
     sizes: IntArray | None
     documents: Documents | None
     counted: tuple[int, int] | None
@@ -208,8 +208,9 @@ class Terms:
             qrels,
             labels,
             scale,
-            Judging(qrels, labels.counts(), policy, form, drawn, counts),
+            Judging(qrels, labels.counts(), policy, form, drawn),
             known,
+            counts,
             corpus_sizes(corpus_size, qrels, judged),
             documents,
             (counts.total, corpus_size) if counts is not None and isinstance(corpus_size, int) else None,
@@ -227,22 +228,21 @@ class Terms:
         part_of_whole: bool = False,
     ) -> JudgedRun:
         """Join a run; the rest is as in `join`."""
-        without_counts = replace(self.judging, counts=None)
-        lists = self.judging.lists(run, name)
-        candidates = None if pool is None else without_counts.lists(pool, f"the pool of {name}")
+        lists = self.judging.lists(run, name, self.passages_of)
+        candidates = None if pool is None else self.judging.lists(pool, f"the pool of {name}")
         sources = {
-            source: without_counts.lists(of_source, f"the pool {source} of {name}")
+            source: self.judging.lists(of_source, f"the pool {source} of {name}")
             for source, of_source in (pool_sources or {}).items()
         }
-        judged = self.joined(lists, candidates, {source: each.hits for source, each in sources.items()})
+        facts = self.facts(lists)
+        judged = self.joined(lists, facts, candidates, {source: each.hits for source, each in sources.items()})
         if part_of_whole:
-            kept = replace(self, corpus=None, judging=replace(self.judging, counts=None))
-            return replace(judged, part=Part(kept, lists, candidates, sources))
+            return replace(judged, part=Part(replace(self, corpus=None, passages_of=None), lists, candidates, sources))
         ids_known = self.corpus is not None and corpus_has(
-            self.corpus, judged.facts.passages.sides[0], name, self.judging.form.exact
+            self.corpus, facts.passages.sides[0], name, self.judging.form.exact
         )
-        judged.facts.check(name, ids_known=ids_known)
-        for doubt in judged.facts.warnings(name, ids_known=ids_known):
+        facts.check(name, ids_known=ids_known)
+        for doubt in facts.warnings(name, ids_known=ids_known):
             warnings.warn(doubt, stacklevel=3)
         return self.kept(judged)
 
@@ -251,7 +251,22 @@ class Terms:
         skips = self.judging.policy.missing_query == "skip" and judged.missing is not None
         return judged.over(judged.in_run) if skips else judged
 
-    def joined(self, lists: Lists, candidates: Lists | None, sources: Mapping[str, Hits]) -> JudgedRun:
+    def facts(self, lists: Lists) -> JoinFacts:
+        """What is said of the join of lists."""
+        overlong, lost = None, 0
+        if self.sizes is not None:
+            sizes = self.sizes[lists.query]
+            too_long = np.flatnonzero(lists.length > sizes).tolist()
+            listed = [(self.qrels.queries[lists.query[i]], int(lists.length[i]), int(sizes[i])) for i in too_long]
+            overlong = min(listed, default=None)
+        if self.documents is not None and self.documents.complete:
+            relevant = self.documents.chosen(self.documents.grade >= self.scale.relevant_from)
+            lost = int((relevant.passages == 0).sum())
+        return JoinFacts(self.judging, lists, self.counted, overlong, lost)
+
+    def joined(
+        self, lists: Lists, facts: JoinFacts, candidates: Lists | None, sources: Mapping[str, Hits]
+    ) -> JudgedRun:
         """The join of lists that were judged."""
         qrels, labels = self.qrels, self.labels
         length = lists.by_query(lists.length, len(qrels), -1)
@@ -288,7 +303,7 @@ class Terms:
             missing=~present if missing else None,
             documents=self.documents,
             coverage=coverage,
-            facts=self._facts(lists, length),
+            facts=facts,
             qrels=qrels,
             first_repeat=repeats if repeats.any() else None,
         )
@@ -305,58 +320,6 @@ class Terms:
         )
         outside, lacking = len(judged.hits_outside_pool().query), int((own & present).sum())
         return replace(judged, coverage=replace(coverage, outside_pool=outside, missing_from_pool=lacking))
-
-    def _facts(self, lists: Lists, length: IntArray) -> JoinFacts:
-        qrels, policy, form = self.qrels, self.judging.policy, self.judging.form
-        missing = list(compress(qrels.queries, (length < 0).tolist()))
-        labelled = min(compress(qrels.queries, qrels.counts()), default="")
-        grades = qrels.grades_present()
-        beyond = min((each for each in lists.miscounted if each[3]), default=None)
-        uncounted = min((each[:2] for each in lists.miscounted if not each[3]), default=None)
-        by_documents = self.counted is not None and self.counted[0] == self.counted[1]
-        remarks = {code: lists.remarks[code] + qrels.remarks[code] for code in {*lists.remarks, *qrels.remarks}}
-        if policy.order == "rank":
-            remarks.pop("rank_against_score", None)
-        numbers = {name: lists.counts[name] for name in _COUNTED}
-        return JoinFacts(
-            **numbers,
-            queries=len(qrels),
-            listed=len(lists.query),
-            unknown=len(lists.unknown),
-            hits=len(lists.hits.query),
-            query_ids=first_ids(qrels.queries),
-            missing_ids=first_ids(missing),
-            unknown_ids=first_ids(lists.unknown),
-            judged_passages=(labelled, first_ids(qrels[labelled])) if qrels.size else None,
-            overlong=self._overlong(length),
-            grades=(grades[0], grades[-1]) if grades else None,
-            missing_is_error=policy.missing_query == "error",
-            not_in_index=self._not_in_index(),
-            counted=self.counted,
-            beyond_count=beyond,
-            uncounted=uncounted if by_documents else None,
-            ids=str(form),
-            remarks=remarks,
-            passages=match_of_sampled(lists.sampled, qrels),
-            unshared=match_of_unshared([] if form.exact else lists.unknown, missing),
-        )
-
-    def _overlong(self, length: IntArray) -> tuple[str, int, int] | None:
-        """The first query by name whose list is longer than its corpus."""
-        if self.sizes is None or not (length > self.sizes).any():
-            return None
-        i = min(np.flatnonzero(length > self.sizes).tolist(), key=self.qrels.queries.__getitem__)
-        return self.qrels.queries[i], int(length[i]), int(self.sizes[i])
-
-    def _not_in_index(self) -> int:
-        """Relevant labels of documents that the index lacks."""
-        if self.documents is None or not self.documents.complete:
-            return 0
-        relevant: NDArray[np.bool_] = self.documents.grade >= self.scale.relevant_from
-        return int((relevant & (self.documents.passages == 0)).sum())
-
-
-_COUNTED = ("retrieved", "promised", "kept", "scored", "graded", "neighbours", "tied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,9 +339,9 @@ class Part:
             raise InputError(f"concat: two parts have a list for query {self.terms.qrels.queries[again]!r}")
         pools = [part.pool for part in parts if part.pool is not None]
         sources = {name: Lists.together(part.sources[name] for part in parts).hits for name in self.sources}
-        whole = self.terms.joined(lists, Lists.together(pools) if pools else None, sources)
-        whole.facts.check("the run")
-        return self.terms.kept(whole)
+        facts = self.terms.facts(lists)
+        facts.check("the run")
+        return self.terms.kept(self.terms.joined(lists, facts, Lists.together(pools) if pools else None, sources))
 
 
 def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy) -> Documents:

@@ -57,8 +57,8 @@ class JudgedRun:
         The queries that the run lacks; None if it lacks none, or if this is unknown.
     documents : Documents or None
         The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
-    facts : JoinFacts
-        The facts for checks that need all queries; empty if the object was not made by `join`.
+    facts : JoinFacts or None
+        What is said of the join of all queries; None if the object was not made by `join`.
     qrels : Qrels or None
         The judgments, whose rows `Hits.judgment` numbers; None if only counts are known.
     fitting : {TokenBudget: int64[queries]}
@@ -93,7 +93,7 @@ class JudgedRun:
     controls: Controls | None = None
     missing: NDArray[np.bool_] | None = None
     documents: Documents | None = None
-    facts: JoinFacts = field(default_factory=JoinFacts)
+    facts: JoinFacts | None = field(default=None, repr=False, compare=False)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
     fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
     grouped: JudgedRun | None = None
@@ -234,7 +234,7 @@ class JudgedRun:
         if self.documents is not None or self.policy.duplicates is not None:
             return None
         if self.first_repeat is None:
-            return np.zeros((len(self), len(depths)), bool)
+            return np.zeros((len(self), depths.shape[-1]), bool)
         first = self.first_repeat[:, None]
         result: NDArray[np.bool_] = (first > 0) & (first <= np.minimum(self.returned[:, None], depths))
         return result
@@ -266,6 +266,16 @@ class JudgedRun:
             )
         return replace(self.grouped, fitting=self.fitting)
 
+    def at_depth(self, depth: Any) -> tuple[JudgedRun, IntArray]:
+        """The run to measure at a depth, and its ranks: int64[1], or of a budget of tokens int64[queries, 1].
+
+        Where the first passage does not fit, nothing is shown: an empty list at K = 1, which fails.
+        """
+        budget = TokenBudget.of(depth)
+        if budget is None:
+            return self, np.array([depth])
+        return self.within(budget), np.maximum(self.cutoffs(budget), 1)[:, None]
+
     def cutoffs(self, budget: TokenBudget) -> IntArray:
         """How many passages of each list fit in a budget of tokens: int64[queries].
 
@@ -292,6 +302,7 @@ class JudgedRun:
             returned=np.minimum(self.returned, cutoffs),
             pool=Hits.together([self.candidates, self.hits_outside_pool()]),
             pool_returned=self.candidates_returned,
+            own_pool=~self.selected_from & (self.returned <= cutoffs),
         )
 
     def threshold(self, rel: int | None = None) -> int:
@@ -338,8 +349,9 @@ class JudgedRun:
     def hits_at(self, depths: IntArray, rel: int | None = None) -> IntArray:
         """Distinct relevant passages in the top K: int64[queries, depths]."""
         threshold = self.threshold(rel)
-        key = (threshold, *depths.tolist())
-        return self.once("hits", key, lambda: self.count_distinct(depths, self.distinct.grade >= threshold))
+        return self.once(
+            "hits", (threshold, key_of(depths)), lambda: self.count_distinct(depths, self.distinct.grade >= threshold)
+        )
 
     def judged_at(self, depths: IntArray) -> IntArray:
         """Slots of the top K with a judged passage, including copies: int64[queries, depths]."""
@@ -349,16 +361,16 @@ class JudgedRun:
 
     def distinct_at(self, depths: IntArray) -> IntArray:
         """Distinct judged passages in the top K: int64[queries, depths]."""
-        return self.once("distinct", tuple(depths.tolist()), lambda: self.count_distinct(depths))
+        return self.once("distinct", key_of(depths), lambda: self.count_distinct(depths))
 
     def count_distinct(
         self, depths: IntArray, chosen: NDArray[np.bool_] | None = None, weights: NDArray[np.float64] | None = None
     ) -> NDArray[Any]:
         """As `count_at`, of the distinct hits, or of those that are chosen: bool[distinct hits]."""
-        if len(depths) == 1:
+        if depths.shape[-1] == 1:
             hits = self.distinct if chosen is None else self.distinct.chosen(chosen)
             return count_at(hits, len(self), depths, weights)
-        cells = self.once("cells", tuple(depths.tolist()), lambda: _cells(self.distinct, depths))
+        cells = self.once("cells", key_of(depths), lambda: _cells(self.distinct, depths))
         return _count_cells(cells if chosen is None else cells[chosen], len(self), depths, weights)
 
     def returned_at(self, depths: IntArray) -> IntArray:
@@ -401,7 +413,7 @@ class JudgedRun:
 
         An empty list is a failure of K slots in both cases; as a whole list, of `empty_slots`.
         """
-        requested = np.broadcast_to(depths, (len(self.queries), len(depths)))
+        requested = np.broadcast_to(depths, (len(self.queries), depths.shape[-1]))
         if self.policy.short_lists != "returned":
             return requested
         of_empty = np.where(depths == WHOLE_LIST, self.empty_slots, depths)
@@ -492,13 +504,19 @@ def check_depth_fits(depth: int, corpus_sizes: tuple[int, int]) -> None:
 def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
     """The number (or the weight) of each query's hits within each depth, for all depths in one pass.
 
-    Returns int64[queries, depths], or with weights float64[queries, depths].
+    `depths` is int64[depths], or int64[queries, 1] where each query has its own. Returns int64[queries, depths], or
+    with weights float64[queries, depths].
     """
-    if len(depths) == 1:
-        within = hits.rank <= depths[0]
+    if depths.shape[-1] == 1:
+        within = hits.rank <= (depths[0] if depths.ndim == 1 else depths[hits.query, 0])
         counted = None if weights is None else weights[within]
         return np.bincount(hits.query[within], counted, minlength=queries)[:, None]
     return _count_cells(_cells(hits, depths), queries, depths, weights)
+
+
+def key_of(depths: IntArray) -> tuple[Any, bytes]:
+    """What stands for depths where figures of them are kept."""
+    return depths.shape, depths.tobytes()
 
 
 def _cells(hits: Hits, depths: IntArray) -> IntArray:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.facts import TOP
 from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
@@ -21,6 +20,8 @@ from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.passage_counts import PassageCounts
 
+#: How many of a list's first passages are compared with what the labels promise.
+TOP = 10
 #: In so many lists ids are compared with those of the labels, down to a rank.
 _SAMPLED_LISTS, _SAMPLED_RANKS = 100, 50
 
@@ -95,7 +96,7 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """How lists are judged: the labels with the mask of those that are controls, the rules, and passages of documents.
+    """How lists are judged: the labels with the mask of those that are controls, and the rules.
 
     `labels` is the number of labels of each query, without the controls.
     """
@@ -105,14 +106,15 @@ class Judging:
     policy: Policy
     form: IdForm = AS_THEY_ARE
     controls: NDArray[np.bool_] | None = None
-    counts: PassageCounts | None = None
 
-    def lists(self, run: Run | Iterable[Run], name: str) -> Lists:
-        """The lists of a run with their judgments."""
+    def lists(self, run: Run | Iterable[Run], name: str, passages_of: PassageCounts | None = None) -> Lists:
+        """The lists of a run with their judgments; `passages_of` if they name documents."""
         try:
-            lists = Lists.together(self._part(part, name) for part in ([run] if isinstance(run, Run) else run))
+            lists = Lists.together(
+                self._part(part, name, passages_of) for part in ([run] if isinstance(run, Run) else run)
+            )
         except ScatteredQueries as scattered:
-            lists = Lists.together(self._part(part, name) for part in scattered.again())
+            lists = Lists.together(self._part(part, name, passages_of) for part in scattered.again())
         again = lists.repeated()
         if again is not None and self.form.changes_ids:
             raise InputError(
@@ -126,7 +128,7 @@ class Judging:
             )
         return lists
 
-    def _part(self, given: Run, name: str) -> Lists:
+    def _part(self, given: Run, name: str, passages_of: PassageCounts | None) -> Lists:
         """The lists of a part of a run: of all its queries, each whole."""
         qrels, policy = self.qrels, self.policy
         part = given.in_form(self.form)
@@ -175,7 +177,7 @@ class Judging:
             part.remarks,
             unknown,
             [] if self.form.exact else self._sampled(part, position),
-            [] if self.counts is None else list(_miscounted(part.lists(), self.counts)),
+            [] if passages_of is None else list(_miscounted(part.lists(), passages_of)),
         )
 
     def _sampled(self, part: Run, position: IntArray) -> list[tuple[int, list[str]]]:

@@ -12,7 +12,7 @@ from rag_selectivity.judged.controls import control_rows
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
+from rag_selectivity.judged.token_budget import are_budgets
 from rag_selectivity.tables.ids import IntArray
 
 #: Labels are closed if at most this share of them is outside of what was retrieved.
@@ -73,7 +73,8 @@ class LabelReach:
         tail = tail_labels(judged)
         counted = judged.labels if tail is None else judged.labels - tail
         lowest = judged.grades == judged.scale.lowest
-        tops = [_top(*each) for each in _tops(judged, depths)]
+        by_number = not are_budgets(depths).any()
+        tops = [_top(judged, depths)] if by_number else [_top(*judged.at_depth(each)) for each in depths.tolist()]
         inside, lowest_inside, returned, slots = (np.hstack(each) for each in zip(*tops, strict=True))
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = np.where(returned > 0, slots / np.maximum(returned, 1), 0.0)
@@ -124,17 +125,6 @@ class LabelReach:
         """Whether a placebo shuffles the grades among the labelled passages; otherwise among the whole corpus."""
         exhaustive = self.exhaustive > QUERIES_SHARE * self.queries
         return exhaustive or self.closed(column) is not None or bool(self.lowest_outside_top[column])
-
-
-def _tops(judged: JudgedRun, depths: IntArray) -> list[tuple[JudgedRun, IntArray]]:
-    """The run with ranks at which its tops end: itself, or as far as its lists fit in a budget of tokens."""
-    if not are_budgets(depths).any():
-        return [(judged, depths)]
-    longest = np.array([max(1, int(judged.returned.max(initial=1)))])
-    return [
-        (judged, np.array([depth])) if (budget := TokenBudget.of(depth)) is None else (judged.within(budget), longest)
-        for depth in depths.tolist()
-    ]
 
 
 def _top(judged: JudgedRun, depths: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:

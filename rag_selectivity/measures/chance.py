@@ -144,6 +144,8 @@ class BaselineMeasure(_ChanceMeasure):
         columns = [size[known], relevant[known]]
         if judged.policy.short_lists == "returned":
             columns.append(judged.returned[known])
+        if depths.ndim > 1:
+            columns.append(depths[known, 0])
         first, back = distinct_columns(columns)
         rows = np.flatnonzero(known)[first]
         drawn = judged.drawn_at(depths)[rows]
@@ -151,7 +153,7 @@ class BaselineMeasure(_ChanceMeasure):
         place = np.full(len(judged), len(rows))
         place[known] = back
         chance, miss = (
-            np.append(each, np.full((1, len(depths)), np.nan), axis=0)[place]
+            np.append(each, np.full((1, drawn.shape[1]), np.nan), axis=0)[place]
             for each in random_success(size[rows, None], relevant[rows, None], drawn, self.m)
         )
         return chance, miss
@@ -171,8 +173,6 @@ class Success(_ChanceMeasure):
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "Success"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "1 if the top K holds m or more relevant passages, else 0"
     example: ClassVar[str] = "top 3 of a query holds one of its relevant passages: Success@3 = 1, Success(m=2)@3 = 0"
 
@@ -197,8 +197,6 @@ class RandomSuccess(BaselineMeasure):
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "RandomSuccess"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "P[X ≥ m], X ~ Hypergeometric(N, R, K)"
     example: ClassVar[str] = "N = 58 tools, R = 4 apply, K = 5 shown: 1 − C(54,5)/C(58,5) = 0.3098"
     higher_is_better: ClassVar[bool | None] = None
@@ -224,7 +222,6 @@ class EF(BaselineMeasure):
     Source: the enrichment factor of virtual screening; "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "EF"
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("Success", "RandomSuccess")
     example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: .60/.01983 = 30.26"
@@ -286,7 +283,6 @@ class BoR(EF):
     Source: "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "BoR"
     ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: log2(.60/.01983) = 4.92 bits"
     aggregate: ClassVar[Aggregate] = _BITS
@@ -311,7 +307,6 @@ class BoR_max(BaselineMeasure):
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "BoR_max"
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("RandomSuccess",)
     example: ClassVar[str] = "N = 58, R = 4: 1.69 bits at K = 5, 0.28 at K = 20, 0 at K = 58"
@@ -340,7 +335,6 @@ class BoR_opt(Measure):
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "BoR_opt"
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("K/N",)
     example: ClassVar[str] = "N = 5,183, K = 10: log2(518.3) = 9.02 bits"
@@ -371,7 +365,7 @@ class BoR_recall(Measure):
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "BoR_recall"
+    ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("recall", "random recall")
     compares_with_all_labels: ClassVar[bool] = True
     needs_corpus_size: ClassVar[bool] = True

@@ -90,7 +90,6 @@ class UDCGGrades(Measure):
     """
 
     name: ClassVar[str] = "UDCG_grades"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "logistic((n_p − weight·n_n)/K), n_p relevant and n_n other passages in the top K"
     example: ClassVar[str] = "2 of 3 relevant: (2 − .333)/3 = .5557, UDCG_grades@3 = 0.6354"
     rel: int | None = rel_parameter()

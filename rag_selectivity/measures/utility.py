@@ -13,7 +13,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Hits
-from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun, key_of
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Aggregate,
@@ -119,7 +119,7 @@ class _WeightedMeasure(Measure):
             best = best_of(_level_counts(judged), weights, judged.slots_at(depths))
             return np.where(best > 0, best, np.nan)
 
-        return judged.once("oracle", (*self._chosen.values(), *depths.tolist()), best)
+        return judged.once("oracle", (*self._chosen.values(), key_of(depths)), best)
 
     def _pool(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         """The weight of the best K of the pool; passages of the list that the pool lacks are added to the pool."""
@@ -149,7 +149,6 @@ class RANWG(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "RA-nWG"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "weight of the top K (G_obs) / largest weight of K judged passages (G_oracle)"
     example: ClassVar[str] = (
         "judged grades 5,4,4,3,3,3,2,1 and top 4 = 4,3,3,3: weights 1, .25, .0333; "
@@ -193,8 +192,6 @@ class PROC(_WeightedMeasure):
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
-    name: ClassVar[str] = "PROC"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = (
         "largest weight of K passages of the pool (G_pool) / largest weight of K judged passages (G_oracle)"
     )
@@ -224,7 +221,7 @@ class PROC(_WeightedMeasure):
     def _candidates_in(self, judged: JudgedRun, universe: Universe) -> IntArray:
         """How many passages of the pool are in the universe; those of the list that the pool lacks are added."""
         candidates = judged.candidates.chosen(~judged.candidates.repeated)
-        everything = np.full(len(universe.depths), WHOLE_LIST)
+        everything = np.full(universe.depths.shape[-1], WHOLE_LIST)
         drawn = universe.found(candidates, judged.candidates_returned, everything)
         outside = np.bincount(judged.hits_outside_pool().query, minlength=len(judged))
         both: IntArray = np.minimum(drawn + outside[:, None], universe.size)
@@ -256,7 +253,6 @@ class PercentPROC(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "%PROC"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "RA-nWG / PROC"
     means_of: ClassVar[tuple[str, ...]] = ("RA-nWG", "PROC")
     uses_pool: ClassVar[bool] = True
@@ -319,7 +315,6 @@ class NRecall4(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall4+"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "passages of grade 4 or 5 in the top K / min(K, all of grade 4 or 5)"
     example: ClassVar[str] = "three passages of grade ≥ 4 exist, the top 2 holds one: N-Recall4+@2 = 1/2"
     _lowest: ClassVar[int] = 4
@@ -340,7 +335,6 @@ class NRecall5(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall5"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "passages of grade 5 in the top K / min(K, all of grade 5)"
     example: ClassVar[str] = "two passages of grade 5 exist, the top 10 holds one: N-Recall5@10 = 1/2"
     _lowest: ClassVar[int] = 5
@@ -360,7 +354,6 @@ class Precision4(Measure):
     """
 
     name: ClassVar[str] = "Precision4+"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "passages of grade 4 or 5 in the top K / K"
     required_scale: ClassVar[str | None] = "utility"
     unjudged_is_a_miss: ClassVar[bool] = True
@@ -392,8 +385,6 @@ class Harm(Measure):
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
-    name: ClassVar[str] = "Harm"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "junk (grade ≤ max_grade) in the top K / K"
     required_scale: ClassVar[str | None] = "utility"
     higher_is_better: ClassVar[bool | None] = False
@@ -438,8 +429,6 @@ class Judged(Measure):
     Source: Judged@K in ir_measures, which divides by K.
     """
 
-    name: ClassVar[str] = "Judged"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "judged passages in the top K / min(K, returned)"
     example: ClassVar[str] = "10 passages returned, 8 of them judged: Judged@10 = 0.8"
 

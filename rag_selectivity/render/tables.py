@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -323,7 +322,7 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     yield from drawn_lines(grading)
     yield f"{counted(grading.requests, 'request')}, {_tokens(grading)}{_cost(grading)}"
     if grading.way is not None:
-        yield f"the endpoint was asked with {_way(json.loads(grading.way))}"
+        yield f"the endpoint was asked with {_way(grading.way)}"
     if grading.other_models:
         yield f"warning: the endpoint named {', '.join(grading.other_models)} as the model, not {grading.judge}"
     if grading.errors:
@@ -354,7 +353,7 @@ def _cost(grading: Grading) -> str:
     return f", cost {grading.cost:.4g} ({source})"
 
 
-def _way(way: dict[str, Any]) -> str:
+def _way(way: Mapping[str, Any]) -> str:
     """The fields with which an endpoint was asked, in words."""
     parts = [
         way["answer"] if way["answer"] != "text" else "the JSON schema in words",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -29,7 +29,7 @@ from rag_selectivity.measures.claims import (
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import Caveat, Estimate
-from rag_selectivity.results.plain import finite, plain_fields
+from rag_selectivity.results.plain import finite, flat, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
@@ -339,13 +339,10 @@ class ClaimReport(Result):
             },
         }
 
-    def to_rows(self) -> list[dict[str, Any]]:
+    def table(self) -> Iterable[dict[str, Any]]:
         """One row for each run, measure and depth."""
-        return [
-            {"run": name, "measure": key, **estimate.to_dict()}
-            for name, run in self.runs.items()
-            for key, estimate in run.estimates.items()
-        ]
+        for name, run in self.runs.items():
+            yield from ({"run": name, "measure": key, **flat(each)} for key, each in run.estimates.items())
 
     def _only(self) -> str:
         if len(self.runs) > 1:

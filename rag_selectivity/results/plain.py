@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from rag_selectivity.measures.base import Measure
@@ -54,7 +55,7 @@ def plain(value: Any) -> Any:
     """
     if hasattr(value, "to_dict"):
         return value.to_dict()
-    if isinstance(value, Measure):
+    if isinstance(value, (Measure, Path)):
         return str(value)
     if is_dataclass(value):
         return plain_fields(value)
@@ -100,7 +101,7 @@ def flat(value: Any) -> dict[str, Any]:
             if all(isinstance(text, str) for text in texts):
                 row[name] = ids_in_cell(texts)
         elif isinstance(own, Plain):
-            row |= flat(own)
+            row |= {f"{name}_{inner}": cell for inner, cell in flat(own).items()}
         else:
             row[name] = own if isinstance(own, float) else plain(own)
     return row | {name: getattr(value, name) for name in getattr(value, "also", ())}

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from rag_selectivity.inference.bootstrap import Ends
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
+from rag_selectivity.judged.token_budget import are_budgets
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
-from rag_selectivity.measures.by_cutoff import by_cutoff
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.tables.ids import IntArray
 
@@ -82,15 +81,11 @@ def _placebo(
         return measure.placebo(judged, Universe(judged, depths, of_labels), outcome)
     columns = []
     for i, depth in enumerate(depths.tolist()):
-        budget, of_depth = TokenBudget.of(depth), of_labels[[i]]
-        groups = []
-        everything = np.ones(len(judged), bool), judged, np.array([depth])
-        for rows, some, at in [everything] if budget is None else by_cutoff(judged, budget):
-            placebo = measure.placebo(some, Universe(some, at, of_depth), measure.at_ranks(some, at))
-            if placebo is None:
-                return None
-            groups.append((rows, placebo))
-        columns.append(Placebo.of_groups(groups))
+        some, at = judged.at_depth(depth)
+        placebo = measure.placebo(some, Universe(some, at, of_labels[[i]]), measure.at_ranks(some, at))
+        if placebo is None:
+            return None
+        columns.append(placebo)
     return Placebo.beside(columns)
 
 
