@@ -104,11 +104,6 @@ class _Beside(Shape):
             raise InputError(f"{path}: these are not the figures of the report ({error}); {again}") from None
 
 
-class _Slice(Shape):
-    queries: Count
-    measures: dict[str, Estimate]
-
-
 class _Run(Shape):
     queries: Coverage
     measures: dict[str, Estimate]
@@ -118,7 +113,7 @@ class _Run(Shape):
     notes: tuple[str, ...] = ()
     input: dict[str, Any] = Field({})
     label_caveats: tuple[Caveat, ...] = ()
-    slices: dict[str, dict[str, _Slice]] = Field({})
+    slices: dict[str, dict[str, Slice]] = Field({})
     pool_sources: dict[str, dict[str, PoolSource]] = Field({})
 
     def report(self, folder: Path) -> RunReport:
@@ -127,20 +122,8 @@ class _Run(Shape):
             figures = self.figures.read(folder, self.fingerprint)
         elif self.per_query is not None:
             figures = self.per_query.figures(self.fingerprint)
-        slices = {
-            column: {value: Slice(column, value, part.queries, part.measures) for value, part in by_value.items()}
-            for column, by_value in self.slices.items()
-        }
-        return RunReport(
-            figures,
-            self.measures,
-            self.queries,
-            self.notes,
-            self.input,
-            self.label_caveats,
-            slices,
-            self.pool_sources,
-        )
+        same = ("notes", "input", "label_caveats", "slices", "pool_sources")
+        return RunReport(figures, self.measures, self.queries, **{name: getattr(self, name) for name in same})
 
 
 class _Trust(Shape):
