@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,19 +129,16 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
             f"{qrels.queries[row[0]]!r}: draw them from the passages that are not in the qrels"
         )
     known = LabelOrigins.unknown(qrels.size) if qrels.origins is None else qrels.origins
-    joined = Qrels(
-        qrels.queries,
-        np.concatenate([qrels.query, row[new]]),
-        [*qrels.passages, *controls.passages_at(new)],
-        np.concatenate([qrels.grade, controls.grade[new]]),
-        source=qrels.source,
-        remarks=qrels.remarks,
+    joined = replace(
+        qrels,
+        query=np.concatenate([qrels.query, row[new]]),
+        passages=[*qrels.passages, *controls.passages_at(new)],
+        grade=np.concatenate([qrels.grade, controls.grade[new]]),
+        lines=None,
         expected=None if qrels.expected is None else np.append(qrels.expected, np.zeros(len(new), bool)),
-        scale=qrels.scale,
         levels=(*qrels.levels, *controls.levels),
         origins=known.beside(LabelOrigins.unknown(len(new), Chosen.CONTROL)),
     )
-    joined.form, joined.repeated, joined.negative = qrels.form, qrels.repeated, qrels.negative
     return joined, notes
 
 
