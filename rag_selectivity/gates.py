@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.compare.against import ON, SAME, Against, Change
-from rag_selectivity.compare.claims import ClaimsAgainst
+from rag_selectivity.compare.stored import SAME, Since, differences_since
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.betting import highest_rate
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.claims import ClaimReport
+from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import read_report
@@ -54,7 +54,7 @@ class Gate:
     bound : {"value", "low", "high", "shown", "as_judged"}
         The figure itself, an end of its interval, the bits that are shown without a model of the judge's errors, or
         the figure without random controls and people's labels.
-    measure : Measure, ClaimMeasure or None
+    measure : Measure or None
         None, for caveats of any figure.
     sign : {"<", "<=", ">", ">="}
     limit : float
@@ -63,7 +63,7 @@ class Gate:
 
     kind: str
     bound: str
-    measure: Measure | ClaimMeasure | None
+    measure: Measure | None
     sign: str
     limit: float
 
@@ -190,28 +190,38 @@ def check(
     of_claims = isinstance(report, ClaimReport)
     read = [parse(gate, of_claims=of_claims) if isinstance(gate, str) else gate for gate in gates]
     drops = [gate for gate in read if gate.kind == DROP]
-    if on not in ON:
-        raise InputError(f"on (--on) must be one of {', '.join(ON)}, got {on!r}")
-    if drops and against is None:
-        raise InputError(f"gate {str(drops[0])!r} needs a stored report: against=PATH (--against FILE)")
-    if against is not None and not drops:
-        raise InputError(
-            "a stored report (--against) needs a gate on a drop: name each figure that must not get worse, and by how "
-            "much it may, as in 'drop(RA-nWG@10) > .02' (how-to: gate-a-pull-request)"
-        )
-    pairs = _paired(report, against, on) if drops else None
+    since = _since(report, drops, against, on) if drops or against is not None else {}
     results = []
     for gate in read:
         for run in report:
             note = ""
             if gate.kind == CAVEATS:
                 message = _of_caveats(gate, run, report)
-            elif gate.kind == DROP and pairs is not None:
-                message, note = _of_drop(gate, pairs.change(run, gate.measure), pairs.bootstrap), pairs.note(run)
+            elif gate.kind == DROP:
+                message, note = _of_drop(gate, since[run].rows[drops.index(gate)]), since[run].note
             else:
                 message = _of_figure(gate, report[run, str(gate.measure)], report)
             results.append(GateResult(gate, run, not message, message and visible(f"{run}: {message}"), note))
     return results
+
+
+def _since(report: Report | ClaimReport, drops: Sequence[Gate], against: Any, on: str) -> dict[str, Since]:
+    """For each run, the differences from the stored report: a row for each gate on a drop."""
+    if against is None:
+        raise InputError(f"gate {str(drops[0])!r} needs a stored report: against=PATH (--against FILE)")
+    if not drops:
+        raise InputError(
+            "a stored report (--against) needs a gate on a drop: name each figure that must not get worse, and by how "
+            "much it may, as in 'drop(RA-nWG@10) > .02' (how-to: gate-a-pull-request)"
+        )
+    for gate in drops:
+        if gate.bound != _VALUE and report.bootstrap is None:
+            raise InputError(f"gate {str(gate)!r} needs intervals: leave out --resamples 0 (bootstrap=None)")
+    stored = against
+    if not isinstance(against, (Report, StoredClaims)):
+        stored = StoredClaims.read(against) if isinstance(report, ClaimReport) else read_report(against)
+    measures = [gate.measure for gate in drops if gate.measure is not None]
+    return {run: differences_since(report, run, stored, measures, on=on) for run in report}
 
 
 # -- what a gate finds ------------------------------------------------------------------------------------
@@ -237,38 +247,27 @@ def _of_figure(gate: Gate, estimate: Estimate, report: Report | ClaimReport) -> 
     return _beyond(gate, value) if gate.meets(value) else ""
 
 
-def _of_drop(gate: Gate, change: Change, intervals: Any) -> str:
-    """Why a figure that changed fails; empty if it passes."""
-    if gate.bound != _VALUE and intervals is None:
-        raise InputError(f"gate {str(gate)!r} needs intervals: leave out --resamples 0 (bootstrap=None)")
-    before, now = change.before.value, change.now.value
-    if change.reason is not None:
-        return f"{gate.what} is unknown: {change.reason}"
-    ends = [each.possible or (each.value, each.value) for each in (change.before, change.now)]
-    worse = bool(gate.measure is not None and gate.measure.higher_is_better)
-    if change.before.possible is not None or change.now.possible is not None:
-        low, high = (ends[0][0] - ends[1][1], ends[0][1] - ends[1][0])
-        possible = (low, high) if worse else (-high, -low)
-        if not any(map(gate.meets, possible)):
+def _of_drop(gate: Gate, row: RunDifference) -> str:
+    """Why a figure that changed fails; empty if it passes. The row is the figure now minus the stored one."""
+    before, now = row.baseline_value, row.value
+    sign = -1 if row.measure.higher_is_better else 1
+    if row.possible is not None and not math.isnan(row.difference):
+        low, high = sorted(sign * end for end in row.possible)
+        if not any(map(gate.meets, (low, high))):
             return ""
-        return (
-            f"{gate.what} is between {_ends(possible)}, since lists are judged in part (it was between "
-            f"{_ends(ends[0])} and is between {_ends(ends[1])}), and {gate.sign} {gate.limit:g} is not ruled out"
-        )
+        between = f"is between {_ends((low, high))}, since lists are judged in part"
+        return f"{gate.what} {between}, and {gate.sign} {gate.limit:g} is not ruled out"
     # Without a success on both sides nothing has changed.
-    drop = 0.0 if before == now else before - now if worse else now - before
-    interval = (-change.high, -change.low) if worse else (change.low, change.high)
-    value = {_VALUE: drop, _LOW: interval[0], _HIGH: interval[1]}[gate.bound]
-    over = f"from {before:.4g} to {now:.4g} over {counted(change.n, 'query', 'queries')}"
+    nothing = before == now == -math.inf
+    drop, (low, high) = 0.0 if nothing else sign * row.difference, sorted((sign * row.low, sign * row.high))
+    value = {_VALUE: drop, _LOW: low, _HIGH: high}[gate.bound]
+    over = f"from {before:.4g} to {now:.4g} over {counted(row.n, 'query', 'queries')}"
     if math.isnan(value):
-        reason = change.now.reason or change.before.reason or "there is no paired interval"
-        return f"{gate.what} is unknown ({over}): {reason}"
+        return f"{gate.what} is unknown: {row.reason or f'there is no paired interval ({over})'}"
     room = SAME * max((abs(each) for each in (before, now) if math.isfinite(each)), default=0.0)
     if not gate.meets(gate.limit if abs(value - gate.limit) <= room else value):
         return ""
-    known = (
-        "without an interval" if math.isnan(interval[0]) else f"drop {drop:.4g} [{interval[0]:.4g}, {interval[1]:.4g}]"
-    )
+    known = "without an interval" if math.isnan(low) else f"drop {drop:.4g} [{low:.4g}, {high:.4g}]"
     return f"{_beyond(gate, value)} ({over}; {known})"
 
 
@@ -318,19 +317,10 @@ def _ends(possible: tuple[float, float]) -> str:
     return f"{possible[0]:.4g} and {possible[1]:.4g}"
 
 
-def _paired(report: Report | ClaimReport, against: Any, on: str) -> Any:
-    """The report, paired with the stored one."""
-    if isinstance(report, ClaimReport):
-        claims = against if isinstance(against, StoredClaims) else StoredClaims.read(against)
-        return ClaimsAgainst.of(report, claims, on=on, bootstrap=report.bootstrap)
-    stored = against if isinstance(against, Report) else read_report(against)
-    return Against.of(report, stored, on=on, bootstrap=report.bootstrap)
-
-
 # -- reading ----------------------------------------------------------------------------------------------
 
 
-def _measure(name: str, text: str, of_claims: bool) -> Measure | ClaimMeasure:
+def _measure(name: str, text: str, of_claims: bool) -> Measure:
     try:
         measure = ClaimMeasure.parse(name) if of_claims else parse_measure(name)
     except InputError as error:

@@ -172,8 +172,7 @@ def test_another_corpus_size_does_not_hide_a_lost_fifth(dropped, refusal) -> Non
         (
             {"corpus_size": {q: 100 + (q in ("q3", "q7")) for q in HUNDRED}},
             {},
-            "the corpus size N of 2 queries is not that in FILE ('q3': 100 here, 101 in the file, "
-            "'q7': 100 here, 101 in the file)",
+            "the corpus size N of 2 queries is not that in FILE ('q3': 100 here, 101 there, 'q7': 100 here, 101 there)",
         ),
     ],
 )
@@ -414,7 +413,7 @@ def test_exit_status_of_the_commands(tmp_path) -> None:
     assert gated.returncode == 1
     notes = [line for line in gated.stderr.splitlines() if line.startswith("note: ")]
     assert notes == [
-        f"note: {run} and both.json are compared over 40 queries with the same judgments; left out: none"
+        f"note: {run} and both.json are compared over 40 queries with the same labels; left out: none"
         for run in ("good", "worse")
     ]
     assert "(from 6.229 to 5.644 over 40 queries; drop 0.585 [" in gated.stderr

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.compare.against import Against
+from rag_selectivity.compare.stored import differences_since
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.exact import weighted_rate
@@ -397,11 +397,12 @@ def test_a_stored_report_is_compared_with_its_weights(tmp_path) -> None:
     assert before.runs["one"].estimates["RA-nWG@3"].effective is not None
     options = {**OPTIONS, "measures": ["RA-nWG", "Success"]}
     now = rs.evaluate(LABELS, {"one": RUNS["other"]}, weights=WEIGHTS, **options)
-    change = Against.of(now, before).change("one", rs.parse_measure("RA-nWG@3"))
+    measures = [rs.parse_measure("RA-nWG@3")]
+    (change,) = differences_since(now, "one", before, measures).rows
     row = rs.compare(LABELS, RUNS, weights=WEIGHTS, **options)["other", "RA-nWG@3"]
     assert (change.low, change.high, change.p) == pytest.approx((row.low, row.high, row.p))
     doubled = rs.evaluate(LABELS, RUNS, weights={q: 2 * w for q, w in WEIGHTS.items()}, **options)
-    assert Against.of(doubled, before, runs=["one"]).change("one", rs.parse_measure("RA-nWG@3")).n == 60
+    assert differences_since(doubled, "one", before, measures).rows[0].n == 60
 
 
 # -- the command line -------------------------------------------------------------------------------------

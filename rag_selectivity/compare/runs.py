@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.compare.differences import differences
-from rag_selectivity.compare.slices import sliced_differences
+from rag_selectivity.compare.pairs import differences, sliced_differences
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs

@@ -105,6 +105,11 @@ def no_ends(outcomes: Iterable[Outcome]) -> list[Ends]:
     return [(np.full(outcome.parts[0].shape[1], np.nan),) * 2 for outcome in outcomes]
 
 
+def estimates_of_table(figures: Figures, bootstrap: Bootstrap) -> dict[str, Estimate]:
+    """The estimates of a table with their intervals: {measure: estimate}."""
+    return as_judged(figures, bootstrap.intervals(figures.outcomes, figures.queries))
+
+
 def as_judged(figures: Figures, ends: Iterable[Ends]) -> dict[str, Estimate]:
     """The estimates of a table with the labels as they are: {measure: estimate}."""
     estimates: dict[str, Estimate] = {}

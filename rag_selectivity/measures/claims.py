@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.measures.base import Measure, Outcome
 
 #: What the judge can be asked about each passage; the last one is about a response, not about a reference answer.
 CHECKS = ("precision", "recall", "entities", "relevance")
@@ -38,26 +44,37 @@ DEFINITIONS = {
 _PARSED = re.compile(r"(?P<name>[^@]+?)@(?P<depth>\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimMeasure:
-    """A measure of claims at a depth; it prints as `ContextRecall@10`.
+@dataclass(frozen=True, repr=False)
+class ClaimMeasure(Measure):
+    """A measure of claims at a depth, which a judge makes and no join; it prints as `ContextRecall@10`.
 
     >>> ClaimMeasure.parse("contextrecall@10")
-    ClaimMeasure(name='ContextRecall', depth=10)
+    ContextRecall@10
     """
 
-    name: str
-    depth: int
+    of: str = ""
 
-    @classmethod
-    def of(cls, check: str, depth: int) -> ClaimMeasure:
-        """The measure that a check is named for."""
-        return cls(MEASURES[check], depth)
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.of
+
+    @property
+    def higher_is_better(self) -> bool | None:  # type: ignore[override]
+        """None for what neither more nor less is better of: how many passages support the same claim."""
+        return None if self.of in OF_SUPPORT else True
+
+    @property
+    def ends(self) -> tuple[float, float]:  # type: ignore[override]
+        """Between which its figures lie."""
+        return (1.0, float(self.at or math.inf)) if self.of in (SUPPORTING, SMALLEST) else (0.0, 1.0)
+
+    def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
+        raise InputError(f"{self} is a figure of claim checks (check_claims, the command claims)")
 
     @classmethod
     def all_of(cls, check: str, depth: int) -> list[ClaimMeasure]:
         """All measures that a check gives."""
-        return [cls(name, depth) for name in (MEASURES[check], *(OF_SUPPORT if check == "recall" else ()))]
+        return [cls(name, at=depth) for name in (MEASURES[check], *(OF_SUPPORT if check == "recall" else ()))]
 
     @classmethod
     def parse(cls, text: str) -> ClaimMeasure:
@@ -79,17 +96,4 @@ class ClaimMeasure:
             )
         if found is None or not int(found["depth"]):
             raise InputError(f"{text.strip()}: name the depth, as in {by_name[name.casefold()]}@5")
-        return cls(by_name[name.casefold()], int(found["depth"]))
-
-    @property
-    def higher_is_better(self) -> bool | None:
-        """None for what neither more nor less is better of: how many passages support the same claim."""
-        return None if self.name in OF_SUPPORT else True
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Between which its figures lie."""
-        return (1.0, float(self.depth)) if self.name in (SUPPORTING, SMALLEST) else (0.0, 1.0)
-
-    def __str__(self) -> str:
-        return f"{self.name}@{self.depth}"
+        return cls(by_name[name.casefold()], at=int(found["depth"]))

@@ -57,7 +57,7 @@ def comment_of(
     against : Report or path, optional
         A stored report, such as that of the main branch: adds what changed for each run that both have.
     on : {"all", "shared"}
-        As in `rag_selectivity.compare.against.Against.of`.
+        As in `rag_selectivity.compare.stored.differences_since`.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def _what_changed(changes: Changes, decision: Decision, most: int | None) -> lis
     changed = [run for run in changes.runs if run.figures and not run.is_unchanged]
     changed.sort(key=_urgency)
     names = list(dict.fromkeys(name for run in changed for name in run.figures))
-    measures = [next(run.figures[name].measure for run in changed if name in run.figures) for name in names]
+    measures = [next(run.figures[name].row.measure for run in changed if name in run.figures) for name in names]
     header = ["run", *(escaped(str(measure)) for measure in measures)]
     rows = [[_name(run), *(_cell(run.figures.get(name)) for name in names)] for run in changed]
     lines = [f"### What changed against {escaped(changes.name)}"]
@@ -170,12 +170,12 @@ def _name(run: RunChange) -> str:
 def _cell(each: FigureChange | None) -> str:
     if each is None:
         return "–"
-    before, now = each.change.before, each.change.now
+    before, now, row = each.before, each.now, each.row
     if each.verdict == UNCHANGED:
         return f"{figure_text(now)}{_NEW_LINE}unchanged"
     lines = [f"{figure_text(before)} → {figure_text(now)}"]
     if before.possible is None and now.possible is None:
-        lines.append(f"{signed(now.value - before.value)}{ends_text(each.change.low, each.change.high, signed)}")
+        lines.append(f"{signed(row.difference)}{ends_text(row.low, row.high, signed)}")
     lines.append(_WORDS[each.verdict])
     return _NEW_LINE.join(lines)
 

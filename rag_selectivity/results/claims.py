@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.figures.figures import Facts, Figures, Rules
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.covers import EXACT, smallest_cover
+from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.claims import (
     CHECKS,
     GROUNDEDNESS,
@@ -24,6 +26,7 @@ from rag_selectivity.measures.claims import (
     WHOLE,
     ClaimMeasure,
 )
+from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.plain import finite, flat, plain_fields
@@ -110,7 +113,7 @@ class ClaimCheck:
         a passage that stands twice in the list (under one id, or without ids with one text) counts once.
         """
         asked = ClaimMeasure.parse(measure) if isinstance(measure, str) else measure
-        depth = asked.depth
+        depth = int(asked.at or 0)
         if asked.name == WHOLE:
             return self.whole.get(depth, math.nan)
         check = _CHECK_OF[asked.name]
@@ -199,21 +202,40 @@ def _average_precision(useful: NDArray[np.bool_]) -> float:
     return float((np.arange(1, len(ranks) + 1) / ranks).mean()) if len(ranks) else 0.0
 
 
+def figures_of_claims(checks: Sequence[ClaimCheck], measures: Sequence[ClaimMeasure]) -> Figures:
+    """The figures of claim checks, a row for each sample."""
+    columns = {measure: [[check.value(measure)] for check in checks] for measure in measures}
+    ids, fingerprints = zip(*((each.sample.id, fingerprint_of(each.sample)) for each in checks), strict=True)
+    return table_of_claims(ids, fingerprints, columns)
+
+
+def table_of_claims(ids: Sequence[str], fingerprints: Sequence[str], columns: Mapping[ClaimMeasure, Any]) -> Figures:
+    """The table of columns [samples, 1]; in place of labels it has questions and reference answers, as hashes."""
+    labels = np.array([int(digits, 16) for digits in fingerprints], np.uint64)
+    plan: Plan = [(measure.without_depth, np.array([measure.at])) for measure in columns]
+    outcomes = [
+        Outcome((np.array(values, np.float64),), "no sample has what the check needs", bounds=measure.ends)
+        for measure, values in columns.items()
+    ]
+    return Figures(tuple(ids), plan, outcomes, stored=(Facts(labels), Rules("claims", {}, False, None)))
+
+
 @dataclass(frozen=True)
 class ClaimRun:
-    """The claim checks of one run: a ClaimCheck for each query, and the means with their intervals.
+    """The claim checks of one run: a ClaimCheck for each query, their figures, and the means with their intervals.
 
     `label_caveats` are the caveats about the judge, which concern every figure.
     """
 
     samples: tuple[ClaimCheck, ...]
-    estimates: Mapping[ClaimMeasure, Estimate]
+    figures: Figures
+    estimates: Mapping[str, Estimate]
     label_caveats: tuple[Caveat, ...] = ()
 
     @property
     def caveats(self) -> tuple[RunCaveat, ...]:
         """The caveats of all figures: one for each code and level."""
-        return caveats_of(self.label_caveats, {str(measure): each for measure, each in self.estimates.items()})
+        return caveats_of(self.label_caveats, self.estimates)
 
 
 @dataclass(frozen=True, repr=False)
@@ -266,10 +288,10 @@ class ClaimReport(Result):
         run, measure = key if isinstance(key, tuple) else (self._only(), key)
         if run not in self.runs:
             raise InputError(f"there is no run {run!r}, but {', '.join(self.runs)}")
-        by_name = {str(checked): estimate for checked, estimate in self.runs[run].estimates.items()}
-        if str(measure) not in by_name:
-            raise InputError(f"{measure} was not checked; the report has {', '.join(by_name)}")
-        return by_name[str(measure)]
+        estimates = self.runs[run].estimates
+        if str(measure) not in estimates:
+            raise InputError(f"{measure} was not checked; the report has {', '.join(estimates)}")
+        return estimates[str(measure)]
 
     @property
     def samples(self) -> tuple[ClaimCheck, ...]:
@@ -277,7 +299,7 @@ class ClaimReport(Result):
         return self.runs[self._only()].samples
 
     @property
-    def estimates(self) -> Mapping[ClaimMeasure, Estimate]:
+    def estimates(self) -> Mapping[str, Estimate]:
         """The means of the only run."""
         return self.runs[self._only()].estimates
 
@@ -309,7 +331,7 @@ class ClaimReport(Result):
             "runs": {
                 name: {
                     "samples": len(run.samples),
-                    "measures": {str(key): estimate.to_dict() for key, estimate in run.estimates.items()},
+                    "measures": {key: estimate.to_dict() for key, estimate in run.estimates.items()},
                     "caveats": [caveat.to_dict() for caveat in run.caveats],
                     "per_sample": [sample.to_dict(self.checks, self.depths) for sample in run.samples],
                 }
@@ -320,7 +342,7 @@ class ClaimReport(Result):
     def table(self) -> Iterable[dict[str, Any]]:
         """One row for each run, measure and depth."""
         for name, run in self.runs.items():
-            yield from ({"run": name, "measure": str(key), **flat(each)} for key, each in run.estimates.items())
+            yield from ({"run": name, "measure": key, **flat(each)} for key, each in run.estimates.items())
 
     def _only(self) -> str:
         if len(self.runs) > 1:

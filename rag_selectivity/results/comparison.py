@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.estimate import AS_JUDGED, Caveat
 from rag_selectivity.results.plain import Number, Plain, flat, plain, plain_fields
 from rag_selectivity.results.report import Report
@@ -103,7 +102,7 @@ class RunDifference(Plain):
 
     run: str
     baseline: str
-    measure: Measure | ClaimMeasure
+    measure: Measure
     value: float
     baseline_value: float
     difference: float

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 from pydantic import Field
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.results.claims import ClaimReport
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.measures.claims import ClaimMeasure
+from rag_selectivity.results.claims import ClaimReport, table_of_claims
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.shapes import Digits, Id, Shape, kind, stored
 
@@ -43,10 +43,14 @@ class StoredClaimRun(Shape):
         alias="per_sample"
     )
 
-    def column(self, measure: str) -> FloatArray:
-        """The figure of each query under a measure, NaN where it is undefined."""
-        found = (sample.figures.get(measure) for sample in self.samples)
-        return np.array([math.nan if value is None else value for value in found], np.float64)
+    @cached_property
+    def figures(self) -> Figures:
+        """The figures of every query."""
+        columns = {
+            ClaimMeasure.parse(key): [[each.figures.get(key)] for each in self.samples] for key in self.estimates
+        }
+        ids, fingerprints = ([getattr(each, name) for each in self.samples] for name in ("id", "fingerprint"))
+        return table_of_claims(ids, fingerprints, columns)
 
 
 class StoredClaims(Shape):
