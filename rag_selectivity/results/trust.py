@@ -298,7 +298,7 @@ class _About:
                 f"people give them",
                 CHECKED,
             )
-        if controlled and all(not cell.low > 0 for cell in controlled):
+        if controlled and not any(map(_is_beyond_chance, controlled)):
             return (
                 "Nothing is shown about the retriever: it is not shown that a random draw does worse. Precision, Harm "
                 "and T say how the judge grades the lists.",
@@ -388,3 +388,8 @@ class _About:
         """`, which cost about 0.4,` if the cost of a grade is known."""
         cost = None if self.provenance is None else self.provenance.cost_of_a_grade
         return "" if not cost else f", which cost about {cost * grades:.2g},"
+
+
+def _is_beyond_chance(cell: Estimate) -> bool:
+    """Whether bits over a random draw are shown: by the interval, or without one as far as no model is needed."""
+    return cell.low > 0 if not math.isnan(cell.low) else (cell.shown or 0.0) > 0
