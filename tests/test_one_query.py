@@ -11,23 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
+from rag_selectivity.measures import REGISTRY
 from rag_selectivity.single import aggregate, evaluate_queries, evaluate_query, figures_of_query
 
 pytestmark = pytest.mark.contract
 
 
-def named(cls: type) -> list[str]:
-    """The measures that come of a class, each once at 4 or of the whole list; those of groups need groups."""
-    name = vars(cls).get("name")
-    below = [each for sub in cls.__subclasses__() for each in named(sub)]
-    if name is None or name == "IPrec" or cls.needs_groups or not cls.__module__.startswith("rag_selectivity."):
-        return below
-    return [str(rs.parse_measure(name if cls().takes_whole_lists else f"{name}@4")), *below]
+def named() -> list[str]:
+    """Every measure at 4 or of the whole list; those of groups need groups, and IPrec stands among the variants."""
+    known = {name: cls() for name, cls in REGISTRY.items() if name != "IPrec" and not cls.needs_groups}
+    return [name if measure.takes_whole_lists else f"{name}@4" for name, measure in known.items()]
 
 
 VARIANTS = ["Harm(max_grade=1)@4", "Harm(unjudged=harmful)@4", "nDCG(gain=exp)@4", "Success(rel=5,m=2)@4", "IPrec@0.5"]
 VARIANTS += ["RandomSuccess(m=2)@4", "RA-nWG(alpha=2)@4", "PROC(base3=1,cap3=1)@4", "%PROC(aggregate=ratio)@4"]
-NAMES = [*named(rs.Measure), *VARIANTS]
+NAMES = [*named(), *VARIANTS]
 SCALES = {"utility": (1, 2, 3, 4, 5), "trec": (0, 1, 2)}
 IDS = [f"d{i}" for i in range(25)]
 #: Each rule but those that refuse lists, and all of them by default.

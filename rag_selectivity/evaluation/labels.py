@@ -48,7 +48,7 @@ class Labels:
             reach,
             {},
             tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
-            open_tails=has_open_tails(run.qrels),
+            open_tails=has_open_tails(run),
             controls_unused=run.controls is not None and calibrated,
             exhaustive=self._exhaustive,
         )

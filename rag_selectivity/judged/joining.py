@@ -278,7 +278,7 @@ class Terms:
         controls = None
         if self.judging.controls is not None:
             controls = controls_of(
-                qrels, self.judging.controls, lists.controls, grades, self.scale.relevant_from, self.control_notes
+                qrels, self.judging.controls, lists.controls, self.scale.relevant_from, self.control_notes
             )
         coverage = Coverage(
             missing,
