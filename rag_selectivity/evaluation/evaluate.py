@@ -13,7 +13,7 @@ import numpy as np
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimating.caveats import with_unchecked_judge
 from rag_selectivity.evaluation.basis import Basis
-from rag_selectivity.evaluation.estimates import no_ends, notes_of_refusals, pool_sources_of, values_of
+from rag_selectivity.evaluation.estimates import no_ends, notes_of_refusals, pool_sources_of
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.labels import Labels
 from rag_selectivity.evaluation.slices import parts_of, remarks_on
@@ -47,9 +47,8 @@ from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.calibrated import Completed
-from rag_selectivity.trust.controlled import ControlledFigures
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.reporting import controls_left_out, tails_by_run
+from rag_selectivity.trust.reporting import controls_left_out
 
 #: The figures of all queries at so few depths stay in the processor's cache.
 _DEPTHS_AT_ONCE = 32
@@ -254,32 +253,16 @@ def measure_all(
 def figures_at(judged: JudgedRun, measures: Sequence[Measure], depths: IntArray) -> list[FloatArray]:
     """The figures of one run that `evaluate` gives, for each measure at many depths: float64[depths] each.
 
-    Without intervals and caveats, which take longer and hold the figures of every query at every depth.
+    Without intervals and caveats, and for some depths at a time.
     """
-    judged.check_depths(depths)
-    controls = None
-    if judged.controls is not None and judged.corpus_size is not None:
-        controls = ControlledFigures(judged, judged.controls, None)
     figures = [np.full(len(depths), np.nan) for _ in measures]
     for start in range(0, len(depths), _DEPTHS_AT_ONCE):
         some = slice(start, start + _DEPTHS_AT_ONCE)
+        table = Figures.of(judged, [(measure, depths[some]) for measure in measures])
+        basis = Basis({"run": judged}, table.plan, None, None)
+        estimates, _, _ = basis.estimates("run", table, no_ends(table.outcomes))
         for measure, values in zip(measures, figures, strict=True):
-            outcome = measure.outcome(judged, depths[some]).settled()
-            values[some] = values_of(outcome)[0]
-            if controls is None:
-                continue
-            for place, depth in enumerate(depths[some].tolist(), start):
-                controlled = controls.of(measure, depth, outcome)
-                if controlled is not None:
-                    values[place] = controlled.value
-    plan = [(measure, depths) for measure in measures]
-    tails = Basis({"run": judged}, plan, None, None).tails
-    if tails is not None:
-        completed = tails_by_run(tails[0], {"run": judged}, plan, tails[1], None)["run"]
-        for measure, values in zip(measures, figures, strict=True):
-            for place, depth in enumerate(depths.tolist()):
-                if (figure := completed.get(str(measure @ depth))) is not None:
-                    values[place] = figure.value
+            values[some] = [estimates[str(measure @ depth)].value for depth in depths[some].tolist()]
     return figures
 
 
