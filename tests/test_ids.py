@@ -210,13 +210,6 @@ def test_sixteen_of_twenty_that_differ_by_case_are_found(tmp_path) -> None:
         "ids": None,
         "queries": {"in_qrels": 20, "in_run": 20, "both": 20},
         "passages": {"retrieved": 60, "judged": 8},
-        "sampled": {
-            "queries": 20,
-            "judged_passages": 40,
-            "retrieved": {"as they are": 8, "casefold": 40},
-            "further_queries": {},
-        },
-        "remarks": {},
     }
     assert report.to_dict()["runs"]["run"]["input"] == report.runs["run"].input
     mended, said = told(lambda: of_dicts(tmp_path, QRELS, MIXED, ids="casefold"))

@@ -461,8 +461,13 @@ class JudgedRun:
         if not len(depths):
             return
         deepest = int(depths.max())
-        if self.corpus_size is not None and len(self.corpus_size):
-            check_depth_fits(deepest, (int(self.corpus_size.min()), int(self.corpus_size.max())))
+        if self.corpus_size is not None and len(self) and (deepest > self.corpus_size).all():
+            largest = int(self.corpus_size.max())
+            if largest == self.corpus_size.min():
+                raise InputError(
+                    f"depth K = {deepest} is more than the corpus size N = {largest}: use smaller depths, or correct "
+                    f"the corpus size"
+                )
         if self.policy.unjudged != "error":
             return
         judged = np.bincount(self.hits.query[self.hits.rank <= deepest], minlength=len(self.queries))
@@ -486,19 +491,6 @@ def _over(value: Any, chosen: NDArray[np.bool_]) -> Any:
 
 def _cut(hits: Hits, cutoffs: IntArray) -> Hits:
     return hits.chosen(hits.rank <= cutoffs[hits.query])
-
-
-def check_depth_fits(depth: int, corpus_sizes: tuple[int, int]) -> None:
-    """Refuse a K above N if all queries have the same N (`corpus_sizes` is the smallest and the largest).
-
-    If queries have different N, the random draw is min(K, N), and a note counts the queries with N < K.
-    """
-    smallest, largest = corpus_sizes
-    if smallest == largest < depth:
-        raise InputError(
-            f"depth K = {depth} is more than the corpus size N = {largest}: "
-            f"use smaller depths, or correct the corpus size"
-        )
 
 
 def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
