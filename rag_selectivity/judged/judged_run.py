@@ -456,16 +456,19 @@ class JudgedRun:
             )
         return self.corpus_size
 
-    def check_depths(self, depths: IntArray) -> None:
-        """Refuse depths that the corpus size or the policy does not allow. Needs all queries, not a part of them."""
+    def check_depths(self, depths: IntArray, *, one_by_one: bool = False) -> None:
+        """Refuse depths that the corpus size or the policy does not allow. Needs all queries, not a part of them.
+
+        If queries have different N, the random draw is min(K, N), unless the queries are measured one by one.
+        """
         if not len(depths):
             return
         deepest = int(depths.max())
-        if self.corpus_size is not None and len(self) and (deepest > self.corpus_size).all():
-            largest = int(self.corpus_size.max())
-            if largest == self.corpus_size.min():
+        if self.corpus_size is not None and len(self):
+            smallest, largest = int(self.corpus_size.min()), int(self.corpus_size.max())
+            if deepest > smallest and (one_by_one or smallest == largest):
                 raise InputError(
-                    f"depth K = {deepest} is more than the corpus size N = {largest}: use smaller depths, or correct "
+                    f"depth K = {deepest} is more than the corpus size N = {smallest}: use smaller depths, or correct "
                     f"the corpus size"
                 )
         if self.policy.unjudged != "error":

@@ -259,12 +259,12 @@ def query_figures(measure: str | Measure, joined: JudgedRun, *, details: bool = 
     Raises
     ------
     InputError
-        If the depth is missing or larger than the corpus of all queries, or the measure needs N and there is none.
+        If the depth is missing or larger than the corpus of a query, or the measure needs N and there is none.
     """
     measure = measure_with_depth(measure)
     depths = _depths_of(measure)
     if isinstance(measure.at, int):
-        joined.check_depths(depths)
+        joined.check_depths(depths, one_by_one=True)
     outcome = measure.outcome(joined, depths)
     repeats = None if outcome.refused is None else joined.repeats_at(depths)
     made_of = _details(measure, joined, depths) if details else {}
