@@ -21,8 +21,7 @@ from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import read_report
-from rag_selectivity.results.stored_claims import StoredClaims
+from rag_selectivity.results.stored import read_claims, read_report
 from rag_selectivity.wording import counted, visible
 
 __all__ = ["Gate", "GateResult", "check", "parse"]
@@ -162,7 +161,7 @@ def parse(text: str, *, of_claims: bool = False) -> Gate:
 def check(
     report: Report | ClaimReport,
     gates: Iterable[str | Gate],
-    against: str | Report | StoredClaims | Any = None,
+    against: str | Report | ClaimReport | Any = None,
     *,
     on: str = "all",
 ) -> list[GateResult]:
@@ -176,7 +175,7 @@ def check(
     report : Report or ClaimReport
     gates : sequence of str or Gate
         As in `parse`.
-    against : path, Report or StoredClaims, optional
+    against : path, Report or ClaimReport, optional
         The report, saved as JSON, from which drops are counted.
     on : {"all", "shared"}
         The queries of drops: all, which both reports must have with the same judgments; or those that they share.
@@ -218,8 +217,8 @@ def _since(report: Report | ClaimReport, drops: Sequence[Gate], against: Any, on
         if gate.bound != _VALUE and report.bootstrap is None:
             raise InputError(f"gate {str(gate)!r} needs intervals: leave out --resamples 0 (bootstrap=None)")
     stored = against
-    if not isinstance(against, (Report, StoredClaims)):
-        stored = StoredClaims.read(against) if isinstance(report, ClaimReport) else read_report(against)
+    if not isinstance(against, (Report, ClaimReport)):
+        stored = read_claims(against) if isinstance(report, ClaimReport) else read_report(against)
     measures = [gate.measure for gate in drops if gate.measure is not None]
     return {run: differences_since(report, run, stored, measures, on=on) for run in report}
 

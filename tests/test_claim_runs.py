@@ -22,6 +22,7 @@ from rag_selectivity.grading.claims import check_claims
 from rag_selectivity.inference.covers import smallest_cover
 from rag_selectivity.results.claims import ClaimCheck, ClaimReport
 from rag_selectivity.results.samples import Sample
+from rag_selectivity.results.stored import read_claims
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import FAST, respond
@@ -185,7 +186,7 @@ def test_what_was_not_checked_is_not_missed(tmp_path) -> None:
     assert math.isnan(report.samples[0].value("ContextRecall@3"))
     assert "In no passage" not in str(report)
     assert "in no passage" not in report.to_html()
-    assert report.runs["run"].samples[0].to_dict(report.checks, report.depths)["missed"] == []
+    assert report.runs["run"].samples[0].to_dict()["unsupported"] == []
 
 
 def test_beyond_twenty_supporting_passages_the_cover_is_greedy_within_its_bound() -> None:
@@ -241,6 +242,24 @@ RUNS = {"one": ONE, "other": OTHER}
 
 def gated(report, *gates, against=None) -> list[str]:
     return [result.message for result in check(report, gates, against) if not result.passed]
+
+
+def test_stored_claims_are_read_back_with_their_figures(tmp_path) -> None:
+    report = checked(tmp_path, run=RUNS, whole_context=[2])
+    report.save(tmp_path / "claims.json")
+    again = read_claims(tmp_path / "claims.json")
+    assert (again.judge, again.checks, again.depths, again.usage) == (
+        report.judge,
+        report.checks,
+        report.depths,
+        report.usage,
+    )
+    for name, run in report.runs.items():
+        assert repr(again.runs[name].estimates) == repr(run.estimates)
+        assert again.runs[name].label_caveats == run.label_caveats
+        assert again.runs[name].figures.queries == run.figures.queries
+        columns, stored = run.figures.columns, again.runs[name].figures.columns
+        assert all(np.array_equal(columns[key][0], stored[key][0], equal_nan=True) for key in run.estimates)
 
 
 def test_gates_on_figures_and_against_stored_claims(tmp_path) -> None:

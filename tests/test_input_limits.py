@@ -26,8 +26,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.people import read_answers
-from rag_selectivity.results.stored import read_report
-from rag_selectivity.results.stored_claims import StoredClaims
+from rag_selectivity.results.stored import read_claims, read_report
 from rag_selectivity.tables.small import read_ids, read_texts
 from tests.test_store import put
 
@@ -51,7 +50,19 @@ CLAIMS = {
     "schema": "rag-selectivity/claims/2",
     "judge": "m",
     "calls": 987,
-    "runs": {"run": {"measures": {}, "per_sample": [{"id": "QUERY", "fingerprint": "0" * 16, "measures": {}}]}},
+    "checks": ["recall"],
+    "depths": [1],
+    "usage": {},
+    "cost": None,
+    "failed": 0,
+    "stopped": None,
+    "settings": {},
+    "runs": {
+        "run": {
+            "measures": {},
+            "per_query": {"queries": ["QUERY"], "labels": ["0" * 16], "corpus_size": None, "parts": {}},
+        }
+    },
 }
 RUBRIC = 'name = "QUERY"\ninstructions = "i"\n[levels]\n' + "".join(f'{i} = "PASSAGE"\n' for i in range(1, 6))
 SPAN = {
@@ -143,7 +154,7 @@ READERS = {
     "claims": Reader(
         ".json",
         json.dumps(CLAIMS),
-        lambda p: [each.id for each in StoredClaims.read(p).runs["run"].samples],
+        lambda p: [*read_claims(p).runs["run"].figures.queries],
         "987",
         True,
     ),

@@ -379,7 +379,7 @@ def test_controls_of_a_slice_are_those_of_its_queries() -> None:
 def test_a_stored_report_has_its_slices_again(report, tmp_path) -> None:
     report.save(tmp_path / "r.json")
     data = json.loads((tmp_path / "r.json").read_text())
-    cell = data["runs"]["one"]["slices"]["language"]["de"]["measures"]["RA-nWG@3"]
+    cell = data["runs"]["one"]["slices"]["language"]["de"]["estimates"]["RA-nWG@3"]
     part = report.runs["one"].slices["language"]["de"]
     assert cell["value"] == part["RA-nWG@3"].value
     stored = read_report(tmp_path / "r.json")

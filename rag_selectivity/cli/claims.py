@@ -98,8 +98,7 @@ def claims(
     from rag_selectivity.cli.gates import Gates
     from rag_selectivity.grading.claim_verdicts import verdict_sheet
     from rag_selectivity.grading.claims import check_claims
-    from rag_selectivity.results.claims import SAMPLES
-    from rag_selectivity.results.stored_claims import StoredClaims
+    from rag_selectivity.results.claims import SAMPLES, ClaimReport
     from rag_selectivity.tables.writing import write_rows
 
     is_page = format is None and output is not None and output.suffix.lower() in _PAGES
@@ -109,7 +108,7 @@ def claims(
     gates = Gates.parse(**vars(gating), of_claims=True)
     bootstrap = rs.Bootstrap(resamples, seed, level)
     judge = server.judge(model, key=True)
-    if isinstance(gates.against, StoredClaims):
+    if isinstance(gates.against, ClaimReport):
         gates.against.refuse_other(judge.name, list(runs or [SAMPLES]))
     with j.resumable():
         result = check_claims(

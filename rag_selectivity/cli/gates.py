@@ -14,8 +14,7 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import DEFAULT_MEASURES
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import read_report
-from rag_selectivity.results.stored_claims import StoredClaims
+from rag_selectivity.results.stored import read_claims, read_report
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Gates:
     """The conditions of a command, and the stored report from which drops are counted."""
 
     conditions: list[Gate]
-    against: Report | StoredClaims | None
+    against: Report | ClaimReport | None
     on: str
 
     @classmethod
@@ -47,7 +46,7 @@ class Gates:
             raise InputError("--max-drop needs a stored report: add --against FILE, a report saved as JSON")
         if on is not None and against is None:
             raise InputError("--on needs a stored report: add --against FILE, a report saved as JSON")
-        read = StoredClaims.read if of_claims else read_report
+        read = read_claims if of_claims else read_report
         return cls(conditions, None if against is None else read(against), on or "all")
 
     @property

@@ -19,7 +19,6 @@ from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import AS_JUDGED, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted
 
@@ -49,7 +48,7 @@ class Since:
 def differences_since(
     report: Report | ClaimReport,
     run: str,
-    stored: Report | StoredClaims,
+    stored: Report | ClaimReport,
     measures: Sequence[Measure],
     *,
     on: str = "all",
@@ -60,7 +59,7 @@ def differences_since(
     ----------
     report : Report or ClaimReport
     run : str
-    stored : Report or StoredClaims
+    stored : Report or ClaimReport
     measures : sequence of Measure
         With their depths.
     on : {"all", "shared"}
@@ -75,7 +74,7 @@ def differences_since(
     """
     if on not in ON:
         raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
-    if isinstance(stored, StoredClaims) and isinstance(report, ClaimReport):
+    if isinstance(stored, ClaimReport) and isinstance(report, ClaimReport):
         stored.refuse_other(report.judge, list(report.runs))
     then, now = stored.run_like(run, len(report.runs)), report.runs[run]
     for measure in measures:

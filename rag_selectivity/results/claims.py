@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Facts, Figures, Rules
+from rag_selectivity.figures.stored import figures_as_data
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.covers import EXACT, smallest_cover
 from rag_selectivity.measures.base import Outcome
@@ -29,8 +31,8 @@ from rag_selectivity.measures.claims import (
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import Caveat, Estimate
-from rag_selectivity.results.plain import finite, flat, plain_fields
-from rag_selectivity.results.result import Result
+from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
+from rag_selectivity.results.result import OfRuns
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.usage import Usage
@@ -45,12 +47,6 @@ SAMPLES = "samples"
 _CHECK_OF = {**{name: check for check, name in MEASURES.items()}, **dict.fromkeys(OF_SUPPORT, "recall")}
 
 
-def fingerprint_of(sample: Sample) -> str:
-    """16 hexadecimal digits that change if the question or the reference answer changes."""
-    texts = "\0".join((sample.user_input, sample.reference or ""))
-    return blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
 def _as_data(agreement: Agreement) -> dict[str, Any]:
     """What is to be said of two verdicts; all weights give the same kappa."""
     names = ("n", "queries", "exact", "kappa", "ac2", "bias", "confusion", "verdict", "reason")
@@ -62,7 +58,7 @@ def _nothing() -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class ClaimCheck:
+class ClaimCheck(Plain):
     """The checks of one sample. Rows are claims or entities, columns are passages in rank order.
 
     Attributes
@@ -87,6 +83,8 @@ class ClaimCheck:
         Whether a passage alone supports a claim of the response.
     """
 
+    also: ClassVar[tuple[str, ...]] = ("fingerprint", "redundancy", "smallest_set", "unsupported")
+
     sample: Sample
     claims: tuple[str, ...]
     entities: tuple[str, ...]
@@ -99,6 +97,17 @@ class ClaimCheck:
     known: Mapping[str, int] = field(default_factory=dict)
     response_claims: tuple[str, ...] = ()
     grounds: NDArray[np.bool_] = field(default_factory=_nothing)
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change if the question or the reference answer changes."""
+        texts = "\0".join((self.sample.user_input, self.sample.reference or ""))
+        return blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """The claims of the reference that no passage supports; none if that is not known."""
+        return self.missed(self.support.shape[1])
 
     def is_known(self, check: str, depth: int) -> bool:
         """Whether the judge answered for all of the top K."""
@@ -162,26 +171,6 @@ class ClaimCheck:
         rows = self.support[:, :depth]
         return tuple(claim for claim, row in zip(self.claims, rows, strict=True) if not row.any())
 
-    def to_dict(self, checks: Sequence[str], depths: Sequence[int]) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        measures = [measure for check in checks for depth in depths for measure in ClaimMeasure.all_of(check, depth)]
-        return {
-            "id": self.sample.id,
-            "user_input": self.sample.user_input,
-            "fingerprint": fingerprint_of(self.sample),
-            "passages": list(self.sample.passage_ids),
-            "claims": list(self.claims),
-            "support": [[int(cell) for cell in row] for row in self.support.tolist()],
-            "missed": list(self.missed(self.support.shape[1])),
-            "entities": list(self.entities),
-            "response_claims": list(self.response_claims),
-            "grounds": [[int(cell) for cell in row] for row in self.grounds.tolist()],
-            "redundancy": finite(self.redundancy),
-            "smallest_set": list(self.smallest_set),
-            "measures": {str(measure): finite(self.value(measure)) for measure in measures},
-            **({"whole_context": {str(k): finite(v) for k, v in self.whole.items()}} if self.whole else {}),
-        }
-
     def _of_support(self, name: str, depth: int) -> float:
         """What the passages of the top K that support claims say together; each passage counts once."""
         if name == SMALLEST:
@@ -202,22 +191,19 @@ def _average_precision(useful: NDArray[np.bool_]) -> float:
     return float((np.arange(1, len(ranks) + 1) / ranks).mean()) if len(ranks) else 0.0
 
 
+#: The rules of all figures of claims.
+RULES = Rules("claims", {}, False, None)
+
+
 def figures_of_claims(checks: Sequence[ClaimCheck], measures: Sequence[ClaimMeasure]) -> Figures:
-    """The figures of claim checks, a row for each sample."""
-    columns = {measure: [[check.value(measure)] for check in checks] for measure in measures}
-    ids, fingerprints = zip(*((each.sample.id, fingerprint_of(each.sample)) for each in checks), strict=True)
-    return table_of_claims(ids, fingerprints, columns)
-
-
-def table_of_claims(ids: Sequence[str], fingerprints: Sequence[str], columns: Mapping[ClaimMeasure, Any]) -> Figures:
-    """The table of columns [samples, 1]; in place of labels it has questions and reference answers, as hashes."""
-    labels = np.array([int(digits, 16) for digits in fingerprints], np.uint64)
-    plan: Plan = [(measure.without_depth, np.array([measure.at])) for measure in columns]
-    outcomes = [
-        Outcome((np.array(values, np.float64),), "no sample has what the check needs", bounds=measure.ends)
-        for measure, values in columns.items()
-    ]
-    return Figures(tuple(ids), plan, outcomes, stored=(Facts(labels), Rules("claims", {}, False, None)))
+    """The figures of claim checks, a row for each sample, whose label is its question and reference answer."""
+    labels = np.array([int(check.fingerprint, 16) for check in checks], np.uint64)
+    plan: Plan = [(measure.without_depth, np.array([measure.at])) for measure in measures]
+    outcomes = []
+    for measure in measures:
+        values = np.array([[check.value(measure)] for check in checks], np.float64)
+        outcomes.append(Outcome((values,), "no sample has what the check needs", bounds=measure.ends))
+    return Figures(tuple(check.sample.id for check in checks), plan, outcomes, stored=(Facts(labels), RULES))
 
 
 @dataclass(frozen=True)
@@ -239,7 +225,7 @@ class ClaimRun:
 
 
 @dataclass(frozen=True, repr=False)
-class ClaimReport(Result):
+class ClaimReport(OfRuns):
     """What `check_claims` returns: `report["ContextRecall@5"]`, or with several runs `report["dense", …]`.
 
     Attributes
@@ -280,9 +266,8 @@ class ClaimReport(Result):
     bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
     agreement: Agreement | None = None
     notes: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.runs)
+    #: The file that it was read from, which holds its figures alone; None for a new report.
+    path: Path | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str | ClaimMeasure | tuple[str, str | ClaimMeasure]) -> Estimate:
         run, measure = key if isinstance(key, tuple) else (self._only(), key)
@@ -325,19 +310,34 @@ class ClaimReport(Result):
         """As plain data, ready for JSON."""
         return {
             "schema": self.schema,
-            **plain_fields(self, "usage", "stopped_by", "agreement", "runs"),
-            **asdict(self.usage),
+            **plain_fields(self, "runs", "agreement"),
             "agreement": None if self.agreement is None else _as_data(self.agreement),
             "runs": {
                 name: {
-                    "samples": len(run.samples),
-                    "measures": {key: estimate.to_dict() for key, estimate in run.estimates.items()},
-                    "caveats": [caveat.to_dict() for caveat in run.caveats],
-                    "per_sample": [sample.to_dict(self.checks, self.depths) for sample in run.samples],
+                    "measures": plain(run.estimates),
+                    "caveats": plain(run.caveats),
+                    "label_caveats": plain(run.label_caveats),
+                    "per_sample": plain(run.samples),
+                    "per_query": figures_as_data(run.figures, run.estimates),
                 }
                 for name, run in self.runs.items()
             },
         }
+
+    def refuse_other(self, judge: str, runs: Sequence[str]) -> None:
+        """Refuse to compare with another judge, or without one of the runs; this is known before anything is asked.
+
+        Raises
+        ------
+        InputError
+        """
+        if judge != self.judge:
+            raise InputError(
+                f"{self.path} cannot be compared: the judge is {judge} here and {self.judge} there, and two judges "
+                f"differ in what they take for support; check both with one judge"
+            )
+        for name in runs:
+            self.run_like(name, len(runs))
 
     def table(self) -> Iterable[dict[str, Any]]:
         """One row for each run, measure and depth."""

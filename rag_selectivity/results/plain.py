@@ -9,6 +9,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
+
 from rag_selectivity.measures.base import Measure
 
 
@@ -61,6 +63,8 @@ def plain(value: Any) -> Any:
         return plain_fields(value)
     if isinstance(value, float):
         return finite(value)
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     if isinstance(value, (tuple, list)):
         return [plain(each) for each in value]
     if isinstance(value, Mapping):

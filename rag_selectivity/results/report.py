@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +26,7 @@ from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.plain import finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.remedy import remedy
-from rag_selectivity.results.result import Result
+from rag_selectivity.results.result import OfRuns
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice, each_slice
 from rag_selectivity.results.steps import Steps
@@ -51,7 +51,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Result):
+class Report(OfRuns):
     """What `evaluate` returns. It can be printed, indexed, and converted to JSON or a DataFrame.
 
     `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` is enough.
@@ -119,9 +119,6 @@ class Report(Result):
                 raise InputError(f"{name} was not measured: {reason}")
             raise InputError(f"{name} was not measured; the report has {', '.join(estimates)}")
         return estimates[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.runs)
 
     def with_input(self, run: str, facts: Mapping[str, Any], notes: Iterable[str] = ()) -> Report:
         """The same report with further facts about a run's input, and with notes on it."""
@@ -326,14 +323,6 @@ class Report(Result):
         if run in beside:
             return {**rules, "per_query": None, "figures": beside[run]}
         return {**rules, "per_query": figures_as_data(part.figures, part.estimates)}
-
-    def run_like(self, name: str, runs: int) -> RunReport:
-        """A run of a stored report by name. If both sides have only one run, its name does not matter."""
-        if name not in self.runs and len(self.runs) == runs == 1:
-            return next(iter(self.runs.values()))
-        if name not in self.runs:
-            raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
-        return self.runs[name]
 
     def _run(self, name: str) -> RunReport:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -91,3 +91,21 @@ class Result(Plain):
     def __repr__(self) -> str:
         """What an interactive session shows: the tables, as for a DataFrame."""
         return self.to_text()
+
+
+class OfRuns(Result):
+    """A result of several runs, which can be read from a file."""
+
+    runs: Mapping[str, Any]
+    path: Path | None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.runs)
+
+    def run_like(self, name: str, runs: int) -> Any:
+        """A run of a stored report by name. If both sides have only one run, its name does not matter."""
+        if name not in self.runs and len(self.runs) == runs == 1:
+            return next(iter(self.runs.values()))
+        if name not in self.runs:
+            raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
+        return self.runs[name]

@@ -1,8 +1,8 @@
-"""A stored report as a Report: its figures, also those of each query, without its runs and texts."""
+"""Stored reports as reports: their figures, also those of each query, without their lists and texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +16,15 @@ from rag_selectivity.figures.stored import figures_of_data, figures_of_parquet
 from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures import Measure, parse_measure
+from rag_selectivity.measures.claims import ClaimMeasure
+from rag_selectivity.results.claims import RULES, ClaimReport, ClaimRun
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import PoolSource, RunReport
 from rag_selectivity.results.shapes import Count, Digits, Id, Shape, kind, stored
 from rag_selectivity.results.slices import Slice
+from rag_selectivity.results.usage import Usage
 
 
 def read_report(path: str | Path) -> Report:
@@ -52,6 +55,22 @@ def read_report(path: str | Path) -> Report:
     )
 
 
+def read_claims(path: str | Path) -> ClaimReport:
+    """Read a file written by `ClaimReport.save` or by `claims -o claims.json`; its runs have figures and no samples.
+
+    Raises
+    ------
+    InputError
+        If the file is of another format or version, or a value does not fit.
+    """
+    found = stored(_Claims, Path(path), ClaimReport.schema, "file of claim checks", "claims -o claims.json")
+    runs = {
+        name: ClaimRun((), run.per_query.figures(RULES, ClaimMeasure.parse), run.measures, run.label_caveats)
+        for name, run in found.runs.items()
+    }
+    return ClaimReport(**{**dict(found), "runs": runs, "path": Path(path)})
+
+
 def _measures(keys: Iterable[str]) -> list[Measure]:
     """The measures that are installed here."""
     measures = []
@@ -72,8 +91,8 @@ class _PerQuery(Shape):
     parts: dict[str, Annotated[list[_Column], Field(min_length=1)]]
     weights: list[float] | float | None = None
 
-    def figures(self, rules: Rules | None) -> Figures:
-        return figures_of_data(dict(self), rules)
+    def figures(self, rules: Rules | None, parse: Callable[[str], Measure] = parse_measure) -> Figures:
+        return figures_of_data(dict(self), rules, parse)
 
     @model_validator(mode="after")
     def _of_one_length(self) -> _PerQuery:
@@ -104,11 +123,6 @@ class _Beside(Shape):
             raise InputError(f"{path}: these are not the figures of the report ({error}); {again}") from None
 
 
-class _Slice(Shape):
-    queries: Count
-    measures: dict[str, Estimate]
-
-
 class _Run(Shape):
     queries: Coverage
     measures: dict[str, Estimate]
@@ -118,7 +132,7 @@ class _Run(Shape):
     notes: tuple[str, ...] = ()
     input: dict[str, Any] = Field({})
     label_caveats: tuple[Caveat, ...] = ()
-    slices: dict[str, dict[str, _Slice]] = Field({})
+    slices: dict[str, dict[str, Slice]] = Field({})
     pool_sources: dict[str, dict[str, PoolSource]] = Field({})
 
     def report(self, folder: Path) -> RunReport:
@@ -127,20 +141,8 @@ class _Run(Shape):
             figures = self.figures.read(folder, self.fingerprint)
         elif self.per_query is not None:
             figures = self.per_query.figures(self.fingerprint)
-        slices = {
-            column: {value: Slice(column, value, part.queries, part.measures) for value, part in by_value.items()}
-            for column, by_value in self.slices.items()
-        }
-        return RunReport(
-            figures,
-            self.measures,
-            self.queries,
-            self.notes,
-            self.input,
-            self.label_caveats,
-            slices,
-            self.pool_sources,
-        )
+        same = ("notes", "input", "label_caveats", "slices", "pool_sources")
+        return RunReport(figures, self.measures, self.queries, **{name: getattr(self, name) for name in same})
 
 
 class _Trust(Shape):
@@ -154,3 +156,22 @@ class _Report(Shape):
     corpus_size: Count | None
     settings: dict[str, Any]
     absent: dict[str, str] = Field({})
+
+
+class _ClaimRun(Shape):
+    measures: dict[str, Estimate]
+    per_query: _PerQuery
+    label_caveats: tuple[Caveat, ...] = ()
+
+
+class _Claims(Shape):
+    runs: dict[str, _ClaimRun]
+    judge: str
+    checks: tuple[str, ...]
+    depths: tuple[Count, ...]
+    usage: Usage
+    cost: float | None
+    calls: Count
+    failed: Count
+    stopped: str | None
+    settings: dict[str, Any]
