@@ -17,6 +17,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.measures.base import (
     OF_A_PART,
+    RATIO,
     Aggregate,
     Choice,
     FloatArray,
@@ -46,11 +47,6 @@ def refusal_of(judged: JudgedRun, depths: IntArray) -> Refusal | None:
 
 def _identity(value: FloatArray) -> FloatArray:
     return value
-
-
-def _ratio(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        return success / chance
 
 
 def _gain(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
@@ -91,7 +87,6 @@ def _log2(ratio: FloatArray) -> FloatArray:
 
 
 _BITS_OVER_LISTS = Aggregate(value=_bits_over_lists, statistic=_ratio_over_lists, link=_log2, form="bits")
-_ENRICHMENT = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ratio")
 
 
 def _ceiling(chance: FloatArray, miss: FloatArray) -> FloatArray:
@@ -247,7 +242,7 @@ class EF(BaselineMeasure):
     means_of: ClassVar[tuple[str, ...]] = ("Success", "RandomSuccess")
     example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: .60/.01983 = 30.26"
     per_query: ClassVar[bool] = False
-    aggregate: ClassVar[Aggregate] = _ENRICHMENT
+    aggregate: ClassVar[Aggregate] = RATIO
 
     @property
     def differs_with(self) -> Measure:
