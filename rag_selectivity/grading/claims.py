@@ -245,7 +245,7 @@ def _depths(depths: Sequence[int] | None, results: Sequence[ClaimCheck], k: int 
 def _measures_of(checks: Sequence[str], depths: Sequence[int], whole: Sequence[int]) -> list[ClaimMeasure]:
     """What some checks give at some depths, and at those at which all passages were read together."""
     named = [measure for check in checks for depth in depths for measure in ClaimMeasure.all_of(check, depth)]
-    return [*named, *(ClaimMeasure(WHOLE, at=depth) for depth in whole)]
+    return [*named, *(ClaimMeasure.named(WHOLE, depth) for depth in whole)]
 
 
 def _differences(runs: Mapping[str, ClaimRun], baseline: str, bootstrap: Bootstrap) -> tuple[RunDifference, ...]:

@@ -456,13 +456,21 @@ class JudgedRun:
             )
         return self.corpus_size
 
-    def check_depths(self, depths: IntArray) -> None:
-        """Refuse depths that the corpus size or the policy does not allow. Needs all queries, not a part of them."""
+    def check_depths(self, depths: IntArray, *, one_by_one: bool = False) -> None:
+        """Refuse depths that the corpus size or the policy does not allow. Needs all queries, not a part of them.
+
+        If queries have different N, the random draw is min(K, N), unless the queries are measured one by one.
+        """
         if not len(depths):
             return
         deepest = int(depths.max())
-        if self.corpus_size is not None and len(self.corpus_size):
-            check_depth_fits(deepest, (int(self.corpus_size.min()), int(self.corpus_size.max())))
+        if self.corpus_size is not None and len(self):
+            smallest, largest = int(self.corpus_size.min()), int(self.corpus_size.max())
+            if deepest > smallest and (one_by_one or smallest == largest):
+                raise InputError(
+                    f"depth K = {deepest} is more than the corpus size N = {smallest}: use smaller depths, or correct "
+                    f"the corpus size"
+                )
         if self.policy.unjudged != "error":
             return
         judged = np.bincount(self.hits.query[self.hits.rank <= deepest], minlength=len(self.queries))
@@ -486,19 +494,6 @@ def _over(value: Any, chosen: NDArray[np.bool_]) -> Any:
 
 def _cut(hits: Hits, cutoffs: IntArray) -> Hits:
     return hits.chosen(hits.rank <= cutoffs[hits.query])
-
-
-def check_depth_fits(depth: int, corpus_sizes: tuple[int, int]) -> None:
-    """Refuse a K above N if all queries have the same N (`corpus_sizes` is the smallest and the largest).
-
-    If queries have different N, the random draw is min(K, N), and a note counts the queries with N < K.
-    """
-    smallest, largest = corpus_sizes
-    if smallest == largest < depth:
-        raise InputError(
-            f"depth K = {depth} is more than the corpus size N = {largest}: "
-            f"use smaller depths, or correct the corpus size"
-        )
 
 
 def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:

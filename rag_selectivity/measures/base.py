@@ -50,7 +50,13 @@ def _identity(mean: FloatArray) -> FloatArray:
     return mean
 
 
+def _ratio(top: FloatArray, bottom: FloatArray, *_: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return top / bottom
+
+
 MEAN = Aggregate(value=_identity, statistic=_identity, link=_identity, form="mean")
+RATIO = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,8 +466,15 @@ class Measure(ABC):
         Raises
         ------
         InputError
-            If a budget is among the depths, and the join does not know how many passages fit in it.
+            If a budget is among the depths, and the join does not know how many passages fit in it; if the labels are
+            on another scale than the measure needs.
         """
+        if self.required_scale not in (None, judged.scale.name):
+            raise InputError(
+                f"{self} needs grades 1 to 5 (the utility scale), but the scale is {judged.scale.name}: give "
+                f"scale='utility' (--scale utility); if the judgments have other grades, also give a grade map, as in "
+                f"grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5) (how-to: labels-on-the-wrong-scale)"
+            )
         outcome = self._of_all(judged.by_group(str(self)) if self.of_groups else judged, depths)
         return outcome if judged.weights is None else replace(outcome, weights=judged.weights.values)
 

@@ -14,6 +14,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Documents
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import (
+    RATIO,
     Aggregate,
     FloatArray,
     Measure,
@@ -44,11 +45,6 @@ def _identity(value: FloatArray) -> FloatArray:
     return value
 
 
-def _ratio(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        return success / chance
-
-
 def _gain(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
     """success / chance − 1, computed so that it stays accurate for probabilities near 1."""
     with np.errstate(invalid="ignore"):
@@ -70,7 +66,6 @@ def _bits(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArr
 
 
 _BITS = Aggregate(value=_bits, statistic=_gain, link=_bits_of_gain, form="bits")
-_ENRICHMENT = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ratio")
 
 
 def _ceiling(chance: FloatArray, miss: FloatArray) -> FloatArray:
@@ -226,7 +221,7 @@ class EF(BaselineMeasure):
     means_of: ClassVar[tuple[str, ...]] = ("Success", "RandomSuccess")
     example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: .60/.01983 = 30.26"
     per_query: ClassVar[bool] = False
-    aggregate: ClassVar[Aggregate] = _ENRICHMENT
+    aggregate: ClassVar[Aggregate] = RATIO
 
     @property
     def differs_with(self) -> Measure:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import dataclass
-from typing import Any
-
-from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import Measure, Outcome
+from rag_selectivity.measures.given import Given
 
 #: What the judge can be asked about each passage; the last one is about a response, not about a reference answer.
 CHECKS = ("precision", "recall", "entities", "relevance")
@@ -44,37 +38,23 @@ DEFINITIONS = {
 _PARSED = re.compile(r"(?P<name>[^@]+?)@(?P<depth>\d+)")
 
 
-@dataclass(frozen=True, repr=False)
-class ClaimMeasure(Measure):
+class ClaimMeasure(Given):
     """A measure of claims at a depth, which a judge makes and no join; it prints as `ContextRecall@10`.
 
     >>> ClaimMeasure.parse("contextrecall@10")
     ContextRecall@10
     """
 
-    of: str = ""
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self.of
-
-    @property
-    def higher_is_better(self) -> bool | None:  # type: ignore[override]
-        """None for what neither more nor less is better of: how many passages support the same claim."""
-        return None if self.of in OF_SUPPORT else True
-
-    @property
-    def ends(self) -> tuple[float, float]:  # type: ignore[override]
-        """Between which its figures lie."""
-        return (1.0, float(self.at or math.inf)) if self.of in (SUPPORTING, SMALLEST) else (0.0, 1.0)
-
-    def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
-        raise InputError(f"{self} is a figure of claim checks (check_claims, the command claims)")
+    @classmethod
+    def named(cls, name: str, depth: int) -> ClaimMeasure:
+        """A measure by its name; of how many passages support the same claim neither more nor less is better."""
+        lowest, highest = (1.0, float(depth)) if name in (SUPPORTING, SMALLEST) else (0.0, 1.0)
+        return cls(name, lowest, highest, None if name in OF_SUPPORT else True, at=depth)
 
     @classmethod
     def all_of(cls, check: str, depth: int) -> list[ClaimMeasure]:
         """All measures that a check gives."""
-        return [cls(name, at=depth) for name in (MEASURES[check], *(OF_SUPPORT if check == "recall" else ()))]
+        return [cls.named(name, depth) for name in (MEASURES[check], *(OF_SUPPORT if check == "recall" else ()))]
 
     @classmethod
     def parse(cls, text: str) -> ClaimMeasure:
@@ -96,4 +76,4 @@ class ClaimMeasure(Measure):
             )
         if found is None or not int(found["depth"]):
             raise InputError(f"{text.strip()}: name the depth, as in {by_name[name.casefold()]}@5")
-        return cls(by_name[name.casefold()], at=int(found["depth"]))
+        return cls.named(by_name[name.casefold()], int(found["depth"]))

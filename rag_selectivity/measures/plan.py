@@ -122,34 +122,20 @@ def wanted_measures(
             raise InputError(
                 f"{measure}: evaluate, compare and report measure at budgets of tokens; here give a depth K"
             )
-    return with_companions(parsed)
+    return list(dict.fromkeys([*parsed, *(companion for measure in parsed for companion in measure.companions())]))
 
 
 def scale_for(qrels: Qrels | None, scale: Any, measures: Any) -> Any:
     """The scale of the labels: for expected ids without grades `utility` if a measure needs it, else what was given."""
-    if scale is not None or (qrels is not None and (qrels.scale is not None or not _has_no_grades(qrels))):
+    if scale is not None or (
+        qrels is not None and (qrels.scale is not None or qrels.expected is None or not qrels.expected.all())
+    ):
         return scale
     asked = [measures] if isinstance(measures, (str, Measure)) else measures if isinstance(measures, Sequence) else ()
     parsed = [parse_measure(each) for each in asked if each != DEFAULT_MEASURES]
     # Harm and the like need grades of junk, which expected ids cannot tell.
     needs = any(each.required_scale == "utility" and each.compares_with_all_labels for each in parsed)
     return "utility" if needs else None
-
-
-def _has_no_grades(qrels: Qrels) -> bool:
-    return qrels.expected is not None and bool(qrels.expected.all())
-
-
-def with_companions(measures: Iterable[Measure]) -> list[Measure]:
-    """The measures, each once, and those that are always shown beside them."""
-    chosen = list(measures)
-    return list(dict.fromkeys([*chosen, *(companion for measure in chosen for companion in measure.companions())]))
-
-
-def with_upper_ends(measures: Iterable[Measure]) -> list[Measure]:
-    """The measures, and those that say how far the unjudged passages could raise them."""
-    chosen = list(measures)
-    return list(dict.fromkeys([*chosen, *(m.upper_end for m in chosen if m.upper_end is not None)]))
 
 
 def default_depths(longest: int, largest_corpus: int | None = None) -> IntArray:
@@ -189,8 +175,9 @@ def plan_of(measures: Iterable[Measure], grid: IntArray, *, whole_lists: bool = 
 
     `whole_lists` adds the depth of the whole list to every measure that is taken at depths.
     """
+    chosen = list(measures)
     depths: dict[Measure, set[Any]] = {}
-    for measure in with_upper_ends(measures):
+    for measure in [*chosen, *(upper for measure in chosen if (upper := measure.upper_end) is not None)]:
         at = depths.setdefault(measure.without_depth, set())
         at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at + 0])
         if whole_lists and not isinstance(measure.cutoff, Real):
