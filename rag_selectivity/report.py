@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from rag_selectivity.advice.by_loss import parameters_of
-from rag_selectivity.compare.runs import comparison_of
 from rag_selectivity.advice.costs import read_costs
 from rag_selectivity.advice.decide import decide
 from rag_selectivity.advice.systems import comparable
+from rag_selectivity.compare.runs import comparison_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels

@@ -8,6 +8,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.advice import which_k
+from rag_selectivity.sample import write_sample
 
 pytestmark = pytest.mark.contract
 
@@ -43,7 +44,7 @@ def by_minima_and_maxima(added: list[float]) -> list[float]:
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("sample")
-    rs.write_sample(folder)
+    write_sample(folder)
     return folder
 
 
@@ -117,7 +118,7 @@ def test_a_flat_curve_is_called_flat():
 def test_a_second_copy_adds_nothing():
     labels = {f"q{i}": ["a", "b"] for i in range(40)}
     run = {q: ["a", "a", "a", "b", *"cdefgh"] for q in labels}
-    assert which_k(joined(labels, run, duplicates="count_once")).evidence[:4] == (1, 1, 1, 2)
+    assert which_k(joined(labels, run)).evidence[:4] == (1, 1, 1, 2)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -124,10 +124,11 @@ def which_k(
     (3, 3, 3)
     """
     judged.refuse_weights("advice on K")
-    curve = curve_of(judged, Evidence(rel=rel, enough=max(3, m)), worth)
+    measure = Evidence(rel=rel, enough=max(3, m))
+    curve = curve_of(judged, measure, worth)
     if not len(curve.values):
         return AdvisedK(reason="no label of these queries is evidence")
-    advised = _within_lists(_at_first(curve, bootstrap), judged)
+    advised = _within_lists(_at_first(curve, bootstrap), judged, labelled_down_to(judged, measure))
     return replace(advised, queries=len(curve.values), evidence=tuple(curve.mean.tolist()))
 
 
@@ -149,13 +150,13 @@ def _at_first(curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
     return AdvisedK(value, low, high, reason, flat=flat)
 
 
-def _within_lists(advised: AdvisedK, judged: JudgedRun) -> AdvisedK:
+def _within_lists(advised: AdvisedK, judged: JudgedRun, labelled: int) -> AdvisedK:
     """The advice with its upper end open where the labels or the lists end before it."""
     if advised.value is None:
         return advised
     reached = max(advised.value, advised.high or 0)
     least = advised.value if advised.low is None else min(advised.low, advised.value)
-    labelled, listed = labelled_down_to(judged), _listed_down_to(judged)
+    listed = _listed_down_to(judged)
     if labelled and labelled < listed and reached >= labelled:
         ranks = f"grade ranks {labelled + 1} to {labelled + _FOLLOWING} to know"
         return replace(advised, high=None, open=True, reason=f"at least {least}: {ranks}")
@@ -165,8 +166,13 @@ def _within_lists(advised: AdvisedK, judged: JudgedRun) -> AdvisedK:
     return advised
 
 
-def labelled_down_to(judged: JudgedRun) -> int:
-    """The rank at which the labels end: nearly all slots are labelled down to it, and few beyond; 0 if none is."""
+def labelled_down_to(judged: JudgedRun, measure: Evidence) -> int:
+    """The rank at which the labels end: nearly all slots are labelled down to it, and few beyond.
+
+    0 where labels do not follow the lists: they fade below the pools of many runs, or are of evidence only.
+    """
+    if not judged.labels[:, measure.worth(judged) == 0].any():
+        return 0
     ranks = np.arange(0, min(int(judged.returned.max(initial=0)), 1000) + 1)
     slots = np.diff(judged.returned_at(ranks).sum(axis=0))
     labelled = np.diff(judged.judged_at(ranks).sum(axis=0))

@@ -78,8 +78,8 @@ def plan(
 
     With --human, --qrels and --run, show how wide the intervals of calibrated figures become.
     """
-    from rag_selectivity.measures.chance import DEGRADED_FROM
     from rag_selectivity.advice.planning import PLAN_SCHEMA, rows_of_comparison
+    from rag_selectivity.measures.chance import DEGRADED_FROM
     from rag_selectivity.render.control_words import control_power_lines
     from rag_selectivity.tables.writing import json_text
 

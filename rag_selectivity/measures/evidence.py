@@ -52,11 +52,12 @@ class Evidence(Measure):
         if judged.scale.name == "utility" and self.rel is None:
             worth_of = {5: 1.0, 4: self.base4, 3: self.base3}
             return np.array([worth_of.get(grade, 0.0) for grade in judged.grades.tolist()])
-        return (judged.grades >= judged.threshold(self.rel)).astype(np.float64)
+        result: FloatArray = np.where(judged.grades >= judged.threshold(self.rel), 1.0, 0.0)
+        return result
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         worth = self.worth(judged)
-        known = judged.labels[:, worth > 0].any(axis=1)
+        known = (judged.labels[:, np.flatnonzero(worth)] > 0).any(axis=1)
         levels = np.searchsorted(judged.grades, judged.distinct.grade)
         held = judged.count_distinct(depths, weights=worth[levels])
         figures = np.where(known[:, None], np.minimum(held, self.enough), np.nan)
