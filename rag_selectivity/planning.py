@@ -25,7 +25,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import COMPARED_DEPTHS, compared_measures, default_depths
 from rag_selectivity.measures.rates import bits, relevant_counts
 from rag_selectivity.people.designs import calibrate_draw
-from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.plain import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import iterated, shown, whole_count
 from rag_selectivity.tables.exact import read_records

@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimating.estimates import estimates_with
+from rag_selectivity.evaluation.estimates import estimates_with
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.lazy import load_on_first_use
 from rag_selectivity.measures import BoR, Outcome

@@ -20,7 +20,8 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import delta_bor, regime
-from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, finite
+from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED
+from rag_selectivity.results.plain import finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale

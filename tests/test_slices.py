@@ -16,7 +16,7 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 
 pytestmark = pytest.mark.inside
 
@@ -378,12 +378,12 @@ def test_controls_of_a_slice_are_those_of_its_queries() -> None:
 def test_a_stored_report_has_its_slices_again(report, tmp_path) -> None:
     report.save(tmp_path / "r.json")
     data = json.loads((tmp_path / "r.json").read_text())
-    cell = data["runs"]["one"]["slices"]["language"]["de"]["measures"]["RA-nWG@3"]
+    cell = data["runs"]["one"]["slices"]["language"]["de"]["estimates"]["RA-nWG@3"]
     part = report.runs["one"].slices["language"]["de"]
     assert cell["value"] == part["RA-nWG@3"].value
-    stored = StoredReport.read(tmp_path / "r.json")
+    stored = read_report(tmp_path / "r.json")
     assert stored.runs["one"].slices["language"]["de"].to_dict() == json.loads(json.dumps(part.to_dict()))
     data["runs"]["one"]["slices"]["language"]["de"]["queries"] = "many"
     (tmp_path / "r.json").write_text(json.dumps(data))
     with pytest.raises(InputError, match=r"slices\.language\.de\.queries"):
-        StoredReport.read(tmp_path / "r.json")
+        read_report(tmp_path / "r.json")

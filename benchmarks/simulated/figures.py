@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.simulated import Floats, Line
-from rag_selectivity.estimating.estimates import concentration
+from rag_selectivity.evaluation.estimates import concentration
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.detectable import sensitivity
 from rag_selectivity.inference.paired import Difference, paired_difference

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from rag_selectivity.against import Against, Change, as_judged
+from rag_selectivity.compare.differences import Testing, as_family
+from rag_selectivity.compare.stored import ON, as_judged, differences_since
 from rag_selectivity.errors import InputError
-from rag_selectivity.estimating.caveats import equals_placebo
-from rag_selectivity.inference.paired import holm
 from rag_selectivity.measures import Measure
-from rag_selectivity.results.comparison import (
-    BETTER,
-    JUDGED_IN_PART,
-    NOT_SHOWN,
-    NOT_TESTED,
-    PLACEBO,
-    WORSE,
-)
+from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.estimate import AS_JUDGED
+from rag_selectivity.results.estimate import AS_JUDGED, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.run_report import RunReport
 
 #: The verdict on a figure that is the same for every query.
 UNCHANGED = "unchanged"
@@ -36,19 +26,20 @@ class FigureChange:
 
     Attributes
     ----------
-    measure : Measure
-        With its depth.
-    change : Change
-    p_adjusted : float
-        The p-value after Holm's correction; NaN without a test.
-    verdict : str
-        `unchanged`, or as in `RunDifference.verdict`.
+    before, now : Estimate
+        As judged.
+    row : RunDifference
+        Now − before, with its verdict.
     """
 
-    measure: Measure
-    change: Change
-    p_adjusted: float = math.nan
-    verdict: str = NOT_TESTED
+    before: Estimate
+    now: Estimate
+    row: RunDifference
+
+    @property
+    def verdict(self) -> str:
+        """`unchanged`, or as in `RunDifference.verdict`."""
+        return UNCHANGED if not self.row.moved else self.row.verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +109,7 @@ class Changes:
     notes: tuple[str, ...] = ()
 
 
-def changes_since(report: Report, decision: Decision, stored: StoredReport, *, on: str = "all") -> Changes:
+def changes_since(report: Report, decision: Decision, stored: Report, *, on: str = "all") -> Changes:
     """The figures of a decision against those of a stored report, paired query by query.
 
     Parameters
@@ -126,9 +117,9 @@ def changes_since(report: Report, decision: Decision, stored: StoredReport, *, o
     report : Report
         With the lists of the runs; the decision was made from it.
     decision : Decision
-    stored : StoredReport
+    stored : Report
     on : {"all", "shared"}
-        As in `Against.of`.
+        As in `differences_since`.
 
     Raises
     ------
@@ -142,8 +133,9 @@ def changes_since(report: Report, decision: Decision, stored: StoredReport, *, o
     changes under all other measures. BoR changes exactly where Success does and shares its test. A figure that is the
     same for every query has no test and is in no family.
     """
+    if on not in ON:
+        raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
     bootstrap = report.bootstrap
-    level = None if bootstrap is None else bootstrap.level
     known = _with_figures_of(report, decision)
     names = [line.run for line in decision.lines]
     # With a single run on both sides its name does not matter.
@@ -152,27 +144,32 @@ def changes_since(report: Report, decision: Decision, stored: StoredReport, *, o
     runs: list[RunChange] = []
     not_compared: dict[str, str] = {}
     notes: list[str] = []
-    for name in paired:
-        try:
-            against = Against.of(known, stored, on=on, bootstrap=bootstrap, runs=[name])
-        except InputError as error:
-            not_compared[name] = str(error).removeprefix(f"{stored.path} cannot be compared with run {name!r}: ")
+    for line in decision.lines:
+        if line.run not in paired:
             continue
-        notes += against.notes
-        stored_as = next(iter(stored.runs)) if alone else name
-        runs.append(_changes_of(against, name, stored_as, decision))
+        stored_as = next(iter(stored.runs)) if alone else line.run
+        then = stored.runs[stored_as]
+        held = {name: each.measure for name, each in line.figures.items() if str(each.measure) in then.estimates}
+        try:
+            since = differences_since(known, line.run, stored, list(held.values()), on=on)
+        except InputError as error:
+            problem = f"{stored.path} cannot be compared with run {line.run!r}: "
+            not_compared[line.run] = str(error).removeprefix(problem)
+            continue
+        notes += filter(None, [since.note])
+        rows = dict(zip(held, since.rows, strict=True))
+        runs.append(_changes_of(line.run, stored_as, known.runs[line.run], then, rows))
     keys = [str(figure.measure) for line in decision.lines if line.run in paired for figure in line.figures.values()]
-    held = {key for run in stored.runs.values() for key in run.estimates}
+    known_keys = {key for run in stored.runs.values() for key in run.estimates}
     tests: dict[str, int] = {}
-    adjusted = _adjusted(runs, decision.measure, tests)
     return Changes(
-        stored.path.name,
-        tuple(_judged(run, adjusted, level) for run in runs),
+        "" if stored.path is None else stored.path.name,
+        _in_families(runs, decision.measure, Testing(bootstrap, power=None), tests),
         tuple(name for name in names if name not in paired),
         tuple(name for name in stored.runs if not alone and name not in names),
         not_compared,
-        tuple(key for key in dict.fromkeys(keys) if key not in held),
-        level,
+        tuple(key for key in dict.fromkeys(keys) if key not in known_keys),
+        None if bootstrap is None else bootstrap.level,
         tests,
         any(figure.estimate.basis != AS_JUDGED for line in decision.lines for figure in line.figures.values()),
         tuple(notes),
@@ -188,69 +185,39 @@ def _with_figures_of(report: Report, decision: Decision) -> Report:
     return replace(report, runs=runs)
 
 
-def _changes_of(against: Against, run: str, stored_as: str, decision: Decision) -> RunChange:
+def _changes_of(
+    run: str, stored_as: str, now: RunReport, then: RunReport, rows: Mapping[str, RunDifference]
+) -> RunChange:
     figures: dict[str, FigureChange] = {}
     reasons: dict[str, str] = {}
-    (line,) = (line for line in decision.lines if line.run == run)
-    for name, figure in line.figures.items():
-        if str(figure.measure) not in against.pairs[run].stored.estimates:
-            continue
-        try:
-            change = against.change(run, figure.measure)
-        except InputError as error:
-            reasons[str(figure.measure)] = str(error)
-            continue
-        if change.reason is not None:
-            reasons[str(figure.measure)] = change.reason
-            continue
-        change = replace(change, before=as_judged(change.before), now=as_judged(change.now))
-        same = _is_the_same(against, run, figure.measure)
-        figures[name] = FigureChange(figure.measure, change, verdict=UNCHANGED if same else NOT_TESTED)
+    for name, row in rows.items():
+        key, no_success = str(row.measure), row.value == row.baseline_value == -math.inf
+        if math.isnan(row.difference) and not no_success:
+            reasons[key] = row.reason or ""
+        else:
+            figures[name] = FigureChange(as_judged(then.estimates[key]), as_judged(now.estimates[key]), row)
     return RunChange(run, stored_as, figures, reasons)
 
 
-def _is_the_same(against: Against, run: str, measure: Measure) -> bool:
-    """Whether the figure is the same for every query."""
-    now, then = against.pairs[run].outcomes(measure)
-    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(now.parts, then.parts, strict=True))
-
-
-def _adjusted(runs: Iterable[RunChange], ranking: Measure, tests: dict[str, int]) -> dict[tuple[str, str], float]:
-    """p-values by run and key of the measure, after Holm's correction; fills in the number of tests."""
-    families: dict[str, dict[tuple[str, str], float]] = {str(ranking): {}, "": {}}
-    for run in runs:
-        for each in run.figures.values():
-            if each.verdict != UNCHANGED and not math.isnan(each.change.p):
-                # BoR changes exactly where Success does: one test.
-                key = str(each.measure.differs_with)
-                families[key if key in families else ""][run.run, key] = each.change.p
-    adjusted: dict[tuple[str, str], float] = {}
-    for name, family in families.items():
-        tests[name] = len(family)
-        adjusted |= dict(zip(family, holm(np.array(list(family.values()))).tolist(), strict=True))
-    return adjusted
-
-
-def _judged(run: RunChange, adjusted: Mapping[tuple[str, str], float], level: float | None) -> RunChange:
-    """The run with its adjusted p-values and verdicts."""
-    figures = {}
-    for name, each in run.figures.items():
-        p = adjusted.get((run.run, str(each.measure.differs_with)), math.nan)
-        verdict = each.verdict if each.verdict == UNCHANGED else _verdict(each, p, level)
-        figures[name] = replace(each, p_adjusted=p, verdict=verdict)
-    return replace(run, figures=figures)
-
-
-def _verdict(each: FigureChange, p: float, level: float | None) -> str:
-    before, now = each.change.before, each.change.now
-    if level is None or math.isnan(p):
-        return NOT_TESTED
-    if p > 1 - level:
-        return NOT_SHOWN
-    if equals_placebo(before) and equals_placebo(now):
-        return PLACEBO
-    ends = [cell.possible or (cell.value, cell.value) for cell in (before, now)]
-    lowest, highest = ends[1][0] - ends[0][1], ends[1][1] - ends[0][0]
-    if (before.possible or now.possible) and lowest <= 0 <= highest:
-        return JUDGED_IN_PART
-    return BETTER if (each.change.low > 0) == bool(each.measure.higher_is_better) else WORSE
+def _in_families(
+    runs: Sequence[RunChange], ranking: Measure, testing: Testing, tests: dict[str, int]
+) -> tuple[RunChange, ...]:
+    """The runs with verdicts after Holm's correction in two families; fills in the number of tests of each."""
+    changed = [each.row for run in runs for each in run.figures.values() if each.row.moved]
+    corrected: dict[tuple[str, str], RunDifference] = {}
+    ranked, others = (
+        [row for row in changed if (row.tested_as == str(ranking)) == of_ranking] for of_ranking in (True, False)
+    )
+    for name, family in ((str(ranking), ranked), ("", others)):
+        tests[name] = len({(row.run, row.tested_as) for row in family if row.test})
+        corrected |= {(row.run, str(row.measure)): row for row in as_family(family, (), testing)}
+    return tuple(
+        replace(
+            run,
+            figures={
+                name: replace(each, row=corrected.get((run.run, str(each.row.measure)), each.row))
+                for name, each in run.figures.items()
+            },
+        )
+        for run in runs
+    )

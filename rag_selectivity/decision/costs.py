@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_selectivity.decision.measured_costs import KINDS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.estimating.estimates import estimates_with
+from rag_selectivity.evaluation.estimates import estimates_with
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import ListTokens, tokens_of

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of, reach_of
-from rag_selectivity.compare.differences import differences
+from rag_selectivity.compare.pairs import differences
 from rag_selectivity.decision import sentences
 from rag_selectivity.decision.actions import Situation
 from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths

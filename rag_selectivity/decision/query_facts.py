@@ -13,7 +13,7 @@ from rag_selectivity.advice import parameters_of
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import PROC, RANWG, Measure, PercentPROC, Success
 from rag_selectivity.measures.plan import at_depth
-from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.plain import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 

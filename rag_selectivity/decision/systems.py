@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from string import ascii_lowercase
 
-from rag_selectivity.compare.differences import differences
+from rag_selectivity.compare.pairs import differences
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun

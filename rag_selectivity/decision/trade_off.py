@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from rag_selectivity.compare.differences import differences
+from rag_selectivity.compare.pairs import differences
 from rag_selectivity.decision.costs import Costs, pareto
 from rag_selectivity.decision.measured_costs import KINDS, TOKENS
 from rag_selectivity.errors import InputError

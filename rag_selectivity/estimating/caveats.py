@@ -9,12 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.estimating.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, PARTLY_JUDGED
 from rag_selectivity.judged.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.judged.token_budget import named_top
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.results.estimate import AS_JUDGED, NOTE, SOFT, STRONG, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
+from rag_selectivity.results.estimate import (
+    AS_JUDGED,
+    CONCENTRATED,
+    CONCENTRATED_CONTROLS,
+    NOTE,
+    PARTLY_JUDGED,
+    SOFT,
+    STRONG,
+    WITH_CONTROLS,
+    WITH_TAIL,
+    Caveat,
+    Estimate,
+)
 from rag_selectivity.results.provenance import (
     LOW_AGREEMENT,
     NO_AGREEMENT,

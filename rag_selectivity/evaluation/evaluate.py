@@ -11,8 +11,8 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimating.caveats import with_unchecked_judge
-from rag_selectivity.estimating.estimates import no_ends, notes_of_refusals, pool_sources_of, values_of
 from rag_selectivity.evaluation.basis import Basis
+from rag_selectivity.evaluation.estimates import no_ends, notes_of_refusals, pool_sources_of
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.labels import Labels
 from rag_selectivity.evaluation.slices import parts_of, remarks_on
@@ -32,6 +32,7 @@ from rag_selectivity.measures.plan import (
     budgets_of,
     default_depths,
     given_depths,
+    need_other_lists,
     plan_of,
     ranks_in,
     wanted_measures,
@@ -45,9 +46,9 @@ from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.calibrated import Completed
-from rag_selectivity.trust.controlled import ControlledFigures
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.reporting import controls_left_out, tails_by_run
+from rag_selectivity.trust.placebos import against_other_lists
+from rag_selectivity.trust.reporting import controls_left_out
 
 #: The figures of all queries at so few depths stay in the processor's cache.
 _DEPTHS_AT_ONCE = 32
@@ -195,6 +196,7 @@ def evaluate(
         budgets=budgets_of(measures),
         groups=groups,
         measures=measures,
+        other_lists=need_other_lists(measures),
     )
     judged = weighted(joined.judged, weights, ids=ids)
     return evaluate_joined(
@@ -252,32 +254,16 @@ def measure_all(
 def figures_at(judged: JudgedRun, measures: Sequence[Measure], depths: IntArray) -> list[FloatArray]:
     """The figures of one run that `evaluate` gives, for each measure at many depths: float64[depths] each.
 
-    Without intervals and caveats, which take longer and hold the figures of every query at every depth.
+    Without intervals and caveats, and for some depths at a time.
     """
-    judged.check_depths(depths)
-    controls = None
-    if judged.controls is not None and judged.corpus_size is not None:
-        controls = ControlledFigures(judged, judged.controls, None)
     figures = [np.full(len(depths), np.nan) for _ in measures]
     for start in range(0, len(depths), _DEPTHS_AT_ONCE):
         some = slice(start, start + _DEPTHS_AT_ONCE)
+        table = Figures.of(judged, [(measure, depths[some]) for measure in measures])
+        basis = Basis({"run": judged}, table.plan, None, None)
+        estimates, _, _ = basis.estimates("run", table, no_ends(table.outcomes))
         for measure, values in zip(measures, figures, strict=True):
-            outcome = measure.outcome(judged, depths[some]).settled()
-            values[some] = values_of(outcome)[0]
-            if controls is None:
-                continue
-            for place, depth in enumerate(depths[some].tolist(), start):
-                controlled = controls.of(measure, depth, outcome)
-                if controlled is not None:
-                    values[place] = controlled.value
-    plan = [(measure, depths) for measure in measures]
-    tails = Basis({"run": judged}, plan, None, None).tails
-    if tails is not None:
-        completed = tails_by_run(tails[0], {"run": judged}, plan, tails[1], None)["run"]
-        for measure, values in zip(measures, figures, strict=True):
-            for place, depth in enumerate(depths.tolist()):
-                if (figure := completed.get(str(measure @ depth))) is not None:
-                    values[place] = figure.value
+            values[some] = [estimates[str(measure @ depth)].value for depth in depths[some].tolist()]
     return figures
 
 
@@ -335,7 +321,7 @@ def report_on(
             of_column[part.value] = Slice(part.column, part.value, len(part.figures.queries), of_part)
         run_notes = [
             *(notes or {}).get(name, ()),
-            *run.facts.notes(name),
+            *(() if run.facts is None else run.facts.notes(name)),
             *run.coverage.notes(run.clipped_at(deepest)),
             *weights_notes(run),
             *notes_of_refusals(figures, estimates),
@@ -349,7 +335,11 @@ def report_on(
             estimates,
             run.coverage,
             tuple(run_notes),
-            input={**run.facts.as_input(), **({"controls": controls} if controls else {})},
+            input={
+                **({} if run.facts is None else run.facts.as_input()),
+                **({"controls": controls} if controls else {}),
+                **({"other_lists": beyond} if (beyond := against_other_lists(figures, bootstrap)) else {}),
+            },
             label_caveats=() if provenance is None else provenance.caveats,
             slices=slices,
             pool_sources=pool_sources_of(run, plan, figures.outcomes, bootstrap),

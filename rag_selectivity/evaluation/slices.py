@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.estimating.estimates import no_ends
+from rag_selectivity.evaluation.estimates import no_ends
 from rag_selectivity.figures.by import N5, R
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing

@@ -21,8 +21,6 @@ N5, R, LENGTH = "n5", "R", "length"
 NAMES = (N5, R, LENGTH)
 #: The lowest number of each bin.
 _FIRST_OF_BINS = {N5: (0, 1, 2, 3), R: (0, 1, 2, 4, 10), LENGTH: (0, 1, 6, 11, 16, 21)}
-#: The column of a mapping of queries.
-_UNNAMED = "slice"
 
 
 def slicings_of(
@@ -109,12 +107,13 @@ def _of_mapping(by: Mapping[Any, Any], queries: Sequence[str], form: IdForm) -> 
         raise InputError(
             "by: some values are mappings and some are not; give {query: value}, or {column: {query: value}}"
         )
-    for column, values in by.items() if all(nested) else [(_UNNAMED, by)]:
-        rows = [{"query_id": query, str(column): value} for query, value in values.items()]
-        name = str(column)
-        yield from _of_table(
-            read_query_table(rows, queries, form), queries, f"by[{name!r}]" if all(nested) else "by", name
-        )
+    if not any(nested):
+        return list(_of_table(read_query_table(by, queries, form), queries, "by", None))
+    tables = {
+        str(column): read_query_table(values, queries, form, name=f"by[{column!r}]", value=str(column))
+        for column, values in by.items()
+    }
+    return [each for column, table in tables.items() for each in _of_table(table, queries, f"by[{column!r}]", None)]
 
 
 def _of_table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -169,7 +170,7 @@ async def agrade(
             usage_from=spending.usage_from,
             cost_from=spending.cost_from,
             served_models=tuple(sorted(done.served)),
-            way=done.way,
+            way=None if done.way is None else json.loads(done.way),
             last_answer=done.last_answer,
         )
 

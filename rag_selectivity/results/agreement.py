@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.inference.interval import Interval
-from rag_selectivity.results.estimate import plain
+from rag_selectivity.results.plain import plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trust import Trust

@@ -9,7 +9,8 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.results.estimate import Estimate, finite, plain_fields
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import finite, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trade_off import TradeOff
 

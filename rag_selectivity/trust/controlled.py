@@ -10,6 +10,7 @@ import numpy as np
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.controls import Controls
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.reach import tails
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import EF, BaselineMeasure, BoR, Lambda, refusal_of
@@ -81,6 +82,7 @@ class ControlledFigures:
 
     def __init__(self, judged: JudgedRun, controls: Controls, bootstrap: Bootstrap | None) -> None:
         self._judged, self._controls = judged, controls
+        self._tails, self._tail_size = tails(judged)
         self._draws = bootstrap.resamples if bootstrap is not None else _DRAWS_OF_A_MEDIAN
         self._seed = bootstrap.seed if bootstrap is not None else Bootstrap().seed
         self._tail = (1 - bootstrap.level) / 2 if bootstrap is not None else (1 - Bootstrap().level) / 2
@@ -94,7 +96,7 @@ class ControlledFigures:
 
         `outcome` is that of the measure as judged; it gives the aggregate.
         """
-        if not isinstance(measure, (BaselineMeasure, Lambda)):
+        if not isinstance(measure, (BaselineMeasure, Lambda)) or not measure.needs_corpus_size:
             return None
         self._judged.refuse_weights(
             "a random baseline from controls",
@@ -225,13 +227,13 @@ class ControlledFigures:
         with np.errstate(invalid="ignore", divide="ignore"):
             slots = np.where(sizes > relevant, drawn * outside / (sizes - relevant), 0.0)
             tail = np.where(more > 0, more * np.log1p(-np.minimum(drawn / sizes, 1 - 1e-12)), 0.0)
-        in_tail, labelled = self._tail_labels(threshold), self._controls.tail_labels.sum(axis=1)
+        in_tail, labelled = self._tail_labels(threshold), self._tails.sum(axis=1)
         known = labelled > 0
         each = more[known] / np.maximum(in_tail[known], 1)
         squares = float((each * more[known]).sum())
         hits = float(more.sum()) ** 2 / squares if squares else 0.0
         # A draw finds a relevant passage of the tail at most as often as it holds such passages on average.
-        size = np.maximum(self._controls.tail_size, labelled)[known]
+        size = np.maximum(self._tail_size, labelled)[known]
         chance = (drawn / np.maximum(sizes, 1))[known] / len(sizes)
         held = SampledTotal(size, labelled[known], in_tail[known], chance)
         bound = held.interval(self._tail)[1] - float((chance * in_tail[known]).sum())
@@ -245,12 +247,12 @@ class ControlledFigures:
         judged = self._judged
         sizes = judged.require_corpus_size("an estimate with random controls")
         in_tail = self._tail_labels(judged.threshold(rel))
-        labelled = self._controls.tail_labels.sum(axis=1)
-        rest = np.where(labelled > 0, np.maximum(self._controls.tail_size - labelled, 0), 0)
+        labelled = self._tails.sum(axis=1)
+        rest = np.where(labelled > 0, np.maximum(self._tail_size - labelled, 0), 0)
         outside = np.maximum(sizes - judged.labels.sum(axis=1) - rest, 0).astype(np.float64)
         return sizes, judged.relevant(rel), outside, rest * in_tail / np.maximum(labelled, 1)
 
     def _tail_labels(self, threshold: int) -> IntArray:
         """Relevant labels drawn from the tail of each query."""
-        relevant: IntArray = self._controls.tail_labels[:, self._judged.grades >= threshold].sum(axis=1)
+        relevant: IntArray = self._tails[:, self._judged.grades >= threshold].sum(axis=1)
         return relevant

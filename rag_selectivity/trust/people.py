@@ -78,21 +78,11 @@ def _without_people(labels: Qrels) -> Qrels:
     origins = labels.origins
     if origins is None or not origins.by_person.any():
         return labels
-    rows = np.flatnonzero(~origins.by_person | (origins.judge_grade != NO_GRADE))
+    rows = ~origins.by_person | (origins.judge_grade != NO_GRADE)
     grade = np.where(origins.by_person, origins.judge_grade, labels.grade)[rows]
-    result = Qrels(
-        labels.queries,
-        labels.query[rows],
-        labels.passages_at(rows),
-        grade,
-        source=labels.source,
-        remarks=labels.remarks,
-        scale=labels.scale,
-        levels=labels.levels,
-        origins=replace(origins.take(rows), by_person=np.zeros(len(rows), bool)),
-    )
-    result.form = labels.form
-    return result
+    judged = replace(labels.only(rows), grade=grade)
+    judged.origins = replace(origins.take(rows), by_person=np.zeros(len(judged.query), bool))
+    return judged
 
 
 def calibration_ground(

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.inference.bootstrap import Ends
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
-from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
-from rag_selectivity.measures.by_cutoff import by_cutoff
+from rag_selectivity.judged.token_budget import are_budgets
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Placebo, Real
+from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.tables.ids import IntArray
 
@@ -61,6 +62,27 @@ def placebo_figures(
     }
 
 
+def against_other_lists(figures: Figures, bootstrap: Bootstrap | None) -> dict[str, dict[str, Any]]:
+    """BoR against the lists of the other queries, at the depth next to 10 of each BoR, by its name.
+
+    Empty where these lists are not known.
+    """
+    result: dict[str, dict[str, Any]] = {}
+    if figures.join.other_lists is None or bootstrap is None:
+        return result
+    for measure, at in figures.plan:
+        ranks = at[~are_budgets(at) & (at < WHOLE_LIST)]
+        if isinstance(measure, BoR) and measure.null == "random" and len(ranks):
+            depth = ranks[[np.argmin(np.abs(np.log(ranks / 10)))]]
+            over = replace(measure, null="lists")
+            outcome = over.outcome(figures.join, depth)
+            ((low, high),) = bootstrap.intervals([outcome], figures.queries)
+            numbers = {"value": outcome.value(), "low": low, "high": high}
+            known = {name: float(end[0]) if np.isfinite(end[0]) else None for name, end in numbers.items()}
+            result[str(measure @ int(depth[0]))] = {"measure": str(over @ int(depth[0])), **known}
+    return result
+
+
 def _placebos(
     judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
 ) -> Iterable[tuple[Measure, Placebo, NDArray[np.bool_]]]:
@@ -82,15 +104,11 @@ def _placebo(
         return measure.placebo(judged, Universe(judged, depths, of_labels), outcome)
     columns = []
     for i, depth in enumerate(depths.tolist()):
-        budget, of_depth = TokenBudget.of(depth), of_labels[[i]]
-        groups = []
-        everything = np.ones(len(judged), bool), judged, np.array([depth])
-        for rows, some, at in [everything] if budget is None else by_cutoff(judged, budget):
-            placebo = measure.placebo(some, Universe(some, at, of_depth), measure.at_ranks(some, at))
-            if placebo is None:
-                return None
-            groups.append((rows, placebo))
-        columns.append(Placebo.of_groups(groups))
+        some, at = judged.at_depth(depth)
+        placebo = measure.placebo(some, Universe(some, at, of_labels[[i]]), measure.at_ranks(some, at))
+        if placebo is None:
+            return None
+        columns.append(placebo)
     return Placebo.beside(columns)
 
 

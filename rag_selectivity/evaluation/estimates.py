@@ -17,15 +17,13 @@ from rag_selectivity.judged.token_budget import named_top
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.utility import PROC, Judged
-from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.estimate import CONCENTRATED, PARTLY_JUDGED, Caveat, Estimate
 from rag_selectivity.results.run_report import PoolSource
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.pool_sources import source_outcomes
 from rag_selectivity.wording import percent
 
 _JUDGED = Judged()
-CONCENTRATED, PARTLY_JUDGED = "concentrated-chance", "partly-judged"
-CONCENTRATED_CONTROLS = "concentrated-controls"
 #: Below these, an interval that divides by a random baseline covers the true value too rarely (simulations.md in docs).
 LEAST_QUERIES, LEAST_SHARE, LEAST_SHARE_OF_FEW, LEAST_EFFECTIVE = 30, 2 / 3, 0.9, 100.0
 
@@ -105,6 +103,11 @@ def notes_of_refusals(figures: Figures, shown: Container[str]) -> list[str]:
 def no_ends(outcomes: Iterable[Outcome]) -> list[Ends]:
     """Low and high of each outcome without intervals."""
     return [(np.full(outcome.parts[0].shape[1], np.nan),) * 2 for outcome in outcomes]
+
+
+def estimates_of_table(figures: Figures, bootstrap: Bootstrap) -> dict[str, Estimate]:
+    """The estimates of a table with their intervals: {measure: estimate}."""
+    return as_judged(figures, bootstrap.intervals(figures.outcomes, figures.queries))
 
 
 def as_judged(figures: Figures, ends: Iterable[Ends]) -> dict[str, Estimate]:
