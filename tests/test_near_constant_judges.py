@@ -1,4 +1,4 @@
-"""A judge who accepts the same share of random passages in every query: BoR with controls is neither high nor narrow."""
+"""A judge who accepts the same share of random passages in every query: BoR with controls is not too high."""
 
 from __future__ import annotations
 
@@ -36,4 +36,5 @@ def test_the_interval_covers_and_the_value_is_not_too_high(rate) -> None:
     cells = estimates(rate)
     covered = np.mean([cell.low <= truth <= cell.high for cell in cells])
     assert abs(np.median([cell.value for cell in cells]) - truth) < 0.08
-    assert covered >= 0.93
+    # .93, less two standard errors of so few worlds; `benchmarks/trust_tables/controls.py` has more.
+    assert covered >= 0.93 - 2 * math.sqrt(0.93 * 0.07 / TIMES)

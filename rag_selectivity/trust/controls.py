@@ -75,9 +75,9 @@ def rate_draws(counts: Counts, draws: int, rng: np.random.Generator) -> RateDraw
     With n controls of each of Q queries, X = Σx of them relevant: r ~ Beta(X/d + ½, (nQ − X)/d + ½), where d is the
     overdispersion of x over queries (Pearson's statistic over its degrees of freedom, at least 1). The likeness is
     (d* − 1)/(n − 1), at most .95, where d* is d of queries drawn with replacement; 0 with fewer than two hits, and
-    with one control for each query, which cannot show it. It stays below 0 where d* is below 1: cut off there, it would
-    be too high on average for a judge with nearly the same rate in all queries, and BoR with it. Queries may have different numbers of controls: n is then
-    their mean, and Pearson's statistic has the n of each query.
+    with one control for each query, which cannot show it. It stays below 0 where d* is below 1: cut off there, it
+    would be too high on average for a judge with nearly the same rate in all queries, and BoR with it. Queries may have
+    different numbers of controls: n is then their mean, and Pearson's statistic has the n of each query.
 
     Parameters
     ----------
