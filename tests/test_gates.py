@@ -266,7 +266,7 @@ def test_what_is_defined_for_other_queries_is_not_compared_unless_asked(dropped)
     assert now["Harm@1"].value < before["Harm@1"].value
     (line,) = dropped(before, now, "drop(Harm@1) > 0.01")
     assert re.sub(r"\S*before.json", "FILE", line) == (
-        "run: drop(Harm@1) is unknown: 20 queries with a figure only in FILE ('q80', 'q81', 'q82'); "
+        "run: drop(Harm@1) is undefined: 20 queries with a figure only in FILE ('q80', 'q81', 'q82'); "
         "--on shared compares the queries with a figure in both"
     )
     assert dropped(before, now, "drop(Harm@1) > 0.01", on="shared") == []
