@@ -247,7 +247,7 @@ def _of_drop(gate: Gate, row: RunDifference) -> str:
     tested = _figure(drop, gate.bound)
     room = SAME * max((abs(each) for each in (before, now) if math.isfinite(each)), default=0.0)
     message = _beyond(gate, gate.limit if abs(tested - gate.limit) <= room else tested, drop)
-    if not message or (math.isnan(value) and row.reason):
+    if not message or row.possible is not None or (math.isnan(value) and row.reason):
         return message
     known = "without an interval" if math.isnan(low) else f"drop {value:.4g} [{low:.4g}, {high:.4g}]"
     return f"{message} (from {before:.4g} to {now:.4g} over {counted(row.n, 'query', 'queries')}; {known})"
