@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from inspect import isabstract
 from typing import Any
 
 import pytest
@@ -11,16 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.measures import REGISTRY
 from rag_selectivity.single import aggregate, evaluate_queries, evaluate_query, figures_of_query
 
 pytestmark = pytest.mark.contract
 
 
-def named() -> list[str]:
-    """Every measure at 4 or of the whole list; those of groups need groups, and IPrec stands among the variants."""
-    known = {name: cls() for name, cls in REGISTRY.items() if name != "IPrec" and not cls.needs_groups}
-    return [name if measure.takes_whole_lists else f"{name}@4" for name, measure in known.items()]
+def named(cls: type[rs.Measure] = rs.Measure) -> list[str]:
+    """The measures that come of a class, each once at 4 or of the whole list; those of groups need groups."""
+    below = [each for sub in cls.__subclasses__() for each in named(sub)]
+    if (
+        isabstract(cls)
+        or cls.name[0] == "_"
+        or cls.name == "IPrec"
+        or cls.needs_groups
+        or not cls.__module__.startswith("rag_selectivity.")
+    ):
+        return below
+    return [cls.name if cls().takes_whole_lists else f"{cls.name}@4", *below]
 
 
 VARIANTS = ["Harm(max_grade=1)@4", "Harm(unjudged=harmful)@4", "nDCG(gain=exp)@4", "Success(rel=5,m=2)@4", "IPrec@0.5"]

@@ -34,6 +34,7 @@ from rag_selectivity.measures.plan import (
     budgets_of,
     default_depths,
     given_depths,
+    need_other_lists,
     plan_of,
     ranks_in,
     wanted_measures,
@@ -48,6 +49,7 @@ from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.calibrated import Completed
 from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.placebos import against_other_lists
 from rag_selectivity.trust.reporting import controls_left_out
 
 #: The figures of all queries at so few depths stay in the processor's cache.
@@ -196,6 +198,7 @@ def evaluate(
         budgets=budgets_of(measures),
         groups=groups,
         measures=measures,
+        other_lists=need_other_lists(measures),
     )
     judged = weighted(joined.judged, weights, ids=ids)
     return evaluate_joined(
@@ -339,6 +342,7 @@ def report_on(
                 input={
                     **({} if run.facts is None else run.facts.as_input()),
                     **({"controls": controls} if controls else {}),
+                    **({"other_lists": beyond} if (beyond := against_other_lists(figures, bootstrap)) else {}),
                 },
                 label_caveats=() if provenance is None else provenance.caveats,
                 slices=slices,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence, Set
 from itertools import repeat
 from typing import Any
@@ -48,18 +47,13 @@ def within_corpus(qrels: Qrels, ids: Set[str]) -> tuple[Qrels, list[SelectivityW
 
 
 def corpus_has(ids: Set[str], retrieved: Sequence[str], name: str, exact: bool) -> bool:
-    """Whether the corpus has most of the retrieved passages; an InputError if it has none."""
-    if not retrieved:
-        return False
+    """Whether the corpus has most of the retrieved passages; an InputError if it has none, unless ids are `exact`."""
     inside = sum(passage in ids for passage in retrieved)
-    if not inside:
-        problem = (
+    if retrieved and not inside and not exact:
+        raise InputError(
             f"no passage that {name} retrieved is in the corpus: {name} has {examples(retrieved)}, the corpus has "
-            f"{examples(sorted(ids)[:3])}; do both use the same ids?"
+            f"{examples(sorted(ids)[:3])}; do both use the same ids? (how-to: ids-do-not-match)"
         )
-        if not exact:
-            raise InputError(f"{problem} (how-to: ids-do-not-match)")
-        warnings.warn(SelectivityWarning(problem, "ids-do-not-match"), stacklevel=4)
     return 2 * inside > len(retrieved)
 
 

@@ -33,19 +33,7 @@ _FEW_LABELLED = 0.2
 #: The least share of further ids that must meet in another form.
 _LEAST_GAIN = 0.02
 
-_SCORES_FOR_GRADES = (
-    "the grades go up to {highest}: are they the scores of a run? The labels come first, then the runs. If they are "
-    "grades, map them to a scale with a grade map"
-)
-_SWAPPED = (
-    "the labels are lists, and the scores of {name} are few whole numbers, as grades are: are labels and run swapped? "
-    "The labels come first, then the runs"
-)
-_ALL_TIED = (
-    "{name}: the scores within each list are all equal, so the order of the passages follows from their ids alone: "
-    "give scores that differ, or lists in rank order"
-)
-#: Remarks that are a reason to doubt the input, and what they say; `{count}` and `{name}` (of the run) are filled in.
+#: What may be wrong with the input; `{name}` is that of the run.
 DOUBTS = {
     "rank_against_score": (
         "{name}: rank and score contradict each other in {count} neighbouring rows: its lists are ordered by score. "
@@ -55,6 +43,20 @@ DOUBTS = {
     "ranking_columns_in_labels": (
         "the labels have a column for a score or a rank too: are they a run? The labels come first, then the runs"
     ),
+    "labels_and_run_swapped": (
+        "the labels are lists, and the scores of {name} are few whole numbers, as grades are: are labels and run "
+        "swapped? The labels come first, then the runs"
+    ),
+    "all_scores_tied": (
+        "{name}: the scores within each list are all equal, so the order of the passages follows from their ids alone: "
+        "give scores that differ, or lists in rank order"
+    ),
+    "scores_for_grades": (
+        "the grades go up to {highest}: are they the scores of a run? The labels come first, then the runs. If they "
+        "are grades, map them to a scale with a grade map"
+    ),
+    "list_longer_than_corpus": "{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); "
+    "is N right?",
 }
 #: Remarks that are no reason to doubt the input: what they say, and the codes of the notes.
 NOTES = {
@@ -189,24 +191,22 @@ class JoinFacts:
 
     def warnings(self, name: str, *, ids_known: bool = False) -> list[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant; `ids_known` as in `check`."""
-        doubts, counts, grades = {}, self.lists.counts, self._qrels.grades_present()
-        for remark, text in DOUBTS.items():
-            if remark in self.remarks:
-                doubts[remark.replace("_", "-")] = text.format(name=name, count=self.remarks[remark])
+        counts, grades = self.lists.counts, self._qrels.grades_present()
+        found: dict[str, dict[str, Any]] = {code: {"count": count} for code, count in self.remarks.items()}
         # A run of grades has few different values, and many neighbours with the same one.
         tied, neighbours = counts["tied"], counts["neighbours"]
-        if self.remarks["lists_as_labels"] and counts["scored"] == counts["graded"] and 2 * tied >= neighbours > 0:
-            doubts["labels-and-run-swapped"] = _SWAPPED.format(name=name)
+        if "lists_as_labels" in found and counts["scored"] == counts["graded"] and 2 * tied >= neighbours > 0:
+            found["labels_and_run_swapped"] = {}
         elif tied == neighbours > 0:
-            doubts["all-scores-tied"] = _ALL_TIED.format(name=name)
+            found["all_scores_tied"] = {}
         if grades and looks_like_scores(grades[-1]):
-            doubts["scores-for-grades"] = _SCORES_FOR_GRADES.format(highest=grades[-1])
+            found["scores_for_grades"] = {"highest": grades[-1]}
         if self.overlong is not None:
-            text = "{}: query {!r} has {} passages, more than its corpus (N = {}); is N right?"
-            doubts["list-longer-than-corpus"] = text.format(name, *self.overlong)
+            found["list_longer_than_corpus"] = dict(zip(("query", "passages", "size"), self.overlong, strict=True))
+        doubts = {code: text.format(name=name, **found[code]) for code, text in DOUBTS.items() if code in found}
         return [
             *self._doubts_of_ids(name, ids_known),
-            *(SelectivityWarning(text, code) for code, text in doubts.items()),
+            *(SelectivityWarning(text, code.replace("_", "-")) for code, text in doubts.items()),
             *self._doubts_of_counts(name),
         ]
 
@@ -283,27 +283,12 @@ class JoinFacts:
         return notes + [text.format(name=name, count=count) for text, count in seen.items()]
 
     def as_input(self) -> dict[str, Any]:
-        """What a report says about the input.
-
-        `ids` is the form of the ids, or None if they were left as they are. `sampled` is about the queries whose ids
-        were compared. It counts their judged passages that are retrieved, with the ids as they are; and if more match
-        in another form, with the ids in that form.
-        """
-        met, better, further = self.passages.met, self.passages.better, self._unshared.better
+        """What a report says about the input; `ids` is the form of the ids, or None if they were left as they are."""
         in_run = self._listed + len(self.lists.unknown)
         return {
             "ids": str(self.judging.form) or None,
             "queries": {"in_qrels": len(self._qrels), "in_run": in_run, "both": self._listed},
             "passages": {"retrieved": self.lists.counts["retrieved"], "judged": self._hits},
-            "sampled": None
-            if self._exact
-            else {
-                "queries": len(self.passages.pairs),
-                "judged_passages": sum(len(labelled) for _, labelled in self.passages.pairs),
-                "retrieved": {"as they are": met} | ({str(better.form): met + better.more} if better else {}),
-                "further_queries": {} if further is None else {str(further.form): further.more},
-            },
-            "remarks": {code: count for code, count in self.remarks.items() if code in DOUBTS or code in NOTES},
         }
 
 

@@ -15,6 +15,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.controls import Controls, control_rows, without_controls
 from rag_selectivity.judged.facts import JoinFacts
 from rag_selectivity.judged.hits import Coverage, Documents, Hits, Rows
+from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.query_weights import QueryWeights
@@ -71,6 +72,9 @@ class JudgedRun:
         The rank of the first passage of each list that stands above it too, 0 without one; None if no list has one.
     weights : QueryWeights or None
         How much each query counts in figures over all of them; None where all count alike.
+    other_lists : OtherLists or None
+        The judged passages of each query in the lists of all other queries, if a measure asked for them; None of a part
+        of the queries.
     empty_slots : int
         How many slots an empty list has with `short_lists="returned"`, where whole lists are measured.
     part : Part or None
@@ -100,6 +104,7 @@ class JudgedRun:
     copies: Hits | None = None
     first_repeat: IntArray | None = None
     weights: QueryWeights | None = None
+    other_lists: OtherLists | None = None
     empty_slots: int = 1
     part: Any = field(default=None, repr=False, compare=False)
 
@@ -456,13 +461,21 @@ class JudgedRun:
             )
         return self.corpus_size
 
-    def check_depths(self, depths: IntArray) -> None:
-        """Refuse depths that the corpus size or the policy does not allow. Needs all queries, not a part of them."""
+    def check_depths(self, depths: IntArray, *, one_by_one: bool = False) -> None:
+        """Refuse depths that the corpus size or the policy does not allow. Needs all queries, not a part of them.
+
+        If queries have different N, the random draw is min(K, N), unless the queries are measured one by one.
+        """
         if not len(depths):
             return
         deepest = int(depths.max())
-        if self.corpus_size is not None and len(self.corpus_size):
-            check_depth_fits(deepest, (int(self.corpus_size.min()), int(self.corpus_size.max())))
+        if self.corpus_size is not None and len(self):
+            smallest, largest = int(self.corpus_size.min()), int(self.corpus_size.max())
+            if deepest > smallest and (one_by_one or smallest == largest):
+                raise InputError(
+                    f"depth K = {deepest} is more than the corpus size N = {smallest}: use smaller depths, or correct "
+                    f"the corpus size"
+                )
         if self.policy.unjudged != "error":
             return
         judged = np.bincount(self.hits.query[self.hits.rank <= deepest], minlength=len(self.queries))
@@ -477,6 +490,8 @@ class JudgedRun:
 
 def _over(value: Any, chosen: NDArray[np.bool_]) -> Any:
     """What some of the queries have in a field of a `JudgedRun`."""
+    if isinstance(value, OtherLists):
+        return value if chosen.all() else None
     if isinstance(value, Mapping):
         return {name: _over(each, chosen) for name, each in value.items()}
     if isinstance(value, (Rows, Controls, JudgedRun, QueryWeights)):
@@ -486,19 +501,6 @@ def _over(value: Any, chosen: NDArray[np.bool_]) -> Any:
 
 def _cut(hits: Hits, cutoffs: IntArray) -> Hits:
     return hits.chosen(hits.rank <= cutoffs[hits.query])
-
-
-def check_depth_fits(depth: int, corpus_sizes: tuple[int, int]) -> None:
-    """Refuse a K above N if all queries have the same N (`corpus_sizes` is the smallest and the largest).
-
-    If queries have different N, the random draw is min(K, N), and a note counts the queries with N < K.
-    """
-    smallest, largest = corpus_sizes
-    if smallest == largest < depth:
-        raise InputError(
-            f"depth K = {depth} is more than the corpus size N = {largest}: "
-            f"use smaller depths, or correct the corpus size"
-        )
 
 
 def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:

@@ -50,7 +50,17 @@ def _identity(mean: FloatArray) -> FloatArray:
     return mean
 
 
+def _ratio(top: FloatArray, bottom: FloatArray, *_: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return top / bottom
+
+
 MEAN = Aggregate(value=_identity, statistic=_identity, link=_identity, form="mean")
+RATIO = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ratio")
+
+
+#: Why a figure of all queries together is undefined.
+OF_A_PART = "the lists of the other queries are known of a whole run only, not of a part of its queries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,8 @@ class Outcome:
         At which depths the measure is undefined for the whole dataset that these queries are a part of.
     weights : float64[queries] or None
         How much each query counts in means over queries, above 0; None where all count alike.
+    of_all : bool
+        Whether the figures are those of all queries together: a part of them has none.
     """
 
     parts: tuple[FloatArray, ...]
@@ -85,6 +97,7 @@ class Outcome:
     baseline: int | None = None
     refused: Refusal | None = None
     weights: FloatArray | None = None
+    of_all: bool = False
 
     def settled(self) -> Outcome:
         """The outcome of a whole dataset: without its premise, or where it is refused, every query is undefined."""
@@ -121,7 +134,10 @@ class Outcome:
     def over(self, rows: NDArray[Any] | slice) -> Outcome:
         """The outcome of some of its queries, by mask, by position or by slice."""
         weights = None if self.weights is None else self.weights[rows]
-        return replace(self, parts=tuple(part[rows] for part in self.parts), weights=weights)
+        part = replace(self, parts=tuple(part[rows] for part in self.parts), weights=weights)
+        if not self.of_all or len(part.parts[0]) == len(self.parts[0]):
+            return part
+        return replace(part, parts=tuple(np.full_like(each, np.nan) for each in part.parts), undefined=OF_A_PART)
 
     def counting(self) -> FloatArray | None:
         """How much each query counts at each depth, from 0 (undefined) to 1: float64[queries, depths].
@@ -460,8 +476,15 @@ class Measure(ABC):
         Raises
         ------
         InputError
-            If a budget is among the depths, and the join does not know how many passages fit in it.
+            If a budget is among the depths, and the join does not know how many passages fit in it; if the labels are
+            on another scale than the measure needs.
         """
+        if self.required_scale not in (None, judged.scale.name):
+            raise InputError(
+                f"{self} needs grades 1 to 5 (the utility scale), but the scale is {judged.scale.name}: give "
+                f"scale='utility' (--scale utility); if the judgments have other grades, also give a grade map, as in "
+                f"grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5) (how-to: labels-on-the-wrong-scale)"
+            )
         outcome = self._of_all(judged.by_group(str(self)) if self.of_groups else judged, depths)
         return outcome if judged.weights is None else replace(outcome, weights=judged.weights.values)
 

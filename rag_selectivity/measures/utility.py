@@ -11,12 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun, key_of
 from rag_selectivity.measures.base import (
+    RATIO,
     WHOLE_LIST,
-    Aggregate,
     Choice,
     FloatArray,
     Measure,
@@ -51,15 +50,6 @@ def diagnosis(proc: float, share: float, threshold: float = 0.8) -> str | None:
     if abs(proc - share) <= 1e-11:
         return "limited by both"
     return "retriever-limited" if proc < share else "selection-limited"
-
-
-def _require_utility(judged: JudgedRun, measure: Measure) -> None:
-    if judged.scale.name != "utility":
-        raise InputError(
-            f"{measure} needs grades 1 to 5 (the utility scale), but the scale is {judged.scale.name}: "
-            f"give scale='utility' (--scale utility); if the judgments have other grades, also give a grade map, as in "
-            f"grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5) (how-to: labels-on-the-wrong-scale)"
-        )
 
 
 def _level_counts(judged: JudgedRun) -> IntArray:
@@ -105,7 +95,6 @@ class _WeightedMeasure(Measure):
         }
 
     def _weights(self, judged: JudgedRun) -> FloatArray:
-        _require_utility(judged, self)
         key = tuple(self._chosen.values())
         return judged.once("weights", key, lambda: rarity_weights(_level_counts(judged), **self._chosen))
 
@@ -228,14 +217,6 @@ class PROC(_WeightedMeasure):
         return both
 
 
-def _share_of_means(observed: FloatArray, ceiling: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return observed / ceiling
-
-
-_RATIO_OF_MEANS = Aggregate(value=_share_of_means, statistic=_share_of_means, link=lambda value: value, form="ratio")
-
-
 @register_measure
 @dataclass(frozen=True, repr=False)
 class PercentPROC(_WeightedMeasure):
@@ -269,7 +250,7 @@ class PercentPROC(_WeightedMeasure):
         known = selected & (ceiling > 0)
         observed, ceiling = np.where(known, observed, np.nan), np.where(known, ceiling, np.nan)
         if self.aggregate == "ratio":
-            return Outcome((observed, ceiling), undefined, _RATIO_OF_MEANS)
+            return Outcome((observed, ceiling), undefined, RATIO)
         return Outcome((observed / ceiling,), undefined)
 
 
@@ -284,7 +265,6 @@ class _NormalisedRecall(Measure):
         return (Judged(at=self.at),)
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        _require_utility(judged, self)
         available = judged.relevant(self._lowest)
         reachable = np.minimum(available[:, None], judged.slots_at(depths))
         recall = judged.hits_at(depths, self._lowest) / np.maximum(reachable, 1)
@@ -364,7 +344,6 @@ class Precision4(Measure):
         return (Judged(at=self.at),)
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        _require_utility(judged, self)
         return Outcome((over_slots(judged.hits_at(depths, 4), judged, depths),), "no query returned anything")
 
 
@@ -400,7 +379,6 @@ class Harm(Measure):
         return replace(self, unjudged="harmful") if self.unjudged == "harmless" else None
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        _require_utility(judged, self)
         harmful = judged.harmful_at(depths, self.max_grade)
         if self.unjudged == "harmful" and judged.policy.unjudged != "worst":
             harmful = harmful + judged.returned_at(depths) - judged.judged_at(depths)
