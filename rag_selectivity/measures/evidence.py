@@ -57,7 +57,7 @@ class Evidence(Measure):
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         worth = self.worth(judged)
-        known = (judged.labels[:, np.flatnonzero(worth)] > 0).any(axis=1)
+        known = judged.labels[:, worth > 0].sum(axis=1) > 0
         levels = np.searchsorted(judged.grades, judged.distinct.grade)
         held = judged.count_distinct(depths, weights=worth[levels])
         figures = np.where(known[:, None], np.minimum(held, self.enough), np.nan)
