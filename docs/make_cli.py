@@ -17,7 +17,6 @@ from rag_selectivity.cli.output import EXIT_CODES
 COMMANDS = (
     "evaluate",
     "compare",
-    "sweep",
     "answers",
     "validate",
     "calibrate-alpha",

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rag_selectivity.advice.by_loss import parameters_of
 from rag_selectivity.advice.costs import read_costs
 from rag_selectivity.advice.decide import decide
 from rag_selectivity.advice.systems import comparable
+from rag_selectivity.advice.which_k import parameters_of
 from rag_selectivity.compare.runs import comparison_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
@@ -112,7 +112,7 @@ def report_from_files(
         first = report_on(measure_all(judged, parsed, [1]), None, joined.notes, joined.ground)
         first = replace(first, bootstrap=bootstrap, settings=bootstrap.settings)
         completed = first.completed
-        known = read_costs(judged, runs, costs=costs, tokens=tokens, corpus=corpus, ids=ids, bootstrap=bootstrap)
+        known = read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids)
         rel, m = parameters_of(parsed) if rel is None and m is None else (rel, m)
         decision = decide(first, rel=rel, m=m, costs=known, **deciding)
         if as_comment:
@@ -168,7 +168,7 @@ def _compared_in_slices(
 def _refuse_with_weights(given: Mapping[str, Any]) -> None:
     """Refuse what is about a decision, or about means that are not weighted."""
     for name, value in given.items():
-        if value and name not in ("max_k", "max_loss"):
+        if value:
             what = "--format markdown" if name == "markdown" else f"--{name.replace('_', '-')}"
             about = "it shows means without weights" if name == "quality" else "a decision cannot be weighted"
             raise InputError(f"{what} cannot be combined with weights (--weights): {about}; leave one of the two out")

@@ -95,7 +95,7 @@ READING = {
         "qrels.trec",
     ),
     "tokens": (
-        "sweep --qrels qrels.trec --run run.trec --scale trec --corpus-size 100 --tokens tokens.csv --max-tokens 40",
+        "compare --qrels qrels.trec --run run.trec --run b=run.csv --scale trec --depths 1 --tokens tokens.csv",
         "tokens.csv",
     ),
     "labels of a page": (REPORT, "qrels.trec"),
@@ -181,7 +181,6 @@ def test_what_cannot_be_a_stream_says_why(words, file, why) -> None:
     [
         EVALUATE,
         "compare --qrels qrels.trec --run run.trec --run b=run.csv --scale trec --depths 1",
-        "sweep --qrels qrels.trec --run run.trec --scale trec --corpus-size 100",
         "agree --human human.qrels --labels labels.db --resamples 50",
         "store info labels.db",
         "plan --corpus-size 100 --relevant 4",

@@ -42,11 +42,11 @@ def files(tmp_path_factory):
 # -- the judge's labels are in a file ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["evaluate", "compare", "sweep"])
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
 def test_a_judges_labels_may_be_in_any_file(files, command) -> None:
     arguments = ["--qrels", files / "judge.qrels", "--human", files / "people.qrels", "--run", files / "one.trec"]
     arguments += ["--run", files / "two.trec", "--scale", "utility", "--corpus-size", "1000", "--resamples", "200"]
-    done = run_command(command, *arguments, *(["--depths", "10"] if command != "sweep" else []))
+    done = run_command(command, *arguments, "--depths", "10")
     assert done.returncode == 0, done.stderr
     assert "200 labels of people" in " ".join(done.stdout.split())
 

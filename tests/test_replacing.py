@@ -199,7 +199,6 @@ def test_half_of_a_surrogate_pair_is_an_error(tmp_path) -> None:
         "evaluate --qrels labels.csv --run run.csv --per-query x.csv --output x.csv",
         "evaluate --qrels labels.csv --run run.csv --per-query -",
         "compare --qrels labels.csv --run run.csv --run a=run.csv --output folder",
-        "sweep --qrels labels.csv --run run.csv --output x.tex",
         "report --qrels labels.csv --run run.csv --output nowhere/x.html",
         "annotate --store s.db --draw agree:3 --output nowhere/x.html",
         "store export s.db nowhere/x.csv",

@@ -19,7 +19,6 @@ COMMANDS = {
     "evaluate --qrels q.trec --run r.trec": ".txt, .json, .csv, .md or .tex",
     "compare --qrels q.trec --run r.trec --run s.trec": ".txt, .json, .csv, .md or .tex",
     "report --qrels q.trec --run r.trec": ".html, .htm or .md",
-    "sweep --qrels q.trec --run r.trec --corpus-size 9": TABLE,
     "plan --corpus-size 100 --relevant 2": TABLE,
     "plan --controls 100 --queries 10": TABLE,
     "agree --labels q.trec --human q.trec": TABLE,

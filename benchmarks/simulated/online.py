@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
+from rag_selectivity.inference.behind_best import behind_best
 
 from benchmarks.simulated import Floats, Line
 from rag_selectivity.inference import mcnemar, sign_share
-from rag_selectivity.inference.behind_best import behind_best
 from rag_selectivity.inference.sequential import RiseDetector
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.online import Metric, TwoArms, interleave

@@ -36,7 +36,6 @@ class _Program(Group):
     listed = (
         Listed("evaluate", "Measure runs against labels.", _RUNS),
         Listed("compare", "Compare runs with a baseline: differences, intervals and tests.", _RUNS),
-        Listed("sweep", "Measure every depth K and advise one.", _RUNS),
         Listed("answers", "Have an LLM answer from what was retrieved, and score its answers.", _RUNS),
         Listed("validate", "Show which measure at which K follows the scores of the answers.", _RUNS),
         Listed("calibrate-alpha", "Choose the alpha of F, Fe or T by the scores of the answers.", _RUNS),

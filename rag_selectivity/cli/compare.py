@@ -19,7 +19,6 @@ from rag_selectivity.cli.inputs import (
 )
 from rag_selectivity.cli.output import show
 from rag_selectivity.cli.slices import ByOption, TextsForLengthOption, WeightsOption
-from rag_selectivity.errors import InputError
 
 EXAMPLES = (
     "rag-selectivity compare --qrels qrels.trec --run bm25.trec --run dense.trec --baseline bm25 --corpus-size 1000",
@@ -39,22 +38,12 @@ def compare(
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
     costs: o.CostsOption = None,
-    cost_measure: o.CostMeasureOption = None,
-    cost_depths: o.CostDepthsOption = None,
     groups: o.GroupsOption = None,
     human: o.HumanOption = None,
     form: o.LabelForm = o.LabelForm(),
     measure: o.MeasureOption = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: 5,10,20).")] = None,
     k: o.KOption = None,
-    max_loss: Annotated[
-        float,
-        o.option(
-            o.MEASURES,
-            "SHARE",
-            "Largest loss: of the cheapest run against the best one (--costs), and of the advised depth.",
-        ),
-    ] = o.DEFAULT_MAX_LOSS,
     by: ByOption = None,
     queries: TextsForLengthOption = None,
     weights: WeightsOption = None,
@@ -93,9 +82,7 @@ def compare(
     named = named_files(run)
     lengths, at_budgets = tokens_of(tokens, tokenizer), bool(budgets_of(measure))
     # Beside measures at a budget of tokens, their cost is what the budget says.
-    asked_for_costs = bool(costs or cost_measure or cost_depths or (lengths is not None and not at_budgets))
-    if asked_for_costs and costs is None and lengths is None:
-        raise InputError("there are no costs to compare: give --costs FILE, or --tokens FILE")
+    asked_for_costs = bool(costs or (lengths is not None and not at_budgets))
     # Costs are read from the lists too; standard input can be read once.
     runs = {name: rs.read_run(path, policy=rules.policy) for name, path in named.items()} if asked_for_costs else named
     comparison = rs.compare(
@@ -130,12 +117,9 @@ def compare(
         of_depths,
         baseline=comparison.baseline,
         paired=not unpaired,
-        max_loss=max_loss,
         costs=known_costs(comparison.report, runs, costs_of(costs, list(named)), lengths, form.ids)
         if asked_for_costs
         else None,
-        cost_measure=cost_measure,
-        cost_depths=whole_numbers(cost_depths, "--cost-depths"),
     )
     comparison = replace(comparison, report=report)
     show(comparison, format, output, details=details)

@@ -50,4 +50,4 @@ def known_costs(report: Report, runs: Mapping[str, Any], costs: Any, tokens: Any
     from rag_selectivity.advice.costs import read_costs
 
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
-    return read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids, bootstrap=report.bootstrap)
+    return read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids)

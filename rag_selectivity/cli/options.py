@@ -16,9 +16,6 @@ from rag_selectivity.cli.output import Format
 from rag_selectivity.cli.writable import Writable
 from rag_selectivity.tables.grades import SCALES
 
-#: As `rag_selectivity.advice.by_loss` has them, which is imported where depths are advised.
-DEFAULT_MAX_K, DEFAULT_MAX_LOSS = 20, 0.02
-
 INPUT, MEASURES, EDGES, INTERVALS, GATES, OUTPUT = "Input", "Measures", "Edges", "Intervals", "Gates", "Output"
 #: Panels that one or two commands have.
 JUDGE, TESTS, PLANNING, BUDGET, LIMITS, PAGE = "Judge", "Tests", "Number of queries", "Budget", "Limits", "Page"
@@ -97,18 +94,6 @@ CostsOption = Annotated[
     input_file(
         "Measured tokens, milliseconds and price by query_id, or a trace: FILE or NAME=FILE of a run. Repeat for more."
     ),
-]
-CostMeasureOption = Annotated[
-    str | None,
-    option(
-        MEASURES,
-        "NAME",
-        "Measure to compare costs with, as in Precision4+ (default: RA-nWG if measured, else Success).",
-    ),
-]
-CostDepthsOption = Annotated[
-    str | None,
-    option(MEASURES, "K,K", "Further K at which runs are compared by their tokens, to find the cheapest of all."),
 ]
 QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
 JudgeOption = Annotated[
@@ -200,13 +185,6 @@ RelOption = Annotated[
     int | None, option(MEASURES, "GRADE", "Lowest grade that counts as relevant (default: that of the scale).")
 ]
 HitsOption = Annotated[int | None, option(MEASURES, "M", "Relevant passages that make a success (default: 1).", "-m")]
-MaxKOption = Annotated[
-    int, option(MEASURES, "K", "Most passages that a prompt can show; smaller depths are compared with this one.")
-]
-MaxLossOption = Annotated[
-    float, option(MEASURES, "SHARE", "Largest loss of the advised depth against --max-k; .02 is two percentage points.")
-]
-
 # -- controls ---------------------------------------------------------------------------------------------
 
 ShowBitsOption = Annotated[

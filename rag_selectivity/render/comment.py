@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rag_selectivity.advice.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
 from rag_selectivity.advice.decide import decide
+from rag_selectivity.compare.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
 from rag_selectivity.render.blocks import markdown
 from rag_selectivity.render.decision_blocks import figures_of, marked_caveats, signs_text, table_of_runs
 from rag_selectivity.render.first_lines import names_of_columns
@@ -121,7 +121,8 @@ def _legend(report: Report, decision: Decision, names: Sequence[str]) -> Iterabl
         if signs:
             yield f"{signs}: shown against {escaped(decision.baseline)}{level}, after Holm's correction."
     yield from _caveats(decision, names)
-    yield from (escaped(trade.text) for trade in decision.trade_offs.values() if trade.text)
+    if decision.cheapest is not None:
+        yield f"{escaped(str(decision.cheapest))}."
     yield from (f"{escaped(note[0].upper() + note[1:])}." for note in decision.notes)
 
 

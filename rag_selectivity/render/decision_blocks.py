@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from rag_selectivity.render.blocks import Block, Heading, Lines, Table
-from rag_selectivity.render.cost_blocks import cost_blocks
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import SHORT, Decision, RunFigure
 from rag_selectivity.results.estimate import Caveat
-from rag_selectivity.wording import MARKS, number
+from rag_selectivity.wording import MARKS, amount, number
 
 MARKS_OF_VERDICTS = {BETTER: " +", WORSE: " −"}
 
@@ -37,7 +36,14 @@ def decision_blocks(decision: Decision) -> Iterable[Block]:
     yield Lines(answer_lines(decision))
     yield Heading(f"At K = {decision.K}, best first by {decision.measure}")
     yield decision_table(decision)
-    yield from cost_blocks(decision)
+    yield from cost_notes(decision)
+
+
+def cost_notes(decision: Decision) -> Iterable[Block]:
+    """The cheapest run that keeps up, and what the costs rest on."""
+    if decision.cheapest is not None:
+        yield Note(str(decision.cheapest))
+    yield from map(Note, decision.notes)
 
 
 def table_of_runs(decision: Decision, columns: Sequence[str]) -> Table:
@@ -64,7 +70,7 @@ def decision_table(decision: Decision) -> Table:
     rows = []
     for line in decision.lines:
         cells = [figure_cell(line.figures.get(name)) for name in names]
-        cells += [number(line.costs[name].value) if name in line.costs else "–" for name in costs]
+        cells += [amount(line.costs[name]) if name in line.costs else "–" for name in costs]
         rows.append([line.run, *([line.letters] if letters else []), *cells])
     return Table(header, rows, breaks=False)
 

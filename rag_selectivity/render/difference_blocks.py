@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.render.blocks import Block, Heading, Id, Note, Table
-from rag_selectivity.render.cost_blocks import cost_blocks
+from rag_selectivity.render.decision_blocks import cost_notes
 from rag_selectivity.render.report_table import caveat_lines
 from rag_selectivity.render.slice_tables import slice_difference_blocks
 from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
@@ -25,7 +25,7 @@ def comparison_blocks(comparison: Comparison) -> Iterable[Block]:
         yield from difference_blocks(of_run, comparison.settings, comparison.notes)
         yield from slice_difference_blocks(comparison, name)
     if comparison.report.decision is not None:
-        yield from cost_blocks(comparison.report.decision)
+        yield from cost_notes(comparison.report.decision)
 
 
 def difference_blocks(

@@ -27,7 +27,7 @@ SIGNS = {
 }
 _K_FROM = {
     GIVEN: "the given K",
-    ADVISED: "the K that is advised for the best run",
+    ADVISED: "the K that is advised for the run with the most evidence",
     ASSUMED: "assumed, since no K was given or advised",
 }
 _SUBTITLES = {
@@ -241,6 +241,8 @@ def _legend(decision: Decision, rows: Sequence[Row], names: Sequence[str]) -> It
     if any(each.estimate.possible is not None for each in figures):
         parts.append("a bar is the range that the unjudged passages leave open")
     yield f"In a column all runs are drawn on one axis: {enumeration(parts)}."
+    if decision.cheapest is not None:
+        yield f"{decision.cheapest}."
     yield from (f"{note[0].upper()}{note[1:]}." for note in decision.notes)
 
 

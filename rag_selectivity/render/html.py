@@ -8,7 +8,6 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.render.blocks import Figures, html_text
-from rag_selectivity.render.cost_blocks import costs_of
 from rag_selectivity.render.decision_blocks import decision_table
 from rag_selectivity.render.explorer import CANDIDATES, explorer
 from rag_selectivity.render.explorer.packing import BUDGET
@@ -130,7 +129,6 @@ def to_html(
             all_runs=None if decision is None else decision_table(decision),
             first_pictures=pictures[:_FIRST_PICTURES],
             more_pictures=pictures[_FIRST_PICTURES:],
-            costs=[] if decision is None else list(costs_of(decision)),
             tables=[_tables(report, name, USUAL_DEPTH if decision is None else decision.K) for name in report.runs],
             comparison=comparison,
             differences=[]

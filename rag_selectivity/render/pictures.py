@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from html import escape
 from io import StringIO
 from typing import Any
 
-from rag_selectivity.advice.by_loss import parameters_of
+from rag_selectivity.advice.which_k import parameters_of
 from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.measures import PROC, RANWG, BoR, BoR_max, Harm, Measure, PercentPROC, Success
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.render.decision_blocks import middle_cut
 from rag_selectivity.render.labels import settle
-from rag_selectivity.render.run_styles import OF_RUNS, shortened, style_of_run
-from rag_selectivity.results.decision import CostPoint, Decision
+from rag_selectivity.render.run_styles import OF_RUNS
+from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import number
 
@@ -55,8 +54,6 @@ def pictures_of(
     has = _drawable(report)
     rel, m = parameters_of(report.measures)
     bor, most, success = (kind(rel=rel, m=1 if m is None else m) for kind in (BoR, BoR_max, Success))
-    if decision is not None:
-        yield from _of_costs(report, decision)
     if {bor, most} <= has:
         yield picture(
             "Bits over random, over K",
@@ -118,37 +115,6 @@ def pictures_of(
             "The mean score of the answers with its interval.",
             lambda axes: plots.answer_quality(quality, axes),
         )
-
-
-def _of_costs(report: Report, decision: Decision) -> Iterator[Picture]:
-    """Cost against quality, for each kind of cost that is known."""
-    from rag_selectivity.render.cost_plot import cost_quality
-
-    names = {name: shortened(name) for name in report.runs}
-    taken = Counter(names.values())
-    names = {name: f"{i}: {names[name]}" if taken[names[name]] > 1 else names[name] for i, name in enumerate(names, 1)}
-    styles = {names[name]: style_of_run(place) for place, name in enumerate(report.runs)}
-    measure = replace(decision.measure, at=None)
-    for trade in decision.trade_offs.values():
-        measure = trade.measure
-
-    def of(kind: str, points: Sequence[CostPoint]) -> Picture:
-        over_k = len({point.K for point in points}) > 1
-        depths = f"A ring is K = {decision.K}; the numbers are K." if over_k else f"At K = {decision.K}."
-        return picture(
-            f"{kind.capitalize()} of a query against {measure}",
-            f"{depths} The grey steps are the best {measure} for at most that cost.",
-            lambda axes: cost_quality(
-                [replace(point, run=names[point.run]) for point in points],
-                measure,
-                kind,
-                axes,
-                styles=styles,
-                decision_depth=decision.K,
-            ).set_title("", loc="left"),
-        )
-
-    yield from (of(kind, points) for kind, points in decision.cost_points.items() if points)
 
 
 def _drawable(report: Report) -> set[Measure]:

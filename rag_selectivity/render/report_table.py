@@ -26,7 +26,7 @@ from rag_selectivity.render.blocks import (
     Table,
     with_interval,
 )
-from rag_selectivity.render.cost_blocks import cost_blocks
+from rag_selectivity.render.decision_blocks import cost_notes
 from rag_selectivity.render.slice_tables import slice_blocks
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance
@@ -62,7 +62,7 @@ def report_blocks(report: Report) -> Iterable[Block]:
             yield Note(note, "note", of_table=note.startswith(_SIGNS))
         yield from slice_blocks(name, run.slices)
     if report.decision is not None:
-        yield from cost_blocks(report.decision)
+        yield from cost_notes(report.decision)
 
 
 def _remedies(report: Report, name: str, run: RunReport) -> Iterable[Block]:

@@ -12,7 +12,6 @@ from rag_selectivity.render.answer_blocks import answer_blocks
 from rag_selectivity.render.blocks import (
     BLANK,
     Block,
-    Heading,
     Lines,
     Note,
     Paragraph,
@@ -44,7 +43,6 @@ from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.online import ArmComparison, ExperimentDecision, Preference
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import VIEWS, Result
-from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
 from rag_selectivity.results.validation import Validation
 from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED
 from rag_selectivity.trust.ranking import AS_PEOPLE, INVERTS, OPEN, Ranking
@@ -138,80 +136,6 @@ def _calibration_blocks(found: Calibration) -> Iterable[Block]:
         "confidence interval",
         "note",
     )
-
-
-# -- sweep ---------------------------------------------------------------------------------------------
-
-_SWEPT = {
-    "K": "K",
-    "success": "success",
-    "BoR": "BoR",
-    "BoR_max": "ceiling",
-    "headroom": "headroom",
-    "lambda": "lambda",
-    "slots_per_relevant": "K/N_p",
-    "doubling": "×2",
-    "doubling_predicted": "×2 sparse",
-    "RA-nWG": "RA-nWG",
-    "Harm": "Harm",
-    "Harm_most": "at most",
-    "Judged": "Judged",
-    "tokens": "tokens",
-    "bits_per_1000_tokens": "bits/1000",
-}
-
-
-@blocks_of.register
-def _sweep_blocks(sweep: Sweep) -> Iterable[Block]:
-    for name, run in sweep.runs.items():
-        yield Heading(name)
-        yield Table(*_swept(run))
-        if run.answers is not None and run.answers.rows:
-            yield _answers_table(run.answers, sweep.settings.get("level"))
-        yield Paragraph(run.recommendation.reason)
-        if run.answers is not None and run.answers.finding is not None:
-            yield Paragraph(run.answers.finding)
-        if run.answers is not None and run.answers.left_out:
-            left_out = counted(run.answers.left_out, "query has", "queries have")
-            yield Note(f"{left_out} a score at some K only, and are left out of the answers", "note")
-        yield from (Note(warning, "warning") for warning in run.recommendation.warnings)
-    yield from (Note(note, "note") for note in sweep.notes)
-
-
-def _answers_table(answers: AnswersByK, level: float | None) -> Table:
-    """The scores of answers at each K; losses as shares of the range of the scores."""
-    tokens = any(row.tokens is not None for row in answers.rows)
-    most = "loss at most" if level is None else f"loss at most [{level_text(level)}]"
-    header = ["K", "answers", "loss", most, *(["tokens"] if tokens else [])]
-    rows = []
-    for row in answers.rows:
-        mark = "*" if row.K == answers.recommendation.K else " "
-        ends = ["", ""] if row.loss_high is None else [signed(row.loss), signed(row.loss_high)]
-        cells = [f"{row.K}{mark}", number(row.score), *ends]
-        rows.append([*cells, *(["" if row.tokens is None else f"{row.tokens:.0f}"] if tokens else [])])
-    return Table(header, rows)
-
-
-def _swept(run: RunSweep) -> tuple[list[str], list[list[str]]]:
-    last = run.rows[-1]["K"]
-    advice = run.recommendation
-    shown = {1 << i for i in range(last.bit_length())} | {last, advice.max_k}
-    shown |= {depth for depth in (advice.K, advice.within_tokens) if depth}
-    names = [name for name in _SWEPT if name in run.rows[0]]
-    if all(row["slots_per_relevant"] is None for row in run.rows):
-        names.remove("slots_per_relevant")
-    rows = []
-    for row in run.rows:
-        if row["K"] in shown:
-            cells = ["" if row[name] is None else _swept_cell(name, row) for name in names]
-            rows.append([cells[0] + ("*" if row["K"] == advice.K else " "), *cells[1:]])
-    return [_SWEPT[name] for name in names], rows
-
-
-def _swept_cell(name: str, row: dict[str, Any]) -> str:
-    if name == "BoR_max" and row["regime"] != "healthy":
-        return f"{row['regime']} {number(row[name])}"
-    return str(row[name]) if name == "K" else f"{row[name]:.0f}" if name == "tokens" else number(row[name])
 
 
 # -- agreement -----------------------------------------------------------------------------------------

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.advice.query_facts import (
+from rag_selectivity.figures.query_table import read_query_table
+from rag_selectivity.measures import Measure
+from rag_selectivity.render.explorer.chosen import chosen_of, groups_of
+from rag_selectivity.render.explorer.data import Contents
+from rag_selectivity.render.explorer.packing import BUDGET, OF_A_GROUP, Packed, pack, room_for_texts
+from rag_selectivity.render.explorer.query_facts import (
     MUCH_JUNK,
     QueryFacts,
     Terms,
@@ -15,7 +20,7 @@ from rag_selectivity.advice.query_facts import (
     chosen_measure,
     facts_of,
 )
-from rag_selectivity.advice.stand_outs import (
+from rag_selectivity.render.explorer.stand_outs import (
     MAGNET_QUERIES,
     UNLABELLED_QUERIES,
     hard_negatives,
@@ -25,11 +30,6 @@ from rag_selectivity.advice.stand_outs import (
     retrieved_passages,
     unlabelled_magnets,
 )
-from rag_selectivity.figures.query_table import read_query_table
-from rag_selectivity.measures import Measure
-from rag_selectivity.render.explorer.chosen import chosen_of, groups_of
-from rag_selectivity.render.explorer.data import Contents
-from rag_selectivity.render.explorer.packing import BUDGET, OF_A_GROUP, Packed, pack, room_for_texts
 from rag_selectivity.render.explorer.texts import Texts, texts_of, texts_with_room
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.forms import IdForm

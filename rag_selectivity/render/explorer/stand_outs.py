@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.advice.query_facts import Terms
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import ranked_lists
+from rag_selectivity.render.explorer.query_facts import Terms
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.forms import IdForm
 
