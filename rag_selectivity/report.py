@@ -22,7 +22,6 @@ from rag_selectivity.figures.by import LENGTH, NAMES, slicings_of
 from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.grading.labels_format import reasons_in
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.draws import kept_draws
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.run import Run
@@ -43,7 +42,6 @@ from rag_selectivity.trust.people import judge_labels, people_of
 _HELD = 200_000_000
 
 
-@kept_draws()
 def report_from_files(
     qrels: str | Path,
     runs: Mapping[str, Any],

@@ -14,6 +14,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,7 +29,7 @@ from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.people import Answer, read_answers, write_answers
 from rag_selectivity.people.task import AnnotationTask, Item
-from rag_selectivity.results.stored import read_report
+from rag_selectivity.results.stored import json_schema, read_report
 from rag_selectivity.tables.cells import LARGEST_GRADE, id_fault
 from rag_selectivity.tables.grades import parse_grade_map
 from rag_selectivity.tables.writing import write_rows
@@ -169,6 +170,7 @@ def test_reports(labels, run, resampled) -> None:
         assert [getattr(again, field) for field in rest] == [getattr(part, field) for field in rest]
     assert stored.trust == report.trust
     assert stored.to_dict()["runs"].keys() == report.to_dict()["runs"].keys()
+    jsonschema.validate(stored.to_dict(), json_schema(rs.Report))
     with pytest.raises(rs.InputError, match=r"r\.json holds the figures, and the page needs the lists of the runs"):
         stored.to_html()
 

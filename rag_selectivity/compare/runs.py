@@ -21,7 +21,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.weighting import weighted, weights_notes, weights_settings
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_measures
+from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_measures, need_other_lists
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.trust.ground import Ground
@@ -139,6 +139,7 @@ def compare(
         tokens=tokens,
         budgets=budgets_of(measures),
         groups=groups,
+        other_lists=need_other_lists(measures),
     )
     missing_query = chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None
     judged = weighted(joined.judged, weights, ids=ids)

@@ -21,7 +21,6 @@ from rag_selectivity.decision.trade_off import checked_depths, quality_measure, 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.draws import kept_draws
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import BoR, BoR_max, Measure, Success
 from rag_selectivity.measures.plan import at_depth, default_measures
@@ -126,8 +125,7 @@ def decide(
     costs = costs or Costs()
     first = baseline or next(iter(judged))
     decider = _Decider(report, judged, first, rel, m, max_loss, paired, costs, cost_measure, cost_depths)
-    with kept_draws():
-        return decider.decide(k, max_k)
+    return decider.decide(k, max_k)
 
 
 def _lists_of(report: Report) -> dict[str, JudgedRun]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -21,7 +20,6 @@ from rag_selectivity.figures.by import slicings_of
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.inference.bootstrap import Bootstrap, Ends
-from rag_selectivity.inference.draws import kept_draws
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reach import labels_found_by_any
@@ -34,6 +32,7 @@ from rag_selectivity.measures.plan import (
     budgets_of,
     default_depths,
     given_depths,
+    need_other_lists,
     plan_of,
     ranks_in,
     wanted_measures,
@@ -48,6 +47,7 @@ from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.calibrated import Completed
 from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.placebos import against_other_lists
 from rag_selectivity.trust.reporting import controls_left_out
 
 #: The figures of all queries at so few depths stay in the processor's cache.
@@ -196,6 +196,7 @@ def evaluate(
         budgets=budgets_of(measures),
         groups=groups,
         measures=measures,
+        other_lists=need_other_lists(measures),
     )
     judged = weighted(joined.judged, weights, ids=ids)
     return evaluate_joined(
@@ -300,50 +301,49 @@ def report_on(
         bootstrap = bootstrap.for_queries(max(map(len, judged.values())))
     first = next(iter(judged.values()))
     deepest = int(ranks_in(measured.plan).max(initial=0))
-    # Slices have the resamples of all queries.
-    with kept_draws() if slicings else nullcontext():
-        basis = Basis(judged, measured.plan, ground, bootstrap, completed)
-        provenance, found = provenance or _provenance(first, ground), labels_found_by_any(judged)
-        known = {
-            name: Labels(figures, measured.measures, found[name], calibrated=ground is not None)
-            for name, figures in measured.figures.items()
-        }
-        ends = _ends(measured.figures, known, bootstrap)
-        runs = {}
-        for name, figures in measured.figures.items():
-            run, plan, labels, own = judged[name], figures.plan, known[name], len(figures.outcomes)
-            estimates, controls, remarks = basis.estimates(name, figures, ends[name][:own])
-            estimates = with_unchecked_judge(labels.qualified(estimates, ends[name][own:]), provenance)
-            slices: dict[str, dict[str, Slice]] = {}
-            for part in parts_of(figures, slicings, bootstrap, labels.beyond):
-                of_part, _, _ = basis.estimates(name, part.figures, part.ends, whole=False)
-                of_part = labels.qualified(of_part, part.beyond, part.chosen)
-                of_column = slices.setdefault(part.column, {})
-                of_column[part.value] = Slice(part.column, part.value, len(part.figures.queries), of_part)
-            run_notes = [
-                *(notes or {}).get(name, ()),
-                *(() if run.facts is None else run.facts.notes(name)),
-                *run.coverage.notes(run.clipped_at(deepest)),
-                *weights_notes(run),
-                *notes_of_refusals(figures, estimates),
-                *remarks,
-                *(note for slicing in slicings for note in slicing.notes),
-                *remarks_on(slices, ground, slicings),
-                *(run.controls.notes_at(deepest) if run.controls is not None and ground is None else ()),
-            ]
-            runs[name] = RunReport(
-                figures,
-                estimates,
-                run.coverage,
-                tuple(run_notes),
-                input={
-                    **({} if run.facts is None else run.facts.as_input()),
-                    **({"controls": controls} if controls else {}),
-                },
-                label_caveats=() if provenance is None else provenance.caveats,
-                slices=slices,
-                pool_sources=pool_sources_of(run, plan, figures.outcomes, bootstrap),
-            )
+    basis = Basis(judged, measured.plan, ground, bootstrap, completed)
+    provenance, found = provenance or _provenance(first, ground), labels_found_by_any(judged)
+    known = {
+        name: Labels(figures, measured.measures, found[name], calibrated=ground is not None)
+        for name, figures in measured.figures.items()
+    }
+    ends = _ends(measured.figures, known, bootstrap)
+    runs = {}
+    for name, figures in measured.figures.items():
+        run, plan, labels, own = judged[name], figures.plan, known[name], len(figures.outcomes)
+        estimates, controls, remarks = basis.estimates(name, figures, ends[name][:own])
+        estimates = with_unchecked_judge(labels.qualified(estimates, ends[name][own:]), provenance)
+        slices: dict[str, dict[str, Slice]] = {}
+        for part in parts_of(figures, slicings, bootstrap, labels.beyond):
+            of_part, _, _ = basis.estimates(name, part.figures, part.ends, whole=False)
+            of_part = labels.qualified(of_part, part.beyond, part.chosen)
+            of_column = slices.setdefault(part.column, {})
+            of_column[part.value] = Slice(part.column, part.value, len(part.figures.queries), of_part)
+        run_notes = [
+            *(notes or {}).get(name, ()),
+            *(() if run.facts is None else run.facts.notes(name)),
+            *run.coverage.notes(run.clipped_at(deepest)),
+            *weights_notes(run),
+            *notes_of_refusals(figures, estimates),
+            *remarks,
+            *(note for slicing in slicings for note in slicing.notes),
+            *remarks_on(slices, ground, slicings),
+            *(run.controls.notes_at(deepest) if run.controls is not None and ground is None else ()),
+        ]
+        runs[name] = RunReport(
+            figures,
+            estimates,
+            run.coverage,
+            tuple(run_notes),
+            input={
+                **({} if run.facts is None else run.facts.as_input()),
+                **({"controls": controls} if controls else {}),
+                **({"other_lists": beyond} if (beyond := against_other_lists(figures, bootstrap)) else {}),
+            },
+            label_caveats=() if provenance is None else provenance.caveats,
+            slices=slices,
+            pool_sources=pool_sources_of(run, plan, figures.outcomes, bootstrap),
+        )
     size = first.corpus_size
     return Report(
         runs=runs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
@@ -12,6 +12,7 @@ from rag_selectivity.judged.groups import Groups, with_groups
 from rag_selectivity.judged.joining import Terms
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import with_fitting
+from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.pools import Pools
 from rag_selectivity.judged.qrels import Qrels
@@ -26,6 +27,9 @@ from rag_selectivity.tables.small import per_passage
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground, judge_labels
 
+#: The lists of other queries are looked up unasked in runs of at most so many rows.
+_LITTLE = 100_000
+
 
 @dataclass(frozen=True, slots=True)
 class Joined:
@@ -37,6 +41,12 @@ class Joined:
     judged: dict[str, JudgedRun]
     notes: dict[str, list[str]]
     ground: Ground | None = None
+
+
+def _with_other_lists(judged: JudgedRun, run: Run) -> JudgedRun:
+    if judged.qrels is None:
+        return judged
+    return replace(judged, other_lists=OtherLists.of(judged.qrels, judged.queries, run.ordered(judged.policy)))
 
 
 def _groups(given: Any, form: IdForm) -> Groups:
@@ -65,10 +75,12 @@ def join_runs(
     budgets: Sequence[TokenBudget] = (),
     groups: Any = None,
     measures: Any = None,
+    other_lists: bool = False,
 ) -> Joined:
     """Join every run with the judgments: the first half of `evaluate`, with the same arguments.
 
-    `budgets` are those of the measures. With them, and with `groups`, runs and pools are held in memory.
+    `budgets` are those of the measures. With them, with `groups` and with `other_lists`, runs are held in memory. The
+    lists of the other queries are looked up where `other_lists` asks for it, and wherever that is little work.
     """
     form, out = IdForm.of(ids), "leave one of the two out"
     if tokens is not None and not budgets:
@@ -108,7 +120,7 @@ def join_runs(
     pools = Pools(pool, named, pool_depth, policy, form)
     lengths = None if tokens is None else per_passage(tokens, "number of tokens", float, name="tokens", form=form)
     alike = None if groups is None else _groups(groups, form)
-    if budgets or alike is not None:
+    if budgets or alike is not None or other_lists:
         named = {name: Run.of(run, policy).in_form(form) for name, run in named.items()}
         if policy is not None and policy.exclude_self:
             named = {name: run.without_self() for name, run in named.items()}
@@ -117,7 +129,10 @@ def join_runs(
         candidates = pools.of(name, held=alike is not None)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SelectivityWarning)
-            judged[name] = terms.join(run_parts(run, policy), candidates.lists, candidates.sources, name=name)
+            lists = run_parts(run, policy)
+            judged[name] = terms.join(lists, candidates.lists, candidates.sources, name=name)
+            if isinstance(lists, Run) and (other_lists or len(lists.passages) <= _LITTLE):
+                judged[name] = _with_other_lists(judged[name], lists.in_form(form))
             if budgets:
                 judged[name], unfit = with_fitting(judged[name], run, lengths, budgets, name)
             if alike is not None:

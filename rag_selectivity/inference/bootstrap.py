@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from numbers import Real
@@ -24,8 +24,9 @@ from rag_selectivity.tables.ids import IntArray
 
 #: Low and high of an outcome, float64[depths] each.
 Ends = tuple[FloatArray, FloatArray]
-_COLUMNS_AT_ONCE = 768
-DEPTHS_AT_ONCE = 64
+#: Sums that are held at once for each resample, over all slices and columns.
+_SUMS_AT_ONCE = 1536
+_DEPTHS_AT_ONCE = 64
 #: All resamples together draw at most so many queries, but there are always some hundreds.
 _MOST_DRAWN, _FEWEST_RESAMPLES = 500_000_000, 200
 
@@ -102,31 +103,61 @@ class Bootstrap:
         All outcomes must be over the same queries, whose names matter only where there are clusters. A
         resample that holds none of the defined queries is left out.
         """
-        tail = (1 - self.level) / 2
-        units = self.units(queries)
-        found: list[list[FloatArray]] = [[] for _ in outcomes]
-        for number, outcome, estimand, resampled in self._resampled(outcomes, units):
-            exact = of_success_rate(outcome, tail) if units is None else None
-            found[number].append(self.ends_of(outcome, estimand, resampled, exact))
-        result = []
-        for pieces in found:
-            low, high = np.concatenate(pieces, axis=1)
-            result.append((low, high))
-        return result
+        return self.of_slices(outcomes, queries, [None])[0]
 
-    def ends_of(
-        self, outcome: Outcome, estimand: Estimand, resampled: FloatArray, exact: FloatArray | None
-    ) -> FloatArray:
-        """Low and high of an outcome: float64[2, depths].
+    def of_slices(
+        self, outcomes: Sequence[Outcome], queries: Sequence[str], slices: Sequence[NDArray[np.bool_] | None]
+    ) -> list[list[Ends]]:
+        """Low and high of each outcome in each slice, `result[slice][outcome]`, from resamples of all queries.
 
-        `resampled` is the statistic under each resample, float64[depths, resamples];
-        `exact` holds bounds that need none.
+        Of each slice a resample holds those of its queries that were drawn. The columns are resampled a few hundred at
+        a time, so that memory does not grow with the depths.
+
+        Parameters
+        ----------
+        slices : sequence of bool[queries] or None
+            Which queries are in a slice; None for all.
         """
+        units = self.units(queries)
+        pieces: list[list[list[FloatArray]]] = [[[] for _ in outcomes] for _ in slices]
+        waiting: list[tuple[int, Outcome, list[list[int]]]] = []
+        columns = _Columns()
+
+        def settle() -> None:
+            for of_slice, inside, sums in zip(
+                pieces, slices, self._resampled_sums(columns.matrix(), units, slices), strict=True
+            ):
+                for number, piece, places in waiting:
+                    of_slice[number].append(self._ends_of(_within(piece, inside), units, sums, places))
+
+        width = max(1, min(_DEPTHS_AT_ONCE, _SUMS_AT_ONCE // (3 * max(1, len(slices)))))
+        for number, outcome in enumerate(outcomes):
+            for start in range(0, max(1, outcome.parts[0].shape[1]), width):
+                piece = outcome.at(slice(start, start + width))
+                waiting.append((number, piece, [columns.add(block) for block in _blocks_of(piece)]))
+                if len(columns) * len(slices) >= _SUMS_AT_ONCE:
+                    settle()
+                    waiting, columns = [], _Columns()
+        if waiting:
+            settle()
+        joined = [[np.concatenate(of_outcome, axis=1) for of_outcome in of_slice] for of_slice in pieces]
+        return [[(low, high) for low, high in of_slice] for of_slice in joined]
+
+    def _ends_of(
+        self, outcome: Outcome, units: IntArray | None, sums: FloatArray, places: list[list[int]]
+    ) -> FloatArray:
+        """Low and high of an outcome: float64[2, depths], from the resampled sums of its columns."""
         tail = (1 - self.level) / 2
+        estimand = _estimand_of(outcome, units)
+        *parts, mask = (sums[:, place].T for place in places)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            resampled = estimand.statistic(*(part / mask for part in parts))
         bounds = np.sort(outcome.aggregate.link(bca_ends(estimand, resampled, tail)), axis=0)
-        if exact is not None:
+        decided = None
+        if units is None:
+            exact = of_success_rate(outcome, tail)
             bounds = np.where(np.isnan(exact), bounds, exact)
-        decided = None if exact is None else np.asarray(np.isfinite(exact).all(axis=0))
+            decided = np.asarray(np.isfinite(exact).all(axis=0))
         return self.for_few_queries(outcome, estimand, bounds, decided)
 
     def for_few_queries(
@@ -200,60 +231,40 @@ class Bootstrap:
         number: dict[object, int] = {}
         return np.array([number.setdefault(group_of[query], len(number)) for query in queries], np.int64)
 
-    # -- resampling ------------------------------------------------------------------------------
-
-    def _resampled(
-        self, outcomes: Sequence[Outcome], units: IntArray | None
-    ) -> Iterator[tuple[int, Outcome, Estimand, FloatArray]]:
-        """Each outcome at a few depths, with its number, its estimand and this resampled: float64[depths, resamples].
-
-        The columns are resampled a few hundred at a time, so that memory does not grow with the depths.
-        """
-        pieces = (
-            (number, outcome.at(slice(start, start + DEPTHS_AT_ONCE)))
-            for number, outcome in enumerate(outcomes)
-            for start in range(0, max(1, outcome.parts[0].shape[1]), DEPTHS_AT_ONCE)
-        )
-        batch: list[tuple[int, Outcome, Estimand, list[list[int]]]] = []
-        columns = Columns()
-        for number, outcome in pieces:
-            estimand = estimand_of(outcome, units)
-            places = [columns.add(part) for part in (*estimand.parts, estimand.mask)]
-            batch.append((number, outcome, estimand, places))
-            if len(columns) >= _COLUMNS_AT_ONCE:
-                yield from self._of_batch(batch, columns.matrix())
-                batch, columns = [], Columns()
-        if batch:
-            yield from self._of_batch(batch, columns.matrix())
-
-    def _of_batch(
-        self, batch: Sequence[tuple[int, Outcome, Estimand, list[list[int]]]], matrix: FloatArray
-    ) -> Iterator[tuple[int, Outcome, Estimand, FloatArray]]:
-        sums = self._resampled_sums(matrix)
-        for number, outcome, estimand, places in batch:
-            *parts, mask = (sums[:, place].T for place in places)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                resampled = estimand.statistic(*(part / mask for part in parts))
-            yield number, outcome, estimand, resampled
-
-    def _resampled_sums(self, matrix: FloatArray) -> FloatArray:
-        """Column sums under each resample: float64[resamples, columns]."""
-        sums = np.empty((self.resamples, matrix.shape[1]))
+    def _resampled_sums(
+        self, matrix: FloatArray, units: IntArray | None, slices: Sequence[NDArray[np.bool_] | None]
+    ) -> FloatArray:
+        """Column sums of each slice under each resample: float64[slices, resamples, columns]."""
+        drawn = len(matrix) if units is None else int(units.max(initial=-1)) + 1
+        parts = []
+        for inside in slices:
+            rows = None if inside is None else np.flatnonzero(inside)
+            unit = rows if units is None else units if rows is None else units[rows]
+            parts.append((unit, matrix if rows is None else matrix[rows]))
+        sums = np.empty((len(slices), self.resamples, matrix.shape[1]))
         start = 0
-        for counts in resample_counts(self.seed, self.resamples, len(matrix)):
+        for counts in resample_counts(self.seed, self.resamples, drawn):
             stop = start + len(counts)
-            np.matmul(counts, matrix, out=sums[start:stop])
+            for of_slice, (unit, block) in zip(sums, parts, strict=True):
+                np.matmul(counts if unit is None else counts.take(unit, axis=1), block, out=of_slice[start:stop])
             start = stop
         return sums
 
 
-def estimand_of(outcome: Outcome, units: IntArray | None) -> Estimand:
+def _within(outcome: Outcome, inside: NDArray[np.bool_] | None) -> Outcome:
+    """The outcome with the queries outside undefined."""
+    if inside is None:
+        return outcome
+    return replace(outcome, parts=tuple(np.where(inside[:, None], part, np.nan) for part in outcome.parts))
+
+
+def _estimand_of(outcome: Outcome, units: IntArray | None) -> Estimand:
     """What the interval of an outcome is about; `units` are the numbers of the queries' clusters."""
-    *parts, mask = (_by_unit(block, units) for block in blocks_of(outcome))
+    *parts, mask = (_by_unit(block, units) for block in _blocks_of(outcome))
     return Estimand(tuple(parts), mask, outcome.aggregate.statistic, outcome.counting() is not None)
 
 
-def blocks_of(outcome: Outcome) -> list[FloatArray]:
+def _blocks_of(outcome: Outcome) -> list[FloatArray]:
     """What each query adds to the sums of each part, and how much it counts: float64[queries, depths] each.
 
     NaN counts as 0, since the last block carries it. With weights, all are weighted.
@@ -277,7 +288,7 @@ def _by_unit(filled: FloatArray, units: IntArray | None) -> FloatArray:
     return sums
 
 
-class Columns:
+class _Columns:
     """Distinct columns, each kept once: Success, EF and BoR share most of theirs."""
 
     def __init__(self) -> None:

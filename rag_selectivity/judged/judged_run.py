@@ -15,6 +15,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.controls import Controls, control_rows, without_controls
 from rag_selectivity.judged.facts import JoinFacts
 from rag_selectivity.judged.hits import Coverage, Documents, Hits, Rows
+from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.query_weights import QueryWeights
@@ -71,6 +72,9 @@ class JudgedRun:
         The rank of the first passage of each list that stands above it too, 0 without one; None if no list has one.
     weights : QueryWeights or None
         How much each query counts in figures over all of them; None where all count alike.
+    other_lists : OtherLists or None
+        The judged passages of each query in the lists of all other queries, if a measure asked for them; None of a part
+        of the queries.
     empty_slots : int
         How many slots an empty list has with `short_lists="returned"`, where whole lists are measured.
     part : Part or None
@@ -100,6 +104,7 @@ class JudgedRun:
     copies: Hits | None = None
     first_repeat: IntArray | None = None
     weights: QueryWeights | None = None
+    other_lists: OtherLists | None = None
     empty_slots: int = 1
     part: Any = field(default=None, repr=False, compare=False)
 
@@ -485,6 +490,8 @@ class JudgedRun:
 
 def _over(value: Any, chosen: NDArray[np.bool_]) -> Any:
     """What some of the queries have in a field of a `JudgedRun`."""
+    if isinstance(value, OtherLists):
+        return value if chosen.all() else None
     if isinstance(value, Mapping):
         return {name: _over(each, chosen) for name, each in value.items()}
     if isinstance(value, (Rows, Controls, JudgedRun, QueryWeights)):

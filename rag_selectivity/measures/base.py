@@ -61,6 +61,10 @@ MEAN = Aggregate(value=_identity, statistic=_identity, link=_identity, form="mea
 RATIO = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ratio")
 
 
+#: Why a figure of all queries together is undefined.
+OF_A_PART = "the lists of the other queries are known of a whole run only, not of a part of its queries"
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A measure's figures for every query.
@@ -83,6 +87,8 @@ class Outcome:
         At which depths the measure is undefined for the whole dataset that these queries are a part of.
     weights : float64[queries] or None
         How much each query counts in means over queries, above 0; None where all count alike.
+    of_all : bool
+        Whether the figures are those of all queries together: a part of them has none.
     """
 
     parts: tuple[FloatArray, ...]
@@ -93,6 +99,7 @@ class Outcome:
     baseline: int | None = None
     refused: Refusal | None = None
     weights: FloatArray | None = None
+    of_all: bool = False
 
     def settled(self) -> Outcome:
         """The outcome of a whole dataset: without its premise, or where it is refused, every query is undefined."""
@@ -129,7 +136,10 @@ class Outcome:
     def over(self, rows: NDArray[Any] | slice) -> Outcome:
         """The outcome of some of its queries, by mask, by position or by slice."""
         weights = None if self.weights is None else self.weights[rows]
-        return replace(self, parts=tuple(part[rows] for part in self.parts), weights=weights)
+        part = replace(self, parts=tuple(part[rows] for part in self.parts), weights=weights)
+        if not self.of_all or len(part.parts[0]) == len(self.parts[0]):
+            return part
+        return replace(part, parts=tuple(np.full_like(each, np.nan) for each in part.parts), undefined=OF_A_PART)
 
     def counting(self) -> FloatArray | None:
         """How much each query counts at each depth, from 0 (undefined) to 1: float64[queries, depths].

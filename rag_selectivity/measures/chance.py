@@ -9,13 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Documents
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.measures.base import (
+    OF_A_PART,
     RATIO,
     Aggregate,
+    Choice,
     FloatArray,
     Measure,
     Outcome,
@@ -66,6 +70,23 @@ def _bits(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArr
 
 
 _BITS = Aggregate(value=_bits, statistic=_gain, link=_bits_of_gain, form="bits")
+
+
+def _ratio_over_lists(success: FloatArray, chance: FloatArray, floor: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return success / np.maximum(chance, floor)
+
+
+def _bits_over_lists(success: FloatArray, chance: FloatArray, floor: FloatArray) -> FloatArray:
+    return _log2(_ratio_over_lists(success, chance, floor))
+
+
+def _log2(ratio: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log2(ratio) + 0.0
+
+
+_BITS_OVER_LISTS = Aggregate(value=_bits_over_lists, statistic=_ratio_over_lists, link=_log2, form="bits")
 
 
 def _ceiling(chance: FloatArray, miss: FloatArray) -> FloatArray:
@@ -262,12 +283,17 @@ class BoR(EF):
     is twice as large compared with that of the draw. A ratio of means: a single query has no value, and Success and
     RandomSuccess are shown for it. Compare at equal K.
 
+    With `null=lists` the draw is not from the corpus: each query gets the list of another query, and the figure says
+    how much better its own list serves. A retriever that shows everybody the same popular passages can have many bits
+    over random, and has none over this. It is undefined for a part of the queries, and needs no corpus size.
+
     Unjudged relevant passages make the true random baseline higher, so BoR is then too high. If random passages of the
     corpus were graded by the judge of the labels (controls), `evaluate` estimates the baseline with that judge's rate
     on them. The figure is then over all queries of the labels, those without a relevant label included; it is
     log2(Success / RandomSuccess) under this judge's notion of relevance.
 
-    Formula: log2(mean Success@K / mean RandomSuccess@K)
+    Formula: log2(mean Success@K / mean RandomSuccess@K); with null=lists, log2(mean Success@K / the mean Success@K of
+    all lists of other queries)
     Range: −∞ to BoR_max, in bits; 0 is chance, below 0 is worse than chance; higher is better.
     NaN: if no query has m relevant passages, or if no draw of K can succeed (K < m).
     Edge cases: −∞ if no query succeeds; JSON has null with a reason. Queries with fewer than m relevant passages are
@@ -276,12 +302,70 @@ class BoR(EF):
     Example: success .60 at K = 20 with N = 10,000 and R = 10: log2(.60/.01983) = 4.92 bits
     """
 
+    null: str = parameter("random", Choice(("random", "lists")), "a random draw, or the lists of the other queries")
     ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     aggregate: ClassVar[Aggregate] = _BITS
+
+    @property
+    def needs_corpus_size(self) -> bool:  # type: ignore[override]
+        """Whether it compares with a random draw: the lists of the other queries need no corpus size."""
+        return self.null == "random"
+
+    @property
+    def differs_with(self) -> Measure:
+        return super().differs_with if self.null == "random" else self
+
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        if self.null == "random":
+            return super().at_ranks(judged, depths)
+        counted = self._possible(judged) >= 0
+        if judged.other_lists is None:
+            nothing = np.full((len(judged), len(depths)), np.nan)
+            return Outcome((nothing,) * 3, OF_A_PART, _BITS_OVER_LISTS, of_all=True)
+        success = (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64)
+        weights = np.ones(len(judged)) if judged.weights is None else judged.weights.values
+        chance, floor = _success_of_others(
+            judged.other_lists, judged.threshold(self.rel), self.m, counted, weights, depths
+        )
+        parts = tuple(np.where(counted[:, None] & (floor > 0), part, np.nan) for part in (success, chance, floor))
+        reason = f"no list succeeds for another query, or {self._undefined}"
+        return Outcome(parts, reason, _BITS_OVER_LISTS, of_all=True)
+
+    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
+        return super().placebo(judged, universe, figures) if self.null == "random" else None
 
     def _beyond(self, figures: Outcome, shuffled: FloatArray, missed: FloatArray) -> Outcome:
         """BoR minus its placebo: log2 of mean Success / mean shuffled Success. The random baseline cancels."""
         return replace(figures, parts=(figures.parts[0], shuffled, missed))
+
+
+def _success_of_others(
+    others: OtherLists, threshold: int, m: int, counted: NDArray[np.bool_], weights: FloatArray, depths: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """How often the lists of the other queries succeed, and the least this could be: float64[queries, depths] each.
+
+    The mean over queries is E, the expected success where each query gets the list of another one, drawn at random. The
+    column of a query is e + f − E: e is what the other lists are worth to the query, f what its list is worth to the
+    other queries. Both vary with the queries, and resampled means of the column vary as E does (Hoeffding 1948). They
+    can fall below 0: one success among all pairs is the least. That column is 0 where no list succeeds for another
+    query.
+    """
+    query, owner, rank = others.ranks_of_success(threshold, m, counted)
+    weights = np.where(counted, weights, 0.0)
+    total = weights.sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = weights / (total - weights)
+    chance, floor = np.zeros((len(counted), len(depths))), np.zeros(len(depths))
+    for column, depth in enumerate(depths.tolist()):
+        within = rank <= depth
+        if not within.any():
+            continue
+        one, other = query[within], owner[within]
+        gained = np.bincount(one, weights[other] / (total - weights[one]), len(counted))
+        given = np.bincount(other, share[one], len(counted))
+        expected = float(weights @ gained / total)
+        chance[:, column], floor[column] = gained + given - expected, expected / len(one)
+    return chance, np.broadcast_to(floor, chance.shape)
 
 
 @register_measure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -210,10 +210,24 @@ def budgets_of(measures: Sequence[str | Measure] | str | Measure | None) -> list
     >>> budgets_of(["Success@5", "Success@2000tok", "Harm@500tok"])
     [500tok, 2000tok]
     """
+    return budgets_among(each.at for each in _named(measures) if each.at is not None)
+
+
+def need_other_lists(measures: Sequence[str | Measure] | str | Measure | None) -> bool:
+    """Whether one of the measures asks for the lists of the other queries.
+
+    >>> need_other_lists(["BoR(null=lists)@10"]), need_other_lists("BoR@10"), need_other_lists(None)
+    (True, False, False)
+    """
+    return any(getattr(each, "null", "random") == "lists" for each in _named(measures))
+
+
+def _named(measures: Sequence[str | Measure] | str | Measure | None) -> Iterator[Measure]:
+    """The measures that were asked for by name."""
     given = (measures,) if measures is None or isinstance(measures, (str, Measure)) else measures
-    listed = iterated(given, "measures must be a measure or a list of them")
-    asked = (each for each in listed if each is not None and not (isinstance(each, str) and each == DEFAULT_MEASURES))
-    return budgets_among(at for each in asked if (at := parse_measure(each).at) is not None)
+    for each in iterated(given, "measures must be a measure or a list of them"):
+        if each is not None and not (isinstance(each, str) and each == DEFAULT_MEASURES):
+            yield parse_measure(each)
 
 
 def budgets_in(plan: Plan) -> list[TokenBudget]:

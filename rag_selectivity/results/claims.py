@@ -29,7 +29,7 @@ from rag_selectivity.measures.claims import (
     ClaimMeasure,
 )
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.results.comparison import RunDifference
+from rag_selectivity.results.comparison import RunDifference, difference_of
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
 from rag_selectivity.results.result import OfRuns
@@ -269,32 +269,21 @@ class ClaimReport(OfRuns):
     #: The file that it was read from, which holds its figures alone; None for a new report.
     path: Path | None = field(default=None, repr=False, compare=False)
 
-    def __getitem__(self, key: str | ClaimMeasure | tuple[str, str | ClaimMeasure]) -> Estimate:
-        run, measure = key if isinstance(key, tuple) else (self._only(), key)
-        if run not in self.runs:
-            raise InputError(f"there is no run {run!r}, but {', '.join(self.runs)}")
-        estimates = self.runs[run].estimates
-        if str(measure) not in estimates:
-            raise InputError(f"{measure} was not checked; the report has {', '.join(estimates)}")
-        return estimates[str(measure)]
-
     @property
     def samples(self) -> tuple[ClaimCheck, ...]:
         """The checks of the only run."""
-        return self.runs[self._only()].samples
+        samples: tuple[ClaimCheck, ...] = self.run().samples
+        return samples
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
         """The means of the only run."""
-        return self.runs[self._only()].estimates
+        estimates: Mapping[str, Estimate] = self.run().estimates
+        return estimates
 
     def difference(self, run: str, measure: str | ClaimMeasure) -> RunDifference:
         """The difference between a run and the baseline run under a measure."""
-        for row in self.differences:
-            if row.run == run and str(row.measure) == str(measure):
-                return row
-        known = dict.fromkeys(str(row.measure) for row in self.differences)
-        raise InputError(f"{measure} of {run!r} was not compared with {self.baseline!r}; choose {', '.join(known)}")
+        return difference_of(self.differences, run, measure)
 
     def to_html(self) -> str:
         """The report as one HTML file: figures, missed claims, and for each query its claims and passages.
@@ -343,8 +332,3 @@ class ClaimReport(OfRuns):
         """One row for each run, measure and depth."""
         for name, run in self.runs.items():
             yield from ({"run": name, "measure": key, **flat(each)} for key, each in run.estimates.items())
-
-    def _only(self) -> str:
-        if len(self.runs) > 1:
-            raise InputError(f"the report has the runs {', '.join(self.runs)}: name one, as in report[RUN, MEASURE]")
-        return next(iter(self.runs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -158,6 +158,18 @@ class RunDifference(Plain):
         return BETTER if (self.difference > 0) == bool(self.measure.higher_is_better) else WORSE
 
 
+def difference_of(rows: Sequence[RunDifference], run: str, measure: str | Measure) -> RunDifference:
+    """The difference of a run from the baseline under a measure, among some."""
+    for row in rows:
+        if (row.run, str(row.measure)) == (run, str(measure)):
+            return row
+    runs, measures = dict.fromkeys(row.run for row in rows), dict.fromkeys(str(row.measure) for row in rows)
+    raise InputError(
+        f"{measure} of {run!r} was not compared: choose from the runs {', '.join(runs)} and the measures "
+        f"{', '.join(measures)}"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class SliceDifferences(Plain):
     """The differences between runs and the baseline within a slice of the queries.
@@ -184,10 +196,7 @@ class SliceDifferences(Plain):
         return self.queries < FEWEST
 
     def __getitem__(self, key: tuple[str, str]) -> RunDifference:
-        for row in self.rows:
-            if (row.run, str(row.measure)) == key:
-                return row
-        raise InputError(f"{key[1]} of {key[0]!r} was not compared within slices")
+        return difference_of(self.rows, *key)
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,16 +215,7 @@ class Comparison(Result):
     slices: Mapping[str, Mapping[str, SliceDifferences]] = field(default_factory=dict)
 
     def __getitem__(self, key: tuple[str, str]) -> RunDifference:
-        run, measure = key
-        for row in self.rows:
-            if row.run == run and str(row.measure) == measure:
-                return row
-        known = dict.fromkeys(str(row.measure) for row in self.rows)
-        runs = dict.fromkeys(row.run for row in self.rows)
-        raise InputError(
-            f"{measure} of {run!r} was not compared with {self.baseline!r}; "
-            f"choose from the runs {', '.join(runs)} and the measures {', '.join(known)}"
-        )
+        return difference_of(self.rows, *key)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""

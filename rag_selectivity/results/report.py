@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.errors import InputError
 from rag_selectivity.figures.stored import MOST_IN_JSON, figures_as_data, figures_as_parquet
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.token_budget import budgets_among
@@ -22,7 +22,6 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.plain import finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.remedy import remedy
@@ -30,7 +29,7 @@ from rag_selectivity.results.result import OfRuns
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice, each_slice
 from rag_selectivity.results.steps import Steps
-from rag_selectivity.results.trust import CLOSED, CONTROLS, TAIL, Trust
+from rag_selectivity.results.trust import Trust
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.writing import Content, json_text, write_files
 
@@ -103,44 +102,22 @@ class Report(OfRuns):
         """What the labels are worth: where they come from, what may be concluded, and the cheapest next step."""
         return Trust.of(self.runs, self.measures, self.depths, self.provenance, self.steps)
 
-    def __getitem__(self, key: str | Measure | tuple[str, str | Measure]) -> Estimate:
-        if isinstance(key, tuple):
-            run, measure = key
-        else:
-            if len(self.runs) != 1:
-                several = ", ".join(self.runs)
-                raise InputError(f"the report has several runs: use report[run, measure] with one of {several}")
-            run, measure = next(iter(self.runs)), key
-        name = str(parse_measure(measure))
-        estimates = self._run(run).estimates
-        if name not in estimates:
-            reason = self.absent.get(parse_measure(measure).name)
-            if reason is not None:
-                raise InputError(f"{name} was not measured: {reason}")
-            raise InputError(f"{name} was not measured; the report has {', '.join(estimates)}")
-        return estimates[name]
+    def key_of(self, measure: Any) -> str:
+        """The name by which a figure is known; an InputError with the reason of a measure that has none."""
+        parsed = parse_measure(measure)
+        if parsed.name in self.absent:
+            raise InputError(f"{parsed} was not measured: {self.absent[parsed.name]}")
+        return str(parsed)
 
     def with_input(self, run: str, facts: Mapping[str, Any], notes: Iterable[str] = ()) -> Report:
         """The same report with further facts about a run's input, and with notes on it."""
-        part = self._run(run)
+        part = self.run(run)
         known = replace(part, input={**part.input, **facts}, notes=(*part.notes, *notes))
         return replace(self, runs={**self.runs, run: known})
 
     def with_steps(self, steps: Steps) -> Report:
-        """The same report with the next steps as calls of an adapter's functions, also in caveats of closed labels.
-
-        Caveats of labels that no judge gave stay as they are: the same judge must grade what is added.
-        """
-        if self.provenance is None or not self.provenance.judges:
-            return replace(self, steps=steps)
-        runs = {}
-        for name, part in self.runs.items():
-            estimates = {}
-            for key, estimate in part.estimates.items():
-                caveats = tuple(_in_calls(each, parse_measure(key), steps) for each in estimate.caveats)
-                estimates[key] = replace(estimate, caveats=caveats)
-            runs[name] = replace(part, estimates=estimates)
-        return replace(self, runs=runs, steps=steps)
+        """The same report with the next steps as calls of an adapter's functions."""
+        return replace(self, steps=steps)
 
     def with_decision(self, decision: Decision) -> Report:
         """The same report with a decision (of `rag_selectivity.decision.decide`), with which its views end."""
@@ -169,8 +146,8 @@ class Report(OfRuns):
         pair = [measure if depth is None else measure @ depth for measure in (PROC(), PercentPROC())]
         pool, share = (self[run, measure] for measure in pair)
         overall = diagnosis(pool.value, share.value)
-        columns = [self._run(run).per_query.get(str(measure), np.empty(0)).tolist() for measure in pair]
-        verdicts = {query: diagnosis(*pair) for query, *pair in zip(self._run(run).queries, *columns, strict=True)}
+        columns = [self.run(run).per_query.get(str(measure), np.empty(0)).tolist() for measure in pair]
+        verdicts = {query: diagnosis(*pair) for query, *pair in zip(self.run(run).queries, *columns, strict=True)}
         counts = dict(Counter(filter(None, verdicts.values())))
         return Diagnosis(overall, counts, verdicts, remedy(pool, share, depth))
 
@@ -188,7 +165,7 @@ class Report(OfRuns):
         rel : int, optional
             The lowest grade that counts as relevant. Default: that of the scale.
         """
-        part = self._run(run)
+        part = self.run(run)
         if self.ground is not None:
             return {}
         mean = part.mean_relevant(scale_named(self.scale).relevant_from if rel is None else rel)
@@ -202,7 +179,7 @@ class Report(OfRuns):
         """
         rows: list[dict[str, Any]] = []
         for name in [run] if run is not None else list(self.runs):
-            part = self._run(name)
+            part = self.run(name)
             columns = {key: values.tolist() for key, values in {**part.per_query, **self.query_details(name)}.items()}
             verdicts = self._diagnoses(name)
             for i, query in enumerate(part.queries):
@@ -217,7 +194,7 @@ class Report(OfRuns):
 
         Empty if the report lacks the lists, as that of a monitor does.
         """
-        part = self._run(run)
+        part = self.run(run)
         details: dict[str, FloatArray] = {}
         if part.judged is None:
             return details
@@ -307,7 +284,7 @@ class Report(OfRuns):
 
     def _diagnoses(self, run: str) -> dict[int, Diagnosis]:
         """The diagnosis at every depth that has one."""
-        estimates = self._run(run).estimates
+        estimates = self.run(run).estimates
         return {
             depth: self.diagnosis(run, depth)
             for depth in self.depths
@@ -316,28 +293,10 @@ class Report(OfRuns):
 
     def _stored_as_data(self, run: str, beside: Mapping[str, Any]) -> dict[str, Any]:
         """What a later report is compared with: the rules, and the figures of each query; None for live retrievals."""
-        part = self._run(run)
+        part = self.run(run)
         if part.figures.rules is None:
             return {"fingerprint": None, "per_query": None}
         rules = {"fingerprint": asdict(part.figures.rules)}
         if run in beside:
             return {**rules, "per_query": None, "figures": beside[run]}
         return {**rules, "per_query": figures_as_data(part.figures, part.estimates)}
-
-    def _run(self, name: str) -> RunReport:
-        try:
-            return self.runs[name]
-        except KeyError:
-            raise InputError(f"no run {name!r}{did_you_mean(name, self.runs)} (runs: {', '.join(self.runs)})") from None
-
-
-def _in_calls(caveat: Caveat, measure: Measure, steps: Steps) -> Caveat:
-    """A caveat of closed labels with the call that lifts it: controls serve against a random draw, a tail otherwise."""
-    if caveat.code != CLOSED:
-        return caveat
-    command, controls = "(grade --controls)", steps.controls(CONTROLS)
-    if command in caveat.text:
-        return replace(caveat, text=caveat.text.replace(command, f"({controls})"))
-    depth = measure.at if type(measure.at) is int else 10
-    further = controls if measure.needs_corpus_size else steps.tail(TAIL, depth)
-    return replace(caveat, text=f"{caveat.text} To show more: {further}.")

@@ -175,3 +175,8 @@ class _Claims(Shape):
     failed: Count
     stopped: str | None
     settings: dict[str, Any]
+
+
+def json_schema(of: type[Report | ClaimReport]) -> dict[str, Any]:
+    """The JSON schema of what a stored report, or stored claim checks, are read from; further fields are left alone."""
+    return (_Claims if of is ClaimReport else _Report).model_json_schema()

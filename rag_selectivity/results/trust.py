@@ -147,6 +147,7 @@ class _About:
         yield from self._of_origin()
         yield from self._of_reach()
         yield from self._of_placebos()
+        yield from self.of_other_lists()
         yield from self._of_controls()
         yield from self._of_agreement()
         yield from self._of_basis()
@@ -194,6 +195,18 @@ class _About:
             one = "is not shown to differ from its placebo, the figure"
             many = "are not shown to differ from their placebos, the figures"
             yield f"{enumeration(equal)} {one if len(equal) == 1 else many} of shuffled grades."
+
+    def of_other_lists(self) -> Iterator[str]:
+        """Whose lists beat a random draw, and are not shown to beat the lists of the other queries."""
+        for name, run in self.runs.items():
+            for key, over_lists in run.input.get("other_lists", {}).items():
+                over_random, low = run.estimates.get(key), over_lists["low"]
+                if over_random is not None and over_random.low > 0 and low is not None and low <= 0:
+                    figure = f"{over_lists['measure']} {number(over_lists['value'])}"
+                    yield (
+                        f"{name}'s lists beat a random draw, but not one another: the list of another query serves as "
+                        f"well ({figure}{ends_text(low, over_lists['high'])})."
+                    )
 
     def _of_controls(self) -> Iterator[str]:
         controls = next(filter(None, (run.input.get("controls") for run in self.runs.values())), None)
@@ -342,7 +355,7 @@ class _About:
             known = found is not None and found.verdict != TOO_FEW
             kappa = number(found.kappa_quadratic.value) if found is not None and known else "unknown"
             facts.append(f"kappa with people {kappa}")
-        return f"{answer}: {', '.join(facts)}."
+        return " ".join([f"{answer}: {', '.join(facts)}.", *self.of_other_lists()])
 
     def _by_whom(self) -> str:
         known = self.provenance

@@ -96,7 +96,7 @@ class ControlledFigures:
 
         `outcome` is that of the measure as judged; it gives the aggregate.
         """
-        if not isinstance(measure, (BaselineMeasure, Lambda)):
+        if not isinstance(measure, (BaselineMeasure, Lambda)) or not measure.needs_corpus_size:
             return None
         self._judged.refuse_weights(
             "a random baseline from controls",

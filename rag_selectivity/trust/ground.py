@@ -406,7 +406,7 @@ def _of_one_query(completion: Completion) -> str | None:
 
 def completed_run(judged: JudgedRun, rows: IntArray, levels: IntArray, grades: IntArray, table: IntArray) -> JudgedRun:
     """A join as it would be with completed labels; `rows` are the positions of its queries among the labels'."""
-    pool = judged.pool
+    pool, others = judged.pool, judged.other_lists
     return replace(
         judged,
         hits=replace(judged.hits, grade=grades[judged.hits.judgment]),
@@ -414,6 +414,7 @@ def completed_run(judged: JudgedRun, rows: IntArray, levels: IntArray, grades: I
         pool_sources={name: replace(hits, grade=grades[hits.judgment]) for name, hits in judged.pool_sources.items()},
         grades=levels,
         labels=table[rows],
+        other_lists=None if others is None else replace(others, grade=grades[others.judgment]),
     )
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.inference.bootstrap import Ends
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import are_budgets
-from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Placebo, Real
+from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.tables.ids import IntArray
 
@@ -58,6 +60,27 @@ def placebo_figures(
         each.measure: PlaceboFigures((each.placebo if chosen is None else each.placebo.over(chosen)).value(), *of_each)
         for each, of_each in zip(placebos, ends, strict=True)
     }
+
+
+def against_other_lists(figures: Figures, bootstrap: Bootstrap | None) -> dict[str, dict[str, Any]]:
+    """BoR against the lists of the other queries, at the depth next to 10 of each BoR, by its name.
+
+    Empty where these lists are not known.
+    """
+    result: dict[str, dict[str, Any]] = {}
+    if figures.join.other_lists is None or bootstrap is None:
+        return result
+    for measure, at in figures.plan:
+        ranks = at[~are_budgets(at) & (at < WHOLE_LIST)]
+        if isinstance(measure, BoR) and measure.null == "random" and len(ranks):
+            depth = ranks[[np.argmin(np.abs(np.log(ranks / 10)))]]
+            over = replace(measure, null="lists")
+            outcome = over.outcome(figures.join, depth)
+            ((low, high),) = bootstrap.intervals([outcome], figures.queries)
+            numbers = {"value": outcome.value(), "low": low, "high": high}
+            known = {name: float(end[0]) if np.isfinite(end[0]) else None for name, end in numbers.items()}
+            result[str(measure @ int(depth[0]))] = {"measure": str(over @ int(depth[0])), **known}
+    return result
 
 
 def _placebos(
