@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
+from rag_selectivity.advice.by_loss import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import figures_at
 from rag_selectivity.evaluation.joining import join_runs
@@ -101,7 +101,7 @@ def sweep(
     Returns
     -------
     Sweep
-        `rag_selectivity.advice.advise` documents the advice,
+        `rag_selectivity.advice.by_loss.advise` documents the advice,
         `rag_selectivity.validate.by_k.answers_by_k` the advice by the answers.
 
     Raises

@@ -39,7 +39,7 @@ class Diagnosis:
     """Which step lost evidence: overall, the number of queries for each answer, and the answer for each query.
 
     The answers are `retriever-limited`, `selection-limited`, `limited by both` and `healthy`. They follow from the
-    figures alone; a decision (`rag_selectivity.decision.decide`) tests which step loses more. `remedy` says what to
+    figures alone; a decision (`rag_selectivity.advice.decide`) tests which step loses more. `remedy` says what to
     look at, where an interval shows that PROC or %PROC is below the threshold (`rag_selectivity.results.remedy`).
     """
 
@@ -120,7 +120,7 @@ class Report(OfRuns):
         return replace(self, steps=steps)
 
     def with_decision(self, decision: Decision) -> Report:
-        """The same report with a decision (of `rag_selectivity.decision.decide`), with which its views end."""
+        """The same report with a decision (of `rag_selectivity.advice.decide`), with which its views end."""
         return replace(self, decision=decision)
 
     def delta(self, run: str, measure: str | Measure, k1: int, k2: int) -> Delta:
