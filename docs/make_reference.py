@@ -16,6 +16,7 @@ from rag_selectivity.measures.definition import summary
 FAMILIES = {
     "chance": ("Compared with chance", "A random draw of K passages from the corpus is what these compare with."),
     "utility": ("Graded evidence and junk", "Grades 1 to 5 say how much a passage helps the LLM that reads it."),
+    "evidence": ("Evidence for one more passage", "The K that is advised follows from it."),
     "recall_free": ("Without knowing all that is relevant", "For labels that name only some of the relevant passages."),
     "classic": ("Classic", "With the conventions of trec_eval, and equal to its figures."),
     "redundancy": ("Repetition", "What a list says twice."),

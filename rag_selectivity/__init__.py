@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rag_selectivity.advice.planning import audit, plan, queries_needed
     from rag_selectivity.agree import agree
     from rag_selectivity.answers.measure import measure_answers
     from rag_selectivity.calibrate import calibrate_alpha
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.grading.grade import grade
     from rag_selectivity.grading.limits import Budget, Limits
+    from rag_selectivity.inference.bootstrap import Bootstrap
     from rag_selectivity.judged.joining import join
     from rag_selectivity.judged.judged_run import JudgedRun
     from rag_selectivity.judged.policy import Policy
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from rag_selectivity.live.retrieval import Retrieval
     from rag_selectivity.live.tools import ToolMonitor
     from rag_selectivity.measures import Measure, bits, parse_measure, register_measure
-    from rag_selectivity.planning import audit, plan, queries_needed
     from rag_selectivity.render import plots
     from rag_selectivity.results.agreement import JudgeReport
     from rag_selectivity.results.calibration import Calibration
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from rag_selectivity.results.report import Report
     from rag_selectivity.results.sweep import Sweep
     from rag_selectivity.results.validation import Validation
-    from rag_selectivity.statistics.bootstrap import Bootstrap
     from rag_selectivity.sweep import sweep
     from rag_selectivity.validate import validate
 
@@ -69,7 +69,7 @@ _PLACES = {
         "live.retrieval": "Retrieval",
         "live.tools": "ToolMonitor",
         "measures": "Measure bits parse_measure register_measure",
-        "planning": "audit plan queries_needed",
+        "advice.planning": "audit plan queries_needed",
         "render.plots": "plots",
         "results.agreement": "JudgeReport",
         "results.calibration": "Calibration",
@@ -78,7 +78,7 @@ _PLACES = {
         "results.report": "Report",
         "results.sweep": "Sweep",
         "results.validation": "Validation",
-        "statistics.bootstrap": "Bootstrap",
+        "inference.bootstrap": "Bootstrap",
         "sweep": "sweep",
         "validate": "validate",
     }.items()

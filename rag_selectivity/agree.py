@@ -10,24 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.people import calibration_ground, draws_of, judge_labels, left_out_as_targeted
-from rag_selectivity.calibrated.ranking import biases_of, groups, passage_lengths, rankings, thirds
-from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.grading.labels_format import is_store
+from rag_selectivity.grading.labels_format import is_store, left_out_as_targeted
 from rag_selectivity.grading.store import Store, label_rows
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
-from rag_selectivity.results.agreement import JudgeReport, Ranking
+from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.statistics.agreement import Agreement, Interval, agreement
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named
+from rag_selectivity.trust.agreement import Agreement, agreement
+from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.people import calibration_ground, draws_of, judge_labels
+from rag_selectivity.trust.ranking import Ranking, biases_of, groups, passage_lengths, rankings, thirds
+from rag_selectivity.trust.reporting import sampling_of
 from rag_selectivity.wording import counted, enumeration
 
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
-from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under, peoples_grades
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.indexes import corpus_size_of_index, counts_beside, given_size, passages_of_index
@@ -32,6 +31,7 @@ from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.identity import AUTO, TEXT
 from rag_selectivity.tables.matching import ChosenIdentity, choose_identity
 from rag_selectivity.tables.passage_counts import PassageCounts, passage_counts_of
+from rag_selectivity.trust.people import PeoplesLabels, labels_to_calibrate, people_under, peoples_grades
 
 __all__ = [
     "AUTO",

@@ -2,187 +2,131 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
-from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, parameters_of
-from rag_selectivity.calibrated.people import judge_labels, people_of
+from rag_selectivity.advice.by_loss import parameters_of
+from rag_selectivity.advice.costs import read_costs
+from rag_selectivity.advice.decide import decide
+from rag_selectivity.advice.systems import comparable
 from rag_selectivity.compare.runs import comparison_of
-from rag_selectivity.decision.costs import read_costs
-from rag_selectivity.decision.decide import decide
-from rag_selectivity.decision.systems import comparable
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
-from rag_selectivity.figures.by import NAMES, slicings_of
+from rag_selectivity.figures.by import LENGTH, NAMES, slicings_of
 from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.grading.labels_format import reasons_in
-from rag_selectivity.judged.policy import Policy, resolve_policy
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.judged.weighting import weighted
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, compared_measures, page_measures
 from rag_selectivity.render.comment import comment_of
-from rag_selectivity.render.explorer import CANDIDATES
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.draws import kept_draws
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import is_path
-from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.small import read_ids
+from rag_selectivity.trust.people import judge_labels, people_of
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.
 _HELD = 200_000_000
 
 
-@kept_draws()
 def report_from_files(
     qrels: str | Path,
     runs: Mapping[str, Any],
     *,
-    pool: Any = None,
-    pool_depth: int | None = None,
-    corpus_size: Any = None,
-    corpus: str | Path | None = None,
-    passages_of: Any = None,
+    judges: Sequence[str] | None = None,
+    scale: str | None = None,
+    grade_map: str | None = None,
+    policy: Policy = Policy(),
+    human: Any = None,
     controls: str | Path | None = None,
+    corpus: str | Path | None = None,
+    tokens: Any = None,
+    ids: str | None = None,
+    weights: Any = None,
+    by: Sequence[str] | None = None,
     queries: str | Path | None = None,
     quality: str | Path | None = None,
     costs: Any = None,
-    cost_measure: str | Measure | None = None,
-    cost_depths: Sequence[int] | None = None,
-    tokens: Any = None,
     measures: Sequence[str | Measure] | None = None,
     depths: Sequence[int] | None = None,
-    k: int | None = None,
-    baseline: str | None = None,
-    scale: str | Scale | None = None,
-    grade_map: str | Mapping[int, int] | None = None,
-    policy: str | Policy | None = None,
-    judges: Sequence[str] | None = None,
-    bootstrap: Bootstrap = Bootstrap(),
     rel: int | None = None,
     m: int | None = None,
-    max_k: int = DEFAULT_MAX_K,
-    max_loss: float = DEFAULT_MAX_LOSS,
-    by: Sequence[str] | None = None,
-    weights: Any = None,
-    candidates: int = CANDIDATES,
-    all_texts: bool = False,
-    title: str = "What retrieval is worth",
-    ids: str | None = None,
-    human: Any = None,
+    bootstrap: Bootstrap = Bootstrap(),
     as_comment: bool = False,
     against: str | Path | None = None,
     on: str = "all",
-    **choices: Any,
+    deciding: Mapping[str, Any] = MappingProxyType({}),
+    page: Mapping[str, Any] = MappingProxyType({}),
+    **joining: Any,
 ) -> str:
     """The page of `Report.to_html`, with everything that the given files make possible; or the comment of `comment_of`.
 
-    Parameters are as in `evaluate`, `rag_selectivity.decision.decide`, `rag_selectivity.decision.costs.read_costs`,
-    `to_html` and `comment_of`. Default measures: those that scale and N make possible, with `rel` and `m`. The depths
-    always include the K of the decision. With weights of queries there is no decision.
+    Parameters are as in `evaluate`, `rag_selectivity.advice.costs.read_costs` and `comment_of`; `deciding` are those
+    of `rag_selectivity.advice.decide`, and `page` those of `to_html`. Default measures: those that scale and N make
+    possible, with `rel` and `m`. The depths always include the K of the decision. With weights of queries there is no
+    decision.
     """
     if weights is not None:
-        _refuse_with_weights(
-            k=k,
-            baseline=baseline,
-            costs=costs,
-            cost_measure=cost_measure,
-            cost_depths=cost_depths or None,
-            quality=quality,
-            markdown=as_comment or None,
-        )
-    before = None if against is None else StoredReport.read(against)
-    chosen_policy = resolve_policy(policy, **choices)
+        _refuse_with_weights({**deciding, "costs": costs, "quality": quality, "markdown": as_comment or None})
+    before = None if against is None else read_report(against)
     read = read_qrels if human is None else judge_labels
-    stored = read(qrels, judges=judges)
-    labels = settled_labels(stored, scale, grade_map, chosen_policy)
-    chosen_scale = labels.scale or "trec"
-    sized = corpus_size is not None or corpus is not None or passages_of is not None
-    shared: dict[str, Any] = {
-        "corpus_size": corpus_size,
-        "corpus": None if corpus is None else list(read_ids(corpus)),
-        "passages_of": passages_of,
-        "controls": None if controls is None else read_qrels(controls).regraded(grade_map),
-        "ids": ids,
-    }
-    if measures is not None:
-        parsed = [parse_measure(measure) for measure in measures]
-    else:
-        parsed = _with_parameters(page_measures(chosen_scale, sized=sized), rel, m)
-    if rel is None and m is None:
-        rel, m = parameters_of(parsed)
-    people = None if human is None else people_of(human, grade_map)
-    runs = _read_once(runs, chosen_policy)
+    labels = settled_labels(read(qrels, judges=judges), scale, grade_map, policy)
+    sized = any(each is not None for each in (corpus, joining.get("corpus_size"), joining.get("passages_of")))
+
+    def asked(usual: Callable[..., Sequence[str]]) -> list[Measure]:
+        if measures is not None:
+            return [parse_measure(measure) for measure in measures]
+        return _with_parameters(usual(labels.scale or "trec", sized=sized), rel, m)
+
+    parsed = asked(page_measures)
     budgets = budgets_of(parsed)
+    runs = _read_once(runs, policy)
     joined = join_runs(
         labels,
         runs,
-        pool=pool,
-        pool_depth=pool_depth,
-        policy=chosen_policy,
-        human=people,
+        policy=policy,
+        human=None if human is None else people_of(human, grade_map),
+        controls=None if controls is None else read_qrels(controls).regraded(grade_map),
+        corpus=None if corpus is None else list(read_ids(corpus)),
         tokens=tokens if budgets else None,
         budgets=budgets,
-        **shared,
+        ids=ids,
+        **joining,
     )
     judged, decision, completed = weighted(joined.judged, weights, ids=ids), None, None
     if weights is None:
-        # A decision measures what it needs itself: these figures are none.
-        alone = measure_all(judged, parsed, [1])
-        alone = replace(alone, figures={name: figures.only([]) for name, figures in alone.figures.items()})
-        # `decide` makes the intervals that it needs itself.
-        evaluated = report_on(alone, None, joined.notes, joined.ground)
-        evaluated = replace(evaluated, bootstrap=bootstrap, settings=bootstrap.settings)
-        completed = evaluated.completed
-        decision = decide(
-            evaluated,
-            k=k,
-            baseline=baseline,
-            rel=rel,
-            m=m,
-            max_k=max_k,
-            max_loss=max_loss,
-            cost_measure=cost_measure,
-            cost_depths=cost_depths,
-            costs=read_costs(judged, runs, costs=costs, tokens=tokens, corpus=corpus, ids=ids, bootstrap=bootstrap),
-        )
+        # `decide` measures what it needs, with its intervals.
+        first = report_on(measure_all(judged, parsed, [1]), None, joined.notes, joined.ground)
+        first = replace(first, bootstrap=bootstrap, settings=bootstrap.settings)
+        completed = first.completed
+        known = read_costs(judged, runs, costs=costs, tokens=tokens, corpus=corpus, ids=ids, bootstrap=bootstrap)
+        rel, m = parameters_of(parsed) if rel is None and m is None else (rel, m)
+        decision = decide(first, rel=rel, m=m, costs=known, **deciding)
         if as_comment:
-            return comment_of(evaluated, decision=decision, against=before, on=on)
-
-    # Only the page needs Jinja2 and matplotlib.
-    from rag_selectivity.render.html import depth_of_page, to_html
-
+            return comment_of(first, decision=decision, against=before, on=on)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in judged.values()))
         depths = [depth for depth in DEFAULT_DEPTHS if depth <= reach]
     measured = measure_all(judged, parsed, sorted({*depths, *([] if decision is None else [decision.K])}))
-    slicings = []
-    if by is not None:
-        texts = queries if "length" in by else None
-        slicings = slicings_of(by, judged, queries=texts, ids=ids, needed=False)
+    texts = queries if by is not None and LENGTH in by else None
+    slicings = slicings_of(by, judged, queries=texts, ids=ids, needed=False)
     report = report_on(measured, bootstrap, joined.notes, joined.ground, slicings, completed)
-    compared = None
-    if slicings:
-        wanted = (
-            parsed if measures is not None else _with_parameters(compared_measures(chosen_scale, sized=sized), rel, m)
-        )
-        compared = _compared_in_slices(report, decision, wanted, depth_of_page(report, decision), slicings)
-    return to_html(
-        report,
+    return report.to_html(
         decision=decision,
-        comparison=compared,
+        comparison=_compared_in_slices(report, decision, asked(compared_measures), slicings) if slicings else None,
         quality=_quality(quality) if quality is not None else None,
         qrels=labels,
         runs=runs,
@@ -190,20 +134,18 @@ def report_from_files(
         corpus=corpus,
         reasons=reasons_in(qrels, list(judges) if judges else None),
         by=_filters(by, slicings),
-        candidates=candidates,
-        all_texts=all_texts,
-        title=title,
+        **page,
     )
 
 
 def _compared_in_slices(
-    report: Report,
-    decision: Decision | None,
-    measures: Sequence[Measure],
-    depth: int | None,
-    slicings: Sequence[Slicing],
+    report: Report, decision: Decision | None, measures: Sequence[Measure], slicings: Sequence[Slicing]
 ) -> Comparison | None:
     """The runs compared within slices, as in `compare`, at the depth of the page; None with nothing to compare."""
+    # Only the page needs Jinja2 and matplotlib.
+    from rag_selectivity.render.html import depth_of_page
+
+    depth = depth_of_page(report, decision)
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
     base = next(iter(judged)) if decision is None else decision.baseline
     others = [name for name, _ in comparable([(name, base) for name in judged if name != base], judged, paired=True)]
@@ -223,10 +165,10 @@ def _compared_in_slices(
     )
 
 
-def _refuse_with_weights(**given: Any) -> None:
+def _refuse_with_weights(given: Mapping[str, Any]) -> None:
     """Refuse what is about a decision, or about means that are not weighted."""
     for name, value in given.items():
-        if value is not None:
+        if value and name not in ("max_k", "max_loss"):
             what = "--format markdown" if name == "markdown" else f"--{name.replace('_', '-')}"
             about = "it shows means without weights" if name == "quality" else "a decision cannot be weighted"
             raise InputError(f"{what} cannot be combined with weights (--weights): {about}; leave one of the two out")
@@ -234,9 +176,7 @@ def _refuse_with_weights(**given: Any) -> None:
 
 def _filters(by: Sequence[str] | None, slicings: Sequence[Slicing]) -> Any:
     """What the page filters queries by: all columns of the one table that is given, or else the slices."""
-    if not by:
-        return None
-    if len(by) == 1 and by[0] not in NAMES and (by[0] == "-" or os.path.exists(by[0])):
+    if by and len(by) == 1 and by[0] not in NAMES and (by[0] == "-" or os.path.exists(by[0])):
         return by[0]
     rows: dict[str, dict[str, str]] = {}
     for slicing in slicings:
@@ -270,10 +210,10 @@ def _quality(path: str | Path) -> dict[int, list[float]]:
         try:
             depth, score = int(row["K"]), float(row["score"])
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{path}:{line}: give a column K with a whole number and a column score") from None
-        if depth < 1 or not np.isfinite(score):
+            depth, score = 0, 0.0
+        if depth < 1 or not math.isfinite(score):
             raise InputError(
-                f"{path}:{line}: K = {depth} and score = {score}: K must be at least 1, and score a finite number"
+                f"{path}:{line}: give a column K with a whole number ≥ 1 and a column score with a finite number"
             )
         scores.setdefault(depth, []).append(score)
     if not scores:

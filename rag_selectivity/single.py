@@ -21,7 +21,8 @@ from dataclasses import replace
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimating.estimates import estimates_with
+from rag_selectivity.evaluation.estimates import estimates_with
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.lazy import load_on_first_use
 from rag_selectivity.measures import BoR, Outcome
 from rag_selectivity.measures.base import FloatArray
@@ -41,7 +42,6 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.labels import Labels
 from rag_selectivity.results.query_scorer import QueryScorer, kept_measures
 from rag_selectivity.results.steps import Steps
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import is_missing, iterated, shown, text_or_number, whole_count, whole_grade
 from rag_selectivity.tables.identity import (
     as_text_id,

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
-from rag_selectivity.calibrated.curve import Curves
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, calibrated_by, controls_left_out, sampling_of
+from rag_selectivity.advice.by_loss import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import figures_at
 from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import ListTokens
 from rag_selectivity.judged.policy import Policy, resolve_policy
@@ -22,13 +20,16 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import delta_bor, regime
-from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, finite
+from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED
+from rag_selectivity.results.plain import finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import per_passage
+from rag_selectivity.trust.curve import Curves
+from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.reporting import WITHOUT_GRADES, calibrated_by, controls_left_out, sampling_of
 from rag_selectivity.validate.by_k import answers_by_k
 from rag_selectivity.wording import enumeration
 
@@ -100,7 +101,7 @@ def sweep(
     Returns
     -------
     Sweep
-        `rag_selectivity.advice.advise` documents the advice,
+        `rag_selectivity.advice.by_loss.advise` documents the advice,
         `rag_selectivity.validate.by_k.answers_by_k` the advice by the answers.
 
     Raises

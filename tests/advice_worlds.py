@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.advice import advise
+from rag_selectivity.advice.by_loss import advise
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.results.sweep import Recommendation
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import SCALES
 
 MAX_K, MAX_LOSS = 20, 0.02

@@ -40,7 +40,7 @@ PRELOADED = (
     "scipy.stats",
     "sqlite3",
     "rag_selectivity.cli.gates",
-    "rag_selectivity.decision",
+    "rag_selectivity.advice",
     "rag_selectivity.explain",
     "rag_selectivity.golden",
     "rag_selectivity.grading.openai_judge",

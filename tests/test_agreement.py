@@ -15,7 +15,8 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 import rag_selectivity as rs
-from rag_selectivity.statistics.agreement import _COEFFICIENTS, Agreement, Interval, _jackknifed, agreement
+from rag_selectivity.inference.interval import Interval
+from rag_selectivity.trust.agreement import _COEFFICIENTS, Agreement, _jackknifed, agreement
 from tests.reference import read_trec_qrels
 
 pytestmark = pytest.mark.inside

@@ -16,15 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.compare.claims import ClaimsAgainst
-from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
+from rag_selectivity.gates import check
 from rag_selectivity.grading.claim_verdicts import verdict_sheet
 from rag_selectivity.grading.claims import check_claims
-from rag_selectivity.measures.claims import ClaimMeasure
+from rag_selectivity.inference.covers import smallest_cover
 from rag_selectivity.results.claims import ClaimCheck, ClaimReport
 from rag_selectivity.results.samples import Sample
-from rag_selectivity.results.stored_claims import StoredClaims
-from rag_selectivity.statistics.covers import smallest_cover
+from rag_selectivity.results.stored import read_claims
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import FAST, respond
@@ -161,7 +159,7 @@ def test_figures_of_support_at_a_depth_by_brute_force(table, depth) -> None:
     assert check.smallest_set_at(depth) == tuple(place + 1 for place in next(covers))
     assert check.value(f"ContextRecall@{depth}") == pytest.approx(wanted.mean())
     names = ("RepeatedClaims", "SupportingPassages", "SmallestSet")
-    figures = [check.value(ClaimMeasure(name, depth)) for name in names]
+    figures = [check.value(f"{name}@{depth}") for name in names]
     if not wanted.any():
         assert all(map(math.isnan, figures))
         return
@@ -183,12 +181,12 @@ def test_a_passage_that_stands_twice_counts_once(tmp_path) -> None:
 
 def test_what_was_not_checked_is_not_missed(tmp_path) -> None:
     report = checked(tmp_path, checks=["precision"])
-    assert [str(measure) for measure in report.estimates if measure.depth == 3] == ["ContextPrecision@3"]
+    assert [key for key in report.estimates if key.endswith("@3")] == ["ContextPrecision@3"]
     assert report.samples[0].missed(3) == ()
     assert math.isnan(report.samples[0].value("ContextRecall@3"))
     assert "In no passage" not in str(report)
     assert "in no passage" not in report.to_html()
-    assert report.runs["run"].samples[0].to_dict(report.checks, report.depths)["missed"] == []
+    assert report.runs["run"].samples[0].to_dict()["unsupported"] == []
 
 
 def test_beyond_twenty_supporting_passages_the_cover_is_greedy_within_its_bound() -> None:
@@ -242,10 +240,26 @@ def test_the_difference_of_two_runs_has_the_p_value_of_all_swaps(tmp_path) -> No
 RUNS = {"one": ONE, "other": OTHER}
 
 
-def gated(report, *conditions, drops=(), against=None, **options) -> list[str]:
-    read = [parse_fail_if(text, of_claims=True) for text in conditions]
-    stored = None if against is None else ClaimsAgainst.of(report, StoredClaims.read(against), **options)
-    return failures(report, read, [parse_max_drop(text, of_claims=True) for text in drops], stored)
+def gated(report, *gates, against=None) -> list[str]:
+    return [result.message for result in check(report, gates, against) if not result.passed]
+
+
+def test_stored_claims_are_read_back_with_their_figures(tmp_path) -> None:
+    report = checked(tmp_path, run=RUNS, whole_context=[2])
+    report.save(tmp_path / "claims.json")
+    again = read_claims(tmp_path / "claims.json")
+    assert (again.judge, again.checks, again.depths, again.usage) == (
+        report.judge,
+        report.checks,
+        report.depths,
+        report.usage,
+    )
+    for name, run in report.runs.items():
+        assert repr(again.runs[name].estimates) == repr(run.estimates)
+        assert again.runs[name].label_caveats == run.label_caveats
+        assert again.runs[name].figures.queries == run.figures.queries
+        columns, stored = run.figures.columns, again.runs[name].figures.columns
+        assert all(np.array_equal(columns[key][0], stored[key][0], equal_nan=True) for key in run.estimates)
 
 
 def test_gates_on_figures_and_against_stored_claims(tmp_path) -> None:
@@ -258,25 +272,24 @@ def test_gates_on_figures_and_against_stored_claims(tmp_path) -> None:
         f"mine: ContextRecall@3 = {value:.4g} < {value + 0.01:g}"
     ]
     against = tmp_path / "before.json"
-    assert gated(now, drops=[f"ContextRecall@3:{abs(then - value) + 0.01}"], against=against) == []
-    assert gated(now, drops=["low(ContextRecall@3):0"], against=against) != []
-    assert gated(before, drops=["ContextRecall@3:0", "ContextPrecision@3:0"], against=against) == []
+    assert gated(now, f"drop(ContextRecall@3) > {abs(then - value) + 0.01}", against=against) == []
+    assert gated(now, "high(drop(ContextRecall@3)) > 0", against=against) != []
+    assert gated(before, "drop(ContextRecall@3) > 0", "drop(ContextPrecision@3) > 0", against=against) == []
     changed = {**REFERENCES, "q0": "c2."}
-    with pytest.raises(rs.InputError, match=r"1 query with another question or reference answer in .* \('q0'\)"):
-        gated(checked(tmp_path, references=changed), drops=["ContextRecall@3:0"], against=against)
+    with pytest.raises(rs.InputError, match=r"1 query with other questions or reference answers in .* \('q0'\)"):
+        gated(checked(tmp_path, references=changed), "drop(ContextRecall@3) > 0", against=against)
     shared = checked(tmp_path, run={"mine": ONE}, references=changed)
     gaps = [
         np.mean([n > 0 for n in found_claims(OTHER, q, 3)]) - np.mean([n > 0 for n in found_claims(ONE, q, 3)])
         for q in list(QUERIES)[1:]
     ]
-    change = ClaimsAgainst.of(shared, StoredClaims.read(against), on="shared").change(
-        "mine", ClaimMeasure("ContextRecall", 3)
-    )
-    assert change.before.value - change.now.value == pytest.approx(np.mean(gaps))
-    assert change.n == 11
+    (result,) = check(shared, ["drop(ContextRecall@3) > -1"], against, on="shared")
+    drop, n = re.search(r"= (\S+) > -1 .* over (\d+) queries", result.message).groups()
+    assert float(drop) == pytest.approx(np.mean(gaps), abs=1e-4)
+    assert n == "11"
     named = checked(tmp_path, run={"x": ONE, "y": OTHER})
     with pytest.raises(rs.InputError, match=r"has no run 'x' \(it has: mine\)"):
-        gated(named, drops=["ContextRecall@3:0"], against=against)
+        gated(named, "drop(ContextRecall@3) > 0", against=against)
 
 
 # -- responses --------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.decision import decide
+from rag_selectivity.advice import decide
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
@@ -116,7 +116,7 @@ def test_a_pool_tells_the_retrievers_losses_from_the_rerankers(folder) -> None:
     # The whole list counts as part of its pool: `c` is at rank 2 of the list of q2, and the pool lacks it.
     whole = json.loads(evaluate(folder, *base, "--pool", "pool.trec").stdout)["runs"]["bm25"]
     assert whole["measures"]["PROC@1"]["value"] == 1
-    assert whole["diagnosis"]["1"]["queries"] == {"healthy": 1, "selection-limited": 1}
+    assert whole["diagnosis"]["1"]["counts"] == {"healthy": 1, "selection-limited": 1}
     (folder / "bm25.trec").write_text("".join(line for line in RUN.splitlines(True) if " c 2 " not in line))
     for pool in ("pool.trec", "bm25=pool.trec"):
         done = evaluate(folder, *base, "--pool", pool)
@@ -127,7 +127,7 @@ def test_a_pool_tells_the_retrievers_losses_from_the_rerankers(folder) -> None:
         assert "shows nothing" in remedy
         assert found["diagnosis"]["1"] == {
             "overall": "retriever-limited",
-            "queries": {"healthy": 1, "retriever-limited": 1},
+            "counts": {"healthy": 1, "retriever-limited": 1},
         }
     wrong = evaluate(folder, *base, "--pool", "bm52=pool.trec")
     assert wrong.returncode == 2

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.against import Against
-from rag_selectivity.decision import decide
-from rag_selectivity.decision.changes import UNCHANGED, changes_since
+from rag_selectivity.advice import decide
+from rag_selectivity.advice.changes import UNCHANGED, changes_since
+from rag_selectivity.compare.stored import differences_since
+from rag_selectivity.inference.paired import holm
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table, markdown_of
 from rag_selectivity.render.comment import MOST_LINES, comment_of
 from rag_selectivity.render.github import escaped
 from rag_selectivity.results.comparison import NOT_SHOWN, WORSE
-from rag_selectivity.results.stored import StoredReport
-from rag_selectivity.statistics.paired import holm
+from rag_selectivity.results.stored import read_report
 from tests.decisions import decision_of
 from tests.forked_cli import run_command
 
@@ -64,9 +64,9 @@ def report_of(qualities: dict[str, float], **options: Any) -> rs.Report:
     return rs.evaluate(GRADES, runs, **(given | options))
 
 
-def stored(report: rs.Report, folder: Path, name: str = "main.json") -> StoredReport:
+def stored(report: rs.Report, folder: Path, name: str = "main.json") -> rs.Report:
     report.save(folder / name)
-    return StoredReport.read(folder / name)
+    return read_report(folder / name)
 
 
 @cache
@@ -132,11 +132,11 @@ def test_changes_have_the_figures_of_the_gates(tmp_path) -> None:
     rows = changed_rows(text)
     assert list(rows) == ["run0", "run1"] or list(rows) == ["run0"]
     one = report_of({f"run{i}": 0.3 + 0.1 * i for i in range(5)})
-    against = Against.of(one, stored(of_main(), tmp_path))
+    main = stored(of_main(), tmp_path)
     for name, cell in rows["run0"].items():
-        change = against.change("run0", rs.parse_measure(name))
-        figures = f"{change.before.value:.3f} → {change.now.value:.3f}"
-        ends = f"{change.now.value - change.before.value:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
+        (row,) = differences_since(one, "run0", main, [rs.parse_measure(name)]).rows
+        figures = f"{row.baseline_value:.3f} → {row.value:.3f}"
+        ends = f"{row.difference:+.3f} [{row.low:+.3f}, {row.high:+.3f}]"
         assert cell.startswith(f"{figures}<br>{ends}<br>".replace("-", "−")), name
     assert rows["run0"][f"RA-nWG@{K}"].endswith("<br>**worse**")
 
@@ -170,12 +170,12 @@ def test_holm_counts_the_tests_of_all_runs(tmp_path) -> None:
     changes = changes_since(report, decision_of(report, K), stored(before, tmp_path))
     tested = [run.figures["RA-nWG"] for run in changes.runs]
     assert [each.verdict for each in tested].count(UNCHANGED) == 0
-    expected = holm(np.array([each.change.p for each in tested])).tolist()
-    assert [each.p_adjusted for each in tested] == expected
+    expected = holm(np.array([each.row.p for each in tested])).tolist()
+    assert [each.row.p_adjusted for each in tested] == expected
     assert changes.tests[f"RA-nWG@{K}"] == 12
     for each in tested:
-        assert each.verdict == (WORSE if each.p_adjusted <= 0.05 else NOT_SHOWN)
-    not_corrected = [each for each in tested if each.change.p <= 0.05]
+        assert each.verdict == (WORSE if each.row.p_adjusted <= 0.05 else NOT_SHOWN)
+    not_corrected = [each for each in tested if each.row.p <= 0.05]
     assert len(not_corrected) > sum(each.verdict == WORSE for each in tested)
     assert "Holm's correction, over 12 tests of RA-nWG@5" in comment_of(
         report, decision=decision_of(report, K), against=stored(before, tmp_path)
@@ -195,7 +195,7 @@ def test_other_queries_and_other_sizes_are_a_reason_not_an_error(tmp_path) -> No
     assert "Not compared: run0: 10 queries only here (" in text
     shared = comment_of(report, decision=decided(), against=fewer, on="shared")
     assert list(changed_rows(shared)) == ["run0"]
-    assert "are compared over 20 queries with the same judgments" in shared
+    assert "are compared over 20 queries with the same labels" in shared
 
 
 def test_measures_that_main_does_not_have_are_named(tmp_path) -> None:

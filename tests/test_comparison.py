@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rag_selectivity as rs
-from rag_selectivity.statistics import bootstrap as bootstrap_module
-from rag_selectivity.statistics import draws as draws_module
-from rag_selectivity.statistics import paired as paired_module
-from rag_selectivity.statistics.paired import holm
+from rag_selectivity.inference import bootstrap as bootstrap_module
+from rag_selectivity.inference import draws as draws_module
+from rag_selectivity.inference import paired as paired_module
+from rag_selectivity.inference.paired import holm
 
 pytestmark = pytest.mark.inside
 
@@ -179,7 +179,8 @@ def test_the_same_seed_gives_the_same_digits_for_every_chunk_size(monkeypatch, c
     whole = json.loads(compared().to_json())
     for module in (draws_module, paired_module):
         monkeypatch.setattr(module, "_CELLS_PER_CHUNK", cells)
-    monkeypatch.setattr(bootstrap_module, "_COLUMNS_AT_ONCE", 3)
+    monkeypatch.setattr(bootstrap_module, "_SUMS_AT_ONCE", 3)
+    monkeypatch.setattr(draws_module, "_last", None)
     for row, expected in zip(json.loads(compared().to_json())["differences"], whole["differences"], strict=True):
         for key, value in expected.items():
             assert row[key] == (pytest.approx(value, rel=1e-12, abs=1e-14) if isinstance(value, float) else value)

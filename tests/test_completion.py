@@ -11,15 +11,15 @@ import pytest
 from scipy import optimize
 
 import rag_selectivity as rs
-from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
-from rag_selectivity.calibrated.ground import Ground, Places, Strata, tops
-from rag_selectivity.calibrated.people import calibration_ground
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.people.designs import calibrate_draw, tail_weights
-from rag_selectivity.statistics.completion import Completion
 from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.trust.calibrated import Sampling, calibrated_figures
+from rag_selectivity.trust.completion import Completion
+from rag_selectivity.trust.ground import Ground, Places, Strata, tops
+from rag_selectivity.trust.people import calibration_ground
 
 pytestmark = pytest.mark.inside
 

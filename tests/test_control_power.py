@@ -8,7 +8,7 @@ import math
 import pytest
 from scipy import stats
 
-from rag_selectivity.statistics.control_power import ControlPower, controls_needed, most_bits, queries_to_show
+from rag_selectivity.trust.control_power import ControlPower, controls_needed, most_bits, queries_to_show
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside

@@ -11,11 +11,11 @@ from scipy.integrate import quad
 from scipy.stats import beta, binomtest
 
 import rag_selectivity as rs
-from rag_selectivity.decision.decide import decide
+from rag_selectivity.advice.decide import decide
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.statistics import controls as formulas
-from rag_selectivity.statistics.controls import Counts, Draw, RateDraws, _dispersion, _resampled_dispersion
+from rag_selectivity.trust import controls as formulas
+from rag_selectivity.trust.controls import Counts, Draw, RateDraws, _dispersion, _resampled_dispersion
 from tests.conftest import DATA
 
 pytestmark = pytest.mark.inside

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rag_selectivity as rs
-from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths, pareto, read_costs
+from rag_selectivity.advice.costs import Costs, cost_points, drawn_depths, pareto, read_costs
 from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import Success
 from rag_selectivity.results.decision import CostPoint
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 pytestmark = pytest.mark.inside
 

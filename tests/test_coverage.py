@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 import rag_selectivity as rs
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 pytestmark = pytest.mark.inside
 

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 import rag_selectivity as rs
 from rag_selectivity.explain import explain
-from rag_selectivity.gates import failures, parse_fail_if
+from rag_selectivity.gates import check
 
 pytestmark = pytest.mark.contract
 
@@ -47,16 +47,16 @@ def test_gates_on_success_use_clopper_and_pearson(successes, queries) -> None:
     report = rate_report(successes, queries)
     low = brentq(lambda rate: float(exactly(successes, queries, rate)) - 0.025, 1e-9, 1 - 1e-9)
     for limit, passes in ((low - 1e-6, True), (low + 1e-6, False)):
-        assert (not failures(report, [parse_fail_if(f"low(Success@1) < {limit!r}")])) == passes
+        assert check(report, [f"low(Success@1) < {limit!r}"])[0].passed == passes
     if successes < queries:
         high = brentq(lambda rate: 1 - float(exactly(successes + 1, queries, rate)) - 0.025, 1e-9, 1 - 1e-9)
         for limit, passes in ((high - 1e-6, False), (high + 1e-6, True)):
-            assert (not failures(report, [parse_fail_if(f"high(Success@1) > {limit!r}")])) == passes
+            assert check(report, [f"high(Success@1) > {limit!r}"])[0].passed == passes
 
 
 def test_gates_on_success_without_an_interval_stay_undefined() -> None:
-    (line,) = failures(rate_report(3, 5, bootstrap=None), [parse_fail_if("low(Success@1) < .1")])
-    assert "undefined" in line
+    (result,) = check(rate_report(3, 5, bootstrap=None), ["low(Success@1) < .1"])
+    assert "undefined" in result.message
 
 
 def test_an_exact_interval_is_called_exact() -> None:

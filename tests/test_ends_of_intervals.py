@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from rag_selectivity.inference.exact import ends_of_few, mid_p_rate
+from rag_selectivity.inference.interval_methods import Estimand, bca_ends
+from rag_selectivity.inference.intervals_of_means import interval_of_mean
 from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import _BITS
-from rag_selectivity.statistics.exact import ends_of_few, mid_p_rate
-from rag_selectivity.statistics.interval_methods import Estimand, bca_ends
-from rag_selectivity.statistics.intervals_of_means import interval_of_mean
 
 pytestmark = pytest.mark.inside
 

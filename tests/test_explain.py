@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 import random
 import re
-from dataclasses import dataclass
-from typing import ClassVar
 
 import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.explain import explain
-from rag_selectivity.measures import REGISTRY, Measure, Outcome, register_measure
-from rag_selectivity.measures.base import Aggregate
+from rag_selectivity.measures import REGISTRY
 from rag_selectivity.wording import number
 from tests.forked_cli import run_command
 
@@ -95,48 +92,6 @@ def test_numbers_near_certainty_have_the_digits_that_they_need(size, depth) -> N
     for figure in explain(found).figures:
         expression, printed = put_in(figure.sentences[0])
         assert number(computed(expression) + 0.0) == printed == number(figure.value), figure.sentences[0]
-
-
-# -- one query -------------------------------------------------------------------------------------
-
-
-def test_the_weights_and_gains_of_one_query_give_its_figure(report) -> None:
-    words = " ".join(explain(report, ["RA-nWG@5"]).figures[0].sentences)
-    query, value, observed, oracle = re.search(
-        r"In query '(q\d+)' it is ([\d.]+): .*G_obs = ([\d.]+), .*G_oracle = ([\d.]+)\.", words
-    ).groups()
-    row = next(row for row in report.per_query() if row["query"] == query)
-    assert number(row["RA-nWG@5"]) == value == number(float(observed) / float(oracle))
-
-
-# -- a user's own measure --------------------------------------------------------------------------
-
-
-@pytest.fixture
-def own():
-    @register_measure
-    @dataclass(frozen=True, repr=False)
-    class Found(Measure):
-        """How many relevant passages are in the top K."""
-
-        name: ClassVar[str] = "Found"
-
-        def at_ranks(self, judged, depths):
-            return Outcome((judged.hits_at(depths).astype(float),), "never", bounds=(0.0, math.inf))
-
-    @register_measure
-    @dataclass(frozen=True, repr=False)
-    class Squared(Found):
-        """The square of the mean."""
-
-        name: ClassVar[str] = "Squared"
-
-        def at_ranks(self, judged, depths):
-            square = Aggregate(lambda mean: mean**2, lambda mean: mean**2, lambda value: value)
-            return Outcome((judged.hits_at(depths).astype(float),), "never", square, bounds=(0.0, math.inf))
-
-    yield
-    del REGISTRY["Found"], REGISTRY["Squared"]
 
 
 # -- which figures, and where ----------------------------------------------------------------------

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import rag_selectivity as rs
+from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
-from rag_selectivity.decision import decide
 from rag_selectivity.sample import write_sample
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
@@ -27,7 +27,6 @@ def evaluated(sample: Path, **options) -> rs.Report:
     return rs.evaluate(sample / "labels.db", {"bm25": sample / "bm25.trec"}, corpus_size=1000, **options)
 
 
-@pytest.mark.xfail(strict=True, reason="without resamples bits are shown and not shown at once: results")
 def test_what_controls_show_does_not_hang_on_resamples(sample) -> None:
     with_intervals, without = evaluated(sample), evaluated(sample, bootstrap=None)
     assert "bits are shown without a model" in " ".join(without.details().split())
@@ -68,7 +67,6 @@ def test_a_comparison_has_one_figure_of_a_run_and_measure(sample) -> None:
     assert (row.value, row.baseline_value) == pytest.approx((value["dense"], value["bm25"]))
 
 
-@pytest.mark.xfail(strict=True, raises=rs.InputError, reason="the usual names of measures are not understood: results")
 @pytest.mark.parametrize(
     ("usual", "ours"),
     [("recall@2", "R@2"), ("precision@2", "P@2"), ("hit_rate@2", "Success@2")],

@@ -13,21 +13,21 @@ from scipy.stats import binomtest
 
 import rag_selectivity as rs
 from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.inference.always_valid import log_gamma_mixture
+from rag_selectivity.inference.behind_best import behind_best
+from rag_selectivity.inference.exact import weighted_rate
+from rag_selectivity.inference.interval_methods import _mid_quantile
+from rag_selectivity.inference.share_of_lift import share_of_lift
+from rag_selectivity.inference.two_arms import ArmMoments
+from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.reach import LabelReach
 from rag_selectivity.measures import EF, Outcome
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.hypergeometric import random_success
-from rag_selectivity.statistics import controls, correlation, score
-from rag_selectivity.statistics.agreement import agreement
-from rag_selectivity.statistics.always_valid import log_gamma_mixture
-from rag_selectivity.statistics.behind_best import behind_best
-from rag_selectivity.statistics.completion import _with_mean
-from rag_selectivity.statistics.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
-from rag_selectivity.statistics.exact import weighted_rate
-from rag_selectivity.statistics.interval_methods import _mid_quantile
-from rag_selectivity.statistics.share_of_lift import share_of_lift
-from rag_selectivity.statistics.two_arms import ArmMoments
-from rag_selectivity.statistics.unpaired import unpaired_difference
+from rag_selectivity.trust import controls, correlation, score
+from rag_selectivity.trust.agreement import agreement
+from rag_selectivity.trust.completion import _with_mean
+from rag_selectivity.trust.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
 
 pytestmark = pytest.mark.inside
 

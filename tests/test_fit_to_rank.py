@@ -113,14 +113,14 @@ def test_an_open_verdict_says_how_many_labels_would_do() -> None:
     halves = {"x": {q: ids[1:3] for q, ids in runs["a"].items()}, "y": {q: ids[3:] for q, ids in runs["a"].items()}}
     (row,) = rs.agree(some(people, 200), judge, runs=halves, bootstrap=FEW).ranks
     assert (row.verdict, row.measure, row.pairs) == ("open", "Precision4+@2", 320)
-    assert row.labels < row.needed <= 320
+    assert row.labels < row.labels_needed <= 320
     tied = {"a": runs["a"], "c": {q: [*ids[1:], ids[0]] for q, ids in runs["a"].items()}}
     (row,) = rs.agree(some(people, 100), judge, runs=tied, bootstrap=FEW).ranks
-    assert (row.verdict, row.pairs, row.needed) == ("open", 0, None)
+    assert (row.verdict, row.pairs, row.labels_needed) == ("open", 0, None)
     assert "both have the same passages" in row.difference.reason
     every = {q: dict.fromkeys(row, 4) for q, row in people.items()}
     (row,) = rs.agree(every, judge, runs=runs, bootstrap=FEW).ranks
-    assert (row.verdict, row.difference.value, row.needed) == ("open", 0, None)
+    assert (row.verdict, row.difference.value, row.labels_needed) == ("open", 0, None)
     assert "tie" in row.difference.reason
     nobody = some({q: {p: g for p, g in row.items() if p[0] == "a"} for q, row in people.items()}, 400)
     (row,) = rs.agree(nobody, judge, runs=runs, bootstrap=FEW).ranks

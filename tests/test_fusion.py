@@ -10,6 +10,7 @@ import pytest
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.run import Run
+from rag_selectivity.tables.forms import IdForm
 
 pytestmark = pytest.mark.inside
 
@@ -91,6 +92,6 @@ def test_mistakes_are_named(runs, k, message) -> None:
 
 
 def test_a_query_with_two_lists_is_named() -> None:
-    twice = Run.concatenate([Run.of({"q": ["a"]}), Run.of({"q": ["b"]})])
+    twice = Run.of({"Q": ["a"], "q": ["b"]}).in_form(IdForm.of("casefold"))
     with pytest.raises(InputError, match="query 'q' has two lists in a run"):
         Run.fused([twice])

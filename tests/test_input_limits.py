@@ -26,8 +26,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.people import read_answers
-from rag_selectivity.results.stored import StoredReport
-from rag_selectivity.results.stored_claims import StoredClaims
+from rag_selectivity.results.stored import read_claims, read_report
 from rag_selectivity.tables.small import read_ids, read_texts
 from tests.test_store import put
 
@@ -51,7 +50,19 @@ CLAIMS = {
     "schema": "rag-selectivity/claims/2",
     "judge": "m",
     "calls": 987,
-    "runs": {"run": {"measures": {}, "per_sample": [{"id": "QUERY", "fingerprint": "0" * 16, "measures": {}}]}},
+    "checks": ["recall"],
+    "depths": [1],
+    "usage": {},
+    "cost": None,
+    "failed": 0,
+    "stopped": None,
+    "settings": {},
+    "runs": {
+        "run": {
+            "measures": {},
+            "per_query": {"queries": ["QUERY"], "labels": ["0" * 16], "corpus_size": None, "parts": {}},
+        }
+    },
 }
 RUBRIC = 'name = "QUERY"\ninstructions = "i"\n[levels]\n' + "".join(f'{i} = "PASSAGE"\n' for i in range(1, 6))
 SPAN = {
@@ -136,11 +147,17 @@ READERS = {
     "report": Reader(
         ".json",
         json.dumps(REPORT),
-        lambda p: [*StoredReport.read(p).runs["run"].figures.queries],  # type: ignore[union-attr]
+        lambda p: [*read_report(p).runs["run"].figures.queries],  # type: ignore[union-attr]
         "987",
         True,
     ),
-    "claims": Reader(".json", json.dumps(CLAIMS), lambda p: [*StoredClaims.read(p).runs["run"].queries], "987", True),
+    "claims": Reader(
+        ".json",
+        json.dumps(CLAIMS),
+        lambda p: [*read_claims(p).runs["run"].figures.queries],
+        "987",
+        True,
+    ),
     "verdicts": Reader(
         ".jsonl",
         objects({"query_id": "QUERY", "claim": "c", "passage_id": "PASSAGE", "verdict": "yes", "n": 987}),
@@ -291,7 +308,7 @@ def test_half_of_a_surrogate_pair_in_an_id_is_refused_with_its_place(tmp_path, n
     reader = READERS[name]
     if where.upper() not in reader.text or (name, where) == ("trace", "query"):
         return
-    with pytest.raises(rs.InputError, match=r"x\.jsonl?:(\d+| the (report|claim checks))") as told:
+    with pytest.raises(rs.InputError, match=r"x\.jsonl?:(\d+| the (report|file of claim checks))") as told:
         reader.read(file_of(tmp_path, reader, content(reader, **{where: "x\ud800y"})))
     str(told.value).encode()
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.against import Against
-from rag_selectivity.gates import failures, parse_max_drop
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.gates import check
+from rag_selectivity.results.stored import read_report
 from tests.forked_cli import run_command
 
 pytest.importorskip("polars")
@@ -35,9 +34,9 @@ def test_the_figures_stand_beside_the_report_and_a_gate_reads_them(tmp_path: Pat
     assert len((tmp_path / "before.json").read_bytes()) < 20_000
     for run, line in ((RUN, 0), (WORSE, 1)):
         now = rs.evaluate(LABELS, {"run": run}, **OPTIONS)
-        against = Against.of(now, StoredReport.read(tmp_path / "before.json"))
-        assert len(failures(now, [], [parse_max_drop("BoR@1:0.1")], against)) == line
-        before = against.pairs["run"].then.columns["Success@1"][0]
+        (result,) = check(now, ["drop(BoR@1) > 0.1"], tmp_path / "before.json")
+        assert result.passed == (line == 0)
+        before = read_report(tmp_path / "before.json").runs["run"].figures.columns["Success@1"][0]
         assert np.array_equal(before, report.runs["run"].per_query["Success@1"])
     assert beside.exists()
 
@@ -48,15 +47,15 @@ def test_a_file_that_is_missing_or_has_changed_is_named(tmp_path: Path, report) 
     content = beside.read_bytes()
     beside.write_bytes(content[:-1])
     with pytest.raises(rs.InputError, match=rf"{beside.name}: these are not the figures of the report"):
-        StoredReport.read(tmp_path / "before.json")
+        read_report(tmp_path / "before.json")
     beside.unlink()
     with pytest.raises(rs.InputError, match=rf"{beside.name}: the figures of the queries cannot be read .*keep it"):
-        StoredReport.read(tmp_path / "before.json")
+        read_report(tmp_path / "before.json")
     data = json.loads((tmp_path / "before.json").read_text())
     data["runs"]["run"]["figures"]["file"] = "../elsewhere.parquet"
     (tmp_path / "before.json").write_text(json.dumps(data))
     with pytest.raises(rs.InputError, match=r"figures\.file must be the name of a file"):
-        StoredReport.read(tmp_path / "before.json")
+        read_report(tmp_path / "before.json")
 
 
 def test_the_command_writes_both_files_and_compares_with_them(tmp_path: Path) -> None:

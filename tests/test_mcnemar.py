@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.statistics.mcnemar import power, two_sided_p
+from rag_selectivity.inference.mcnemar import power, two_sided_p
 
 pytestmark = pytest.mark.inside
 

@@ -145,6 +145,10 @@ FIGURES = {
         "N-Recall5@10 = 1/2": lambda: value("N-Recall5@10", {"a": 5, "b": 5, "c": 4}, ["a", "c"], scale="utility")
     },
     "Precision4+": {"= 2/5": lambda: value("Precision4+@5", *ranked(5, 4, 3, 1, None), scale="utility")},
+    "Evidence": {
+        "Evidence@4 = 1 + .5 + .1 = 1.6": lambda: value("Evidence@4", *ranked(5, 4, 3, 1), scale="utility"),
+        "Evidence@4 = 3": lambda: value("Evidence@4", *ranked(5, 5, 5, 5), scale="utility"),
+    },
     "Harm": {
         "Harm@5 = 3/5": lambda: value("Harm@5", *ranked(5, 4, 2, 1, 1), scale="utility"),
         "Harm(max_grade=1)@5 = 2/5": lambda: value("Harm(max_grade=1)@5", *ranked(5, 4, 2, 1, 1), scale="utility"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from inspect import isabstract
 from typing import Any
 
 import pytest
@@ -16,18 +17,23 @@ from rag_selectivity.single import aggregate, evaluate_queries, evaluate_query, 
 pytestmark = pytest.mark.contract
 
 
-def named(cls: type) -> list[str]:
+def named(cls: type[rs.Measure] = rs.Measure) -> list[str]:
     """The measures that come of a class, each once at 4 or of the whole list; those of groups need groups."""
-    name = vars(cls).get("name")
     below = [each for sub in cls.__subclasses__() for each in named(sub)]
-    if name is None or name == "IPrec" or cls.needs_groups or not cls.__module__.startswith("rag_selectivity."):
+    if (
+        isabstract(cls)
+        or cls.name[0] == "_"
+        or cls.name == "IPrec"
+        or cls.needs_groups
+        or not cls.__module__.startswith("rag_selectivity.")
+    ):
         return below
-    return [str(rs.parse_measure(name if cls().takes_whole_lists else f"{name}@4")), *below]
+    return [cls.name if cls().takes_whole_lists else f"{cls.name}@4", *below]
 
 
 VARIANTS = ["Harm(max_grade=1)@4", "Harm(unjudged=harmful)@4", "nDCG(gain=exp)@4", "Success(rel=5,m=2)@4", "IPrec@0.5"]
 VARIANTS += ["RandomSuccess(m=2)@4", "RA-nWG(alpha=2)@4", "PROC(base3=1,cap3=1)@4", "%PROC(aggregate=ratio)@4"]
-NAMES = [*named(rs.Measure), *VARIANTS]
+NAMES = [*named(), *VARIANTS]
 SCALES = {"utility": (1, 2, 3, 4, 5), "trec": (0, 1, 2)}
 IDS = [f"d{i}" for i in range(25)]
 #: Each rule but those that refuse lists, and all of them by default.

@@ -14,6 +14,7 @@ from scipy import integrate, optimize, stats
 from statsmodels.stats import proportion
 
 from rag_selectivity import InputError
+from rag_selectivity.inference import always_valid, mcnemar, sign_share, two_arms
 from rag_selectivity.online import (
     Experiment,
     Metric,
@@ -21,7 +22,6 @@ from rag_selectivity.online import (
     compare_arms,
     preference,
 )
-from rag_selectivity.statistics import always_valid, mcnemar, sign_share, two_arms
 
 pytestmark = pytest.mark.inside
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
+from rag_selectivity.inference import bounded, score
+from rag_selectivity.inference.detectable import mean_difference, sensitivity
+from rag_selectivity.inference.paired import Difference, Pair, _skewed, _swapped, influence, paired_difference
 from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import EF
-from rag_selectivity.statistics import bounded, score
-from rag_selectivity.statistics.detectable import mean_difference, sensitivity
-from rag_selectivity.statistics.paired import Difference, Pair, _skewed, _swapped, influence, paired_difference
 
 pytestmark = pytest.mark.inside
 

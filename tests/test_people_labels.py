@@ -7,8 +7,8 @@ import math
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.calibrated.people import calibration_ground
 from rag_selectivity.grading.store import Store, label_rows
+from rag_selectivity.trust.people import calibration_ground
 from tests.forked_cli import run_command
 from tests.test_completion import drawn, evaluated, world
 

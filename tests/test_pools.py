@@ -14,7 +14,7 @@ from rag_selectivity.cli.inputs import pools_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import Store
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 
 pytestmark = pytest.mark.inside
 
@@ -112,7 +112,7 @@ def test_the_report_as_json(world, tmp_path) -> None:
     labels, run, pools = world
     report = rs.evaluate(labels, {"r": run}, pool=list(pools.values()), scale="utility", depths=[K])
     report.save(tmp_path / "r.json")
-    StoredReport.read(tmp_path / "r.json")
+    read_report(tmp_path / "r.json")
     document = json.loads(report.to_json())
     assert set(document["runs"]["r"]["pool_sources"]["pool 1"][f"PROC@{K}"]) == {"alone", "without", "adds"}
 

@@ -50,15 +50,15 @@ def test_an_undefined_figure_and_a_caveat_fail(report) -> None:
     closed = rs.evaluate({"q": {"d": 5, "e": 1}}, {"bm25": {"q": ["d", "e"]}}, scale="utility", measures=["RA-nWG@2"])
     code = closed["RA-nWG@2"].caveats[0].code
     with pytest.raises(AssertionError, match=code):
-        assert_selectivity(closed, "RA-nWG@2 > 0.5", require_trust="strong")
+        assert_selectivity(closed, "caveats(RA-nWG@2) < strong")
 
 
 @pytest.mark.parametrize(
     ("conditions", "message"),
     [
         ((), "needs a condition"),
-        (("BoR@2 = 4",), r"^condition 'BoR@2 = 4' is not a condition such as"),
-        (("BoR > 4",), "^condition 'BoR > 4': name the depth, as in BoR@10"),
+        (("BoR@2 = 4",), r"^gate 'BoR@2 = 4' \(--fail-if\) is not a condition such as"),
+        (("BoR > 4",), "^gate 'BoR > 4': name the depth, as in BoR@10"),
         (("BoR@2 > much",), "'much' is not a number"),
         (("RA-nWG@2 > 0.5",), "RA-nWG@2"),
     ],

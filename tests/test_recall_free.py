@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 import rag_selectivity as rs
 from rag_selectivity.measures.recall_free import f_score, t_score
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 
 pytestmark = pytest.mark.inside
 
@@ -99,7 +99,7 @@ def test_fe_of_a_run_that_reranks_its_pool_is_no_more_than_1(alpha, tmp_path) ->
     assert report["r", measure].value == pytest.approx(np.mean(by_hand))
     assert max(by_hand) <= 1
     report.save(tmp_path / "report.json")
-    stored = StoredReport.read(tmp_path / "report.json").runs["r"]
+    stored = read_report(tmp_path / "report.json").runs["r"]
     assert stored.estimates[str(rs.parse_measure(measure))].value == report["r", measure].value
 
 

@@ -7,12 +7,13 @@ from itertools import product
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.decision import decide
+from rag_selectivity.advice import decide
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.remedy import HIGH, LOW, UNKNOWN, remedy
+from rag_selectivity.results.remedy import remedy
 
 pytestmark = pytest.mark.inside
 
+LOW, HIGH, UNKNOWN = "low", "high", "unknown"
 OF_POOL = ("hybrid retrieval", "query rewriting", "chunking", "recall of an approximate index")
 OF_SELECTION = ("cross-encoder", "filters", "duplicates")
 MEASURES = ["RA-nWG", "PROC", "%PROC"]

@@ -35,12 +35,9 @@ def test_json_follows_its_schema(report) -> None:
     data = json.loads(report.to_json())
     assert data["schema"] == "rag-selectivity/report/2"
     assert (data["corpus_size"], data["scale"]) == (1000, "utility")
-    assert data["runs"]["bad"]["queries"] == {
-        "evaluated": 3,
-        "missing_from_run": 1,
-        "not_in_qrels": 1,
-        "duplicates": 0,
-    }
+    queries = data["runs"]["bad"]["queries"]
+    counts = ("evaluated", "missing_from_run", "not_in_qrels", "duplicates")
+    assert [queries[name] for name in counts] == [3, 1, 1, 0]
     cell = data["runs"]["good"]["measures"]["BoR@1"]
     assert cell["value"] == pytest.approx(report["good", "BoR@1"].value)
     assert (cell["n"], cell["n_total"]) == (2, 3)

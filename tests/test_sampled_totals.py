@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from rag_selectivity.statistics.sampled_totals import SampledTotal
+from rag_selectivity.trust.sampled_totals import SampledTotal
 
 pytestmark = pytest.mark.inside
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.statistics.intervals_of_means import interval_of_mean
-from rag_selectivity.statistics.log_histogram import LogHistogram
-from rag_selectivity.statistics.sequential import RiseDetector
+from rag_selectivity.inference.intervals_of_means import interval_of_mean
+from rag_selectivity.inference.log_histogram import LogHistogram
+from rag_selectivity.inference.sequential import RiseDetector
 
 pytestmark = pytest.mark.inside
 

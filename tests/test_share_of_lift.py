@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rag_selectivity.statistics.share_of_lift import NO_LIFT, share_of_lift
+from rag_selectivity.inference.share_of_lift import NO_LIFT, share_of_lift
 
 pytestmark = pytest.mark.inside
 

@@ -12,12 +12,11 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.slicing import by_value
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.results.stored import StoredReport
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.slice_intervals import slice_intervals
+from rag_selectivity.results.stored import read_report
 
 pytestmark = pytest.mark.inside
 
@@ -156,12 +155,11 @@ def test_an_interval_is_that_of_all_queries_with_the_others_undefined(report, cl
     places = [
         np.array([sorted(set(names.values())).index(names[q]) for q in judged.queries]) for names in (LANGUAGE, HARD)
     ]
-    found = slice_intervals(bootstrap, outcomes, judged.queries, places)
-    for of_slices, place in zip(found, places, strict=True):
-        for number, ends in enumerate(of_slices):
-            expected = bootstrap.intervals([masked(o, place == number) for o in outcomes], judged.queries)
-            for one, other in zip(ends, expected, strict=True):
-                np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    slices = [place == number for place in places for number in range(place.max() + 1)]
+    for inside, ends in zip(slices, bootstrap.of_slices(outcomes, judged.queries, slices), strict=True):
+        expected = bootstrap.intervals([masked(o, inside) for o in outcomes], judged.queries)
+        for one, other in zip(ends, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -171,7 +169,8 @@ def test_intervals_of_slices_cover_the_true_mean() -> None:
     centres = np.array([0.2, 0.5, 0.8])
     for _ in range(trials):
         values = rng.beta(4 * centres[places], 4 * (1 - centres[places]))[:, None]
-        ends = slice_intervals(Bootstrap(500), [Outcome((values,), "")], [""] * 200, [places])[0]
+        slices = [places == place for place in range(3)]
+        ends = Bootstrap(500).of_slices([Outcome((values,), "")], [""] * 200, slices)
         inside += [low[0] <= centre <= high[0] for ((low, high),), centre in zip(ends, centres, strict=True)]
     assert (inside / trials >= 0.91).all(), inside / trials
 
@@ -379,12 +378,12 @@ def test_controls_of_a_slice_are_those_of_its_queries() -> None:
 def test_a_stored_report_has_its_slices_again(report, tmp_path) -> None:
     report.save(tmp_path / "r.json")
     data = json.loads((tmp_path / "r.json").read_text())
-    cell = data["runs"]["one"]["slices"]["language"]["de"]["measures"]["RA-nWG@3"]
+    cell = data["runs"]["one"]["slices"]["language"]["de"]["estimates"]["RA-nWG@3"]
     part = report.runs["one"].slices["language"]["de"]
     assert cell["value"] == part["RA-nWG@3"].value
-    stored = StoredReport.read(tmp_path / "r.json")
+    stored = read_report(tmp_path / "r.json")
     assert stored.runs["one"].slices["language"]["de"].to_dict() == json.loads(json.dumps(part.to_dict()))
     data["runs"]["one"]["slices"]["language"]["de"]["queries"] = "many"
     (tmp_path / "r.json").write_text(json.dumps(data))
     with pytest.raises(InputError, match=r"slices\.language\.de\.queries"):
-        StoredReport.read(tmp_path / "r.json")
+        read_report(tmp_path / "r.json")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.statistics.paired import holm
+from rag_selectivity.inference.paired import holm
 from tests.test_slices import HARD, LABELS, LANGUAGE, OPTIONS, QUERIES, RUNS
 
 pytestmark = pytest.mark.inside

@@ -54,7 +54,7 @@ def test_the_published_case_of_58_tools_of_which_four_apply(caplog) -> None:
     assert (report.calls, report.shown, report.tokens) == (5, 58, 2900)
     assert len(report.never_called) == 57
     assert "57 tools were never called; they took 98.3% of the tokens" in report.details()
-    assert json.loads(report.to_json())["lambda"] == 4.0
+    assert json.loads(report.to_json())["lam"] == 4.0
     assert report.to_markdown(details=True).startswith("5 model calls, 58 of 58 tools shown on average")
 
 

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from benchmarks.simulated.online import RUNS, cheapest
-from rag_selectivity.decision import decide, read_costs
-from rag_selectivity.decision.costs import Costs
+from rag_selectivity.advice import decide, read_costs
+from rag_selectivity.advice.costs import Costs
+from rag_selectivity.inference.behind_best import behind_best
+from rag_selectivity.inference.betting import highest_mean
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.paired import paired_difference
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.trade_off import TradeOff
-from rag_selectivity.statistics.behind_best import behind_best
-from rag_selectivity.statistics.betting import highest_mean
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import paired_difference
 
 pytestmark = pytest.mark.inside
 

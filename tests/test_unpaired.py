@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from rag_selectivity.inference import bounded
+from rag_selectivity.inference.unpaired import _Arm, _drawn, _first, _Permuted, unpaired_difference
 from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.statistics import bounded
-from rag_selectivity.statistics.unpaired import _Arm, _drawn, _first, _Permuted, unpaired_difference
 
 pytestmark = pytest.mark.inside
 

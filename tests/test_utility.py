@@ -241,7 +241,7 @@ def test_the_diagnosis_is_in_the_json_the_table_and_the_api() -> None:
     assert found.counts == {"healthy": 1, "selection-limited": 1}
     assert json.loads(report.to_json())["runs"]["r"]["diagnosis"]["2"] == {
         "overall": found.overall,
-        "queries": {"healthy": 1, "selection-limited": 1},
+        "counts": {"healthy": 1, "selection-limited": 1},
         "remedy": found.remedy,
     }
     assert "who lost it" in report.details()

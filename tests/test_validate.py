@@ -15,8 +15,8 @@ from scipy.stats import kendalltau, pearsonr, rankdata, spearmanr
 
 import rag_selectivity as rs
 from rag_selectivity.cli import main
-from rag_selectivity.statistics.choosing import folds_of, out_of_fold, rank_correlations
-from rag_selectivity.statistics.correlation import (
+from rag_selectivity.inference.choosing import folds_of, out_of_fold, rank_correlations
+from rag_selectivity.inference.correlation import (
     KENDALL,
     PARTIAL,
     PEARSON,
@@ -61,7 +61,7 @@ def test_the_three_correlations_are_those_of_scipy(n, ties) -> None:
 )
 def test_whole_weights_are_copies_of_rows(rows) -> None:
     """A draw with whole weights is the correlation of each row repeated as often."""
-    from rag_selectivity.statistics.correlation import _Correlations
+    from rag_selectivity.inference.correlation import _Correlations
 
     x, y, weight = (np.array(column, float) for column in zip(*rows, strict=True))
     times = weight.astype(int)

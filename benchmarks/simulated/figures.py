@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.simulated import Floats, Line
-from rag_selectivity.estimating.estimates import concentration
+from rag_selectivity.evaluation.estimates import concentration
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.detectable import sensitivity
+from rag_selectivity.inference.paired import Difference, paired_difference
+from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.hypergeometric import random_success
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.detectable import sensitivity
-from rag_selectivity.statistics.paired import Difference, paired_difference
-from rag_selectivity.statistics.unpaired import unpaired_difference
 
 CORPUS, DEPTH = 100_000, 10
 QUERIES = (10, 20, 50, 200)

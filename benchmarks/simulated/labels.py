@@ -15,7 +15,7 @@ import numpy as np
 import rag_selectivity as rs
 from benchmarks.simulated import Line
 from rag_selectivity.people.designs import calibrate_draw
-from rag_selectivity.statistics.agreement import agreement
+from rag_selectivity.trust.agreement import agreement
 
 GRADES = np.arange(1, 6)
 #: How often people give each grade.

@@ -10,12 +10,11 @@ from itertools import product
 import numpy as np
 
 from benchmarks.simulated import Floats, Line
+from rag_selectivity.inference import mcnemar, sign_share
+from rag_selectivity.inference.behind_best import behind_best
+from rag_selectivity.inference.sequential import RiseDetector
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.online import Metric, TwoArms, interleave
-from rag_selectivity.statistics import mcnemar, sign_share
-from rag_selectivity.statistics.behind_best import behind_best
-from rag_selectivity.statistics.draws import kept_draws
-from rag_selectivity.statistics.sequential import RiseDetector
 
 IMPRESSIONS, EVERY = 10_000, 50
 Draw = Callable[[np.random.Generator, int], np.ndarray]
@@ -239,12 +238,11 @@ RUNS = (
 def cheapest(name: str, queries: int, cheaper: int, margin: float, loss: float, samples: int) -> dict[str, float]:
     """How often a run is named, falsely if its loss is above the margin, and how often the bounds of all runs hold."""
     named = hold = 0
-    with kept_draws():
-        for seed in range(samples):
-            values = _figures(name, np.random.default_rng([seed, queries, cheaper]), queries, cheaper, loss)
-            most = behind_best([Outcome((row[:, None],), "") for row in values], level=0.95, draws=2000)
-            named += bool((most[:-1] <= margin).any())
-            hold += bool((most[:-1] >= loss).all())
+    for seed in range(samples):
+        values = _figures(name, np.random.default_rng([seed, queries, cheaper]), queries, cheaper, loss)
+        most = behind_best([Outcome((row[:, None],), "") for row in values], level=0.95, draws=2000)
+        named += bool((most[:-1] <= margin).any())
+        hold += bool((most[:-1] >= loss).all())
     return {"named": named / samples, "falsely": named / samples * (loss > margin), "all hold": hold / samples}
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from benchmarks.simulated import Floats, Line
 from rag_selectivity import Bootstrap
 from rag_selectivity.golden.query_set import sampled
+from rag_selectivity.inference.paired import paired_difference
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import BoR
-from rag_selectivity.statistics.paired import paired_difference
 
 POPULATION, QUESTIONS, RESAMPLES, DRAWS = 1_000_000, 2000, 1000, 2000
 RATES = np.array([0.03, 0.3, 0.7, 0.97])

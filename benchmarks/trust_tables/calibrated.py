@@ -17,12 +17,12 @@ import numpy as np
 import rag_selectivity as rs
 from benchmarks.trust_tables import worlds
 from benchmarks.trust_tables.worlds import World, world_of
-from rag_selectivity.calibrated.differences import calibrated_differences
-from rag_selectivity.calibrated.figures import Calibrated, Sampling, calibrated_figures
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.people import PeoplesLabels, calibration_ground
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.people.designs import calibrate_draw, next_to_settle
+from rag_selectivity.trust.calibrated import Calibrated, Sampling, calibrated_figures
+from rag_selectivity.trust.differences import calibrated_differences
+from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.people import PeoplesLabels, calibration_ground
 
 MEASURES = [parse_measure(name) for name in ("Harm", "RA-nWG", "BoR")]
 #: Worlds that are tried at other K too.

@@ -21,8 +21,8 @@ import rag_selectivity as rs
 from benchmarks.trust_tables import worlds as collections
 from benchmarks.trust_tables.worlds import MS_MARCO, Collection, FloatArray
 from rag_selectivity.measures.hypergeometric import random_success
-from rag_selectivity.statistics import controls as formulas
-from rag_selectivity.statistics.controls import Counts, Draw
+from rag_selectivity.trust import controls as formulas
+from rag_selectivity.trust.controls import Counts, Draw
 
 IntArray = NDArray[np.int64]
 K, NUMBERS, TAIL, RELEVANT = 10, (3, 10, 40), 0.025, 4

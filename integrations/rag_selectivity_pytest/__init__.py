@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Retrievals", "assert_selectivity", "retrievals", "session_retrievals"]
 
-#: What must not hold, if the condition with the sign on the left must.
-_OPPOSITE = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 
-
-def assert_selectivity(report: Report, *conditions: str, require_trust: str | None = None) -> None:
+def assert_selectivity(report: Report, *conditions: str) -> None:
     """Fail unless every condition holds for every run of a report.
 
     Parameters
@@ -33,9 +30,8 @@ def assert_selectivity(report: Report, *conditions: str, require_trust: str | No
     conditions : str
         `"BoR@10 > 4"`; `"low(BoR@10) > 4"` for the lower end of its interval, `high(…)` for the upper one, and with
         random controls `shown(…)` and `as_judged(…)`. A figure that is undefined holds no condition; one with a
-        possible range holds it if the whole range does.
-    require_trust : {"note", "soft", "strong"}, optional
-        Fail, too, if one of these figures has a caveat of this level or above.
+        possible range holds it if the whole range does. `"caveats(BoR@10) < soft"` holds if the figure has no caveat
+        of this level or above, `"caveats < strong"` if none has.
 
     Raises
     ------
@@ -51,23 +47,20 @@ def assert_selectivity(report: Report, *conditions: str, require_trust: str | No
     >>> assert_selectivity(report, "BoR@1 > 2", "BoR@1 <= 3")
     """
     from rag_selectivity import InputError
-    from rag_selectivity.gates import FailIf, distrusted, on_lines, parse_fail_if
+    from rag_selectivity.gates import check, parse
 
     __tracebackhide__ = True
     if not conditions:
         raise InputError("assert_selectivity needs a condition such as 'BoR@10 > 4'")
-    lines, measures = [], []
+    lines = []
     for condition in conditions:
-        read = parse_fail_if(condition, what=f"condition {condition!r}")
-        opposite = FailIf(read.measure, read.bound, _OPPOSITE[read.comparison], read.limit)
-        measures.append(read.measure)
-        for failure in opposite.failures(report):
-            run = max((name for name in report if failure.startswith(f"{name}: ")), key=len)
-            lines += [f"{condition} does not hold for {failure}", *_facts(report[run, str(read.measure)])]
-    if require_trust is not None:
-        lines += distrusted(report, require_trust, measures)
+        gate = parse(condition).opposite
+        for result in check(report, [gate]):
+            if not result.passed:
+                lines.append(f"{condition} does not hold for {result.message}")
+                lines += [] if gate.measure is None else _facts(report[result.run, str(gate.measure)])
     if lines:
-        raise AssertionError(on_lines(lines))
+        raise AssertionError("\n".join(lines))
 
 
 def _facts(estimate: Any) -> list[str]:

@@ -8,9 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_selectivity.estimating.estimates import estimates_with
+from rag_selectivity.compare.differences import Side, Testing, differences_of
+from rag_selectivity.evaluation.estimates import estimates_of_table
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.paired import holm
+from rag_selectivity.inference.share_of_lift import share_of_lift
 from rag_selectivity.measures.answers import UNDEFINED, ScoreKind, accuracies
 from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.measures.given import Given
 from rag_selectivity.results.answers import (
     BEST_FIRST,
     BITS,
@@ -28,9 +34,6 @@ from rag_selectivity.results.answers import (
     Shown,
 )
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import holm, paired_difference
-from rag_selectivity.statistics.share_of_lift import share_of_lift
 
 _AWAY = 2.0
 _ROUNDING = 1e-13
@@ -52,10 +55,15 @@ class Scored:
     queries: tuple[str, ...]
     values: Mapping[Shown, FloatArray]
 
-    def outcome(self, *shown: Shown) -> Outcome:
-        """The scores of what was shown, for means and differences: a column for each."""
-        columns = np.stack([self.values[each] for each in shown], axis=1)
-        return Outcome((columns,), UNDEFINED, bounds=(self.kind.low, self.kind.high))
+    def table(self, *shown: Shown) -> Figures:
+        """The scores of what was shown: a column for each."""
+        values = np.stack([self.values[each] for each in shown], axis=1)
+        return self.table_of(Outcome((values,), UNDEFINED, bounds=(self.kind.low, self.kind.high)))
+
+    def table_of(self, outcome: Outcome) -> Figures:
+        """The figures of an outcome over the queries."""
+        measure = Given(self.kind.name, self.kind.low, self.kind.high, self.kind.higher_is_better)
+        return Figures(self.queries, [(measure, np.arange(outcome.parts[0].shape[1]) + 1)], [outcome])
 
     @property
     def of_runs(self) -> list[Shown]:
@@ -65,9 +73,8 @@ class Scored:
 
 def estimates(scored: Scored, bootstrap: Bootstrap) -> dict[Shown, Estimate]:
     """The mean of a score for all that was shown, with its interval."""
-    outcome = scored.outcome(*scored.values)
-    ((low, high),) = bootstrap.intervals([outcome], scored.queries)
-    return dict(zip(scored.values, estimates_with(outcome, low, high), strict=True))
+    means = estimates_of_table(scored.table(*scored.values), bootstrap)
+    return dict(zip(scored.values, means.values(), strict=True))
 
 
 def figures_of(
@@ -122,17 +129,19 @@ def _pairs(scored: Scored, baseline: str | None) -> Iterator[tuple[str, Shown, S
 def _contrast(scored: Scored, kind: str, shown: Shown, against: Shown, bootstrap: Bootstrap) -> Contrast:
     if kind == SHARE:
         return _share(scored, shown, against, bootstrap)
-    sides = [scored.outcome(each) for each in (shown, against)]
+    sides = [scored.table(each) for each in (shown, against)]
     if kind == BITS:
-        sides = [accuracies(side.parts[0]) for side in sides]
+        sides = [scored.table_of(accuracies(side.outcomes[0].parts[0])) for side in sides]
     return _difference(scored, kind, (shown, against), sides, bootstrap)
 
 
 def _share(scored: Scored, shown: Shown, ideal: Shown, bootstrap: Bootstrap) -> Contrast:
     run, closed, best = (scored.values[each] for each in (shown, Shown(CLOSED_BOOK, 0), ideal))
+    known = ~np.isnan(run + closed + best)
+    first, second = (float(each[known].mean()) if known.any() else math.nan for each in (run, best))
     units, ends = bootstrap.units(scored.queries), (scored.kind.low, scored.kind.high)
     found = share_of_lift(run, closed, best, ends, level=bootstrap.level, seed=bootstrap.seed, units=units)
-    figures = (found.value, found.low, found.high, math.nan, *_means(run, best, closed), found.n)
+    figures = (found.value, found.low, found.high, math.nan, first, second, found.n)
     return Contrast(SHARE, scored.kind.name, shown, ideal, *figures, reason=found.reason)
 
 
@@ -153,7 +162,7 @@ def _slopes(scored: Scored, bootstrap: Bootstrap) -> list[Contrast]:
     # from 0 and 1, which would be taken for failures and successes.
     ends = scored.kind.low * total + _AWAY, scored.kind.high * total + _AWAY
     columns = (table @ np.maximum(weights, 0), table @ np.maximum(-weights, 0))
-    sides = [Outcome((side[:, None] + _AWAY,), UNDEFINED, bounds=ends) for side in columns]
+    sides = [scored.table_of(Outcome((side[:, None] + _AWAY,), UNDEFINED, bounds=ends)) for side in columns]
     found = _difference(scored, SLOPE, (levels[-1], levels[0]), sides, bootstrap)
     both = ~np.isnan(columns[0])
     means = table[both].mean(axis=0) if both.any() else np.full(len(levels), np.nan)
@@ -161,17 +170,19 @@ def _slopes(scored: Scored, bootstrap: Bootstrap) -> list[Contrast]:
 
 
 def _difference(
-    scored: Scored, kind: str, pair: tuple[Shown, Shown], sides: Sequence[Outcome], bootstrap: Bootstrap
+    scored: Scored, kind: str, pair: tuple[Shown, Shown], tables: Sequence[Figures], bootstrap: Bootstrap
 ) -> Contrast:
-    one, other = sides
-    units = bootstrap.units(scored.queries)
-    found = paired_difference(one, other, level=bootstrap.level, seed=bootstrap.seed, units=units)
-    first, second = _means(one.parts[0][:, 0], other.parts[0][:, 0])
-    n = int((one.defined & other.defined).sum())
-    value, low, high, p = (float(each[0]) for each in (found.value, found.low, found.high, found.p))
-    value = 0.0 if abs(value) < _ROUNDING else value
-    reason = _why(kind, n, first, second)
-    return Contrast(kind, scored.kind.name, *pair, value, low, high, p, first, second, n, reason=reason)
+    one, other = (Side(str(shown), table, {}) for shown, table in zip(pair, tables, strict=True))
+    (row,) = differences_of(one, other, Testing(bootstrap, power=None))
+    first, second = row.value, row.baseline_value
+    if kind == BITS:
+        first, second = 2**first, 2**second
+    # Bits of no right answer on both sides are undefined, but nothing differs.
+    p = 1.0 if kind == BITS and first == second == 0 else row.p
+    value = 0.0 if abs(row.difference) < _ROUNDING else row.difference
+    reason = _why(kind, row.n, first, second)
+    name, ends = scored.kind.name, (row.low, row.high)
+    return Contrast(kind, name, *pair, value, *ends, p, first, second, row.n, reason=reason)
 
 
 def _why(kind: str, n: int, first: float, second: float) -> str | None:
@@ -185,12 +196,6 @@ def _why(kind: str, n: int, first: float, second: float) -> str | None:
     if kind == BITS and second == 0:
         return "no answer is right with random passages; the lower end of the interval is what is shown"
     return None
-
-
-def _means(first: FloatArray, second: FloatArray, *others: FloatArray) -> tuple[float, float]:
-    """The means of two scores over the queries that have both, and the others too."""
-    both = ~np.any([np.isnan(each) for each in (first, second, *others)], axis=0)
-    return (float(first[both].mean()), float(second[both].mean())) if both.any() else (math.nan, math.nan)
 
 
 def scored_of(

@@ -21,11 +21,11 @@ from rag_selectivity.grading.questions import Asker, Question
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.runner import asking, blocking
 from rag_selectivity.grading.store import Settings, Store
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.measures.answers import ScoreKind
 from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, AnswerRow, Spent
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted
 
 #: How many passages of each list are shown, unless the user says so.

@@ -95,20 +95,21 @@ def claims(
 
     The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """
-    from rag_selectivity.cli.gates import ClaimGates
+    from rag_selectivity.cli.gates import Gates
     from rag_selectivity.grading.claim_verdicts import verdict_sheet
     from rag_selectivity.grading.claims import check_claims
-    from rag_selectivity.results.claims import SAMPLES
+    from rag_selectivity.results.claims import SAMPLES, ClaimReport
     from rag_selectivity.tables.writing import write_rows
 
     is_page = format is None and output is not None and output.suffix.lower() in _PAGES
     if not is_page:
         chosen_format(format, output, TABLE_FORMATS)
     runs = named_files(run) if run else None
-    gates = ClaimGates.parse(**vars(gating))
+    gates = Gates.parse(**vars(gating), of_claims=True)
     bootstrap = rs.Bootstrap(resamples, seed, level)
     judge = server.judge(model, key=True)
-    gates.refuse_other(judge.name, list(runs or [SAMPLES]))
+    if isinstance(gates.against, ClaimReport):
+        gates.against.refuse_other(judge.name, list(runs or [SAMPLES]))
     with j.resumable():
         result = check_claims(
             samples=samples,
@@ -141,4 +142,4 @@ def claims(
     else:
         show(result, format, output)
     j.exit_unless_complete(result.stopped_by, result.failed)
-    gates.check(result, bootstrap)
+    gates.check(result)

@@ -139,4 +139,4 @@ def compare(
     )
     comparison = replace(comparison, report=report)
     show(comparison, format, output, details=details)
-    gates.check(comparison.report, bootstrap)
+    gates.check(comparison.report)

@@ -88,7 +88,7 @@ def evaluate(
         pool=retrieved.pool,
         pool_depth=pool_depth,
         **size,
-        measures=gates.measures(measure),
+        measures=gates.with_given(measure),
         depths=whole_numbers(depths, "--depths") or retrieved.depths,
         scale=scale,
         grade_map=form.grade_map,
@@ -107,4 +107,4 @@ def evaluate(
     if per_query is not None:
         put_rows(report.per_query(), per_query)
     shown(report, format, output)
-    gates.check(report, bootstrap)
+    gates.check(report)

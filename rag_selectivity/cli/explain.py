@@ -35,8 +35,7 @@ def explain(
     """Explain a measure, a caveat, or the figures of a stored report.
 
     A measure comes with a worked example; a code with what it means, when it appears and what to do. A figure comes
-    with its formula and the numbers put in, its interval, its limits and its caveats. A stored report does not hold
-    what the figures of single queries are made of: `evaluate --explain` shows it too.
+    with its formula and the numbers put in, its interval and its caveats.
     """
     if name is not None and (name == "-" or name.endswith(".json") or Path(name).is_file()):
         show_in_words(Path(name), format, output, figures or (), run)

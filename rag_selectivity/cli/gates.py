@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import typer
 
-from rag_selectivity.against import Against
 from rag_selectivity.cli.output import NOT_PASSED, note, tell
-from rag_selectivity.compare.claims import ClaimsAgainst, refuse_other
-from rag_selectivity.gates import FailIf, MaxDrop, check_level, check_options, failures, parse_fail_if, parse_max_drop
+from rag_selectivity.errors import InputError
+from rag_selectivity.gates import Gate, check, parse
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import DEFAULT_MEASURES
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport
-from rag_selectivity.results.stored_claims import StoredClaims
-from rag_selectivity.statistics.bootstrap import Bootstrap
-
-S = TypeVar("S", StoredReport, StoredClaims)
+from rag_selectivity.results.stored import read_claims, read_report
 
 
 @dataclass(frozen=True)
-class _Gates(Generic[S]):
-    """The conditions of --fail-if and --max-drop, the report of --against, the queries of --on, --require-trust."""
+class Gates:
+    """The conditions of a command, and the stored report from which drops are counted."""
 
-    conditions: list[FailIf]
-    drops: list[MaxDrop]
-    stored: S | None
+    conditions: list[Gate]
+    against: Report | ClaimReport | None
     on: str
-    require_trust: str | None = None
-
-    stored_as: ClassVar[type[Any]]
 
     @classmethod
     def parse(
@@ -44,68 +33,48 @@ class _Gates(Generic[S]):
         against: Path | None,
         on: str | None,
         require_trust: str | None,
-    ) -> Self:
-        """From the options; an InputError if one of them needs another."""
-        of_claims = cls.stored_as is StoredClaims
-        drops = [parse_max_drop(text, of_claims=of_claims) for text in max_drop or []]
-        check_options(drops, stored=against is not None, on=on)
-        stored = cls.stored_as.read(against) if against is not None else None
-        check_level(require_trust)
-        conditions = [parse_fail_if(text, of_claims=of_claims) for text in fail_if or []]
-        return cls(conditions, drops, stored, on or "all", require_trust)
-
-
-class Gates(_Gates[StoredReport]):
-    """The gates of `evaluate` and `compare`, against a stored report."""
-
-    stored_as = StoredReport
-
-    def measures(self, given: list[str] | None) -> list[str | Measure]:
-        """The measures that were given, or the default ones, and those that the gates need."""
-        return [
-            *(given or [DEFAULT_MEASURES]),
-            *(str(gate.measure) for gate in self.conditions),
-            *(str(drop.measure) for drop in self.drops),
-        ]
-
-    def check(self, report: Report, bootstrap: Bootstrap | None) -> None:
-        """Exit with 1 if a gate fails; `bootstrap` makes the paired intervals."""
-        against = None
-        if self.stored is not None:
-            against = Against.of(report, self.stored, on=self.on, bootstrap=bootstrap)
-            for line in against.notes:
-                note(f"note: {line}")
-        exit_if_failed(failures(report, self.conditions, self.drops, against, require_trust=self.require_trust))
-
-
-class ClaimGates(_Gates[StoredClaims]):
-    """The gates of `claims`, on measures of claims and against stored claim checks."""
-
-    stored_as = StoredClaims
+        *,
+        of_claims: bool = False,
+    ) -> Gates:
+        """From the options."""
+        texts = [*(fail_if or []), *map(_drop, max_drop or [])]
+        conditions = [parse(text, of_claims=of_claims) for text in texts]
+        if require_trust is not None:
+            gated = [f"caveats({gate.measure})" for gate in conditions]
+            conditions += [parse(f"{each} >= {require_trust}", of_claims=of_claims) for each in gated or ["caveats"]]
+        if max_drop and against is None:
+            raise InputError("--max-drop needs a stored report: add --against FILE, a report saved as JSON")
+        if on is not None and against is None:
+            raise InputError("--on needs a stored report: add --against FILE, a report saved as JSON")
+        read = read_claims if of_claims else read_report
+        return cls(conditions, None if against is None else read(against), on or "all")
 
     @property
     def measures(self) -> list[str]:
         """What the gates look at."""
-        return [*(str(gate.measure) for gate in self.conditions), *(str(drop.measure) for drop in self.drops)]
+        return [str(gate.measure) for gate in self.conditions if gate.measure is not None]
 
-    def refuse_other(self, judge: str, runs: Sequence[str]) -> None:
-        """Refuse, before anything is asked, stored claims that cannot be compared."""
-        if self.stored is not None:
-            refuse_other(self.stored, judge, runs)
+    def with_given(self, given: list[str] | None) -> list[str | Measure]:
+        """The measures that were given, or the default ones, and those that the gates need."""
+        return [*(given or [DEFAULT_MEASURES]), *self.measures]
 
-    def check(self, report: ClaimReport, bootstrap: Bootstrap) -> None:
-        """Exit with 1 if a gate fails; `bootstrap` makes the paired intervals."""
-        against = None
-        if self.stored is not None:
-            against = ClaimsAgainst.of(report, self.stored, on=self.on, bootstrap=bootstrap)
-            for line in against.notes:
-                note(f"note: {line}")
-        exit_if_failed(failures(report, self.conditions, self.drops, against, require_trust=self.require_trust))
+    def check(self, report: Report | ClaimReport) -> None:
+        """Name each gate that fails, and exit with 1 if there is one."""
+        results = check(report, self.conditions, self.against, on=self.on)
+        for each in dict.fromkeys(result.note for result in results if result.note):
+            note(f"note: {each}")
+        failed = [result for result in results if not result.passed]
+        for result in failed:
+            tell(f"gate failed: {result.message}")
+        if failed:
+            raise typer.Exit(NOT_PASSED)
 
 
-def exit_if_failed(failed: list[str]) -> None:
-    """Name each gate that failed, and exit with 1 if there is one."""
-    for line in failed:
-        tell(f"gate failed: {line}")
-    if failed:
-        raise typer.Exit(NOT_PASSED)
+def _drop(text: str) -> str:
+    """The gate of `RA-nWG@10:0.02`."""
+    what, colon, amount = text.rpartition(":")
+    if not colon:
+        raise InputError(f"--max-drop {text!r} is not MEASURE@K:AMOUNT, as in RA-nWG@10:0.02 or low(RA-nWG@10):0.02")
+    if what.startswith("low("):
+        return f"high(drop({what.removeprefix('low(').removesuffix(')')})) > {amount}"
+    return f"drop({what}) > {amount}"

@@ -185,7 +185,7 @@ def labels_of(path: Path, format: str | None, judges: list[str] | None, human: o
     """The labels of a file; beside labels by people (`human`), those of judges alone."""
     if not human:
         return rs.read_qrels(path, format=format, judges=judges)
-    from rag_selectivity.calibrated.people import judge_labels
+    from rag_selectivity.trust.people import judge_labels
 
     return judge_labels(path, format=format, judges=judges)
 

@@ -16,7 +16,7 @@ from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted, percent, visible
 
 if TYPE_CHECKING:
-    from rag_selectivity.statistics.control_power import ControlPower
+    from rag_selectivity.trust.control_power import ControlPower
 
 EXAMPLES = (
     "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
@@ -78,8 +78,8 @@ def plan(
 
     With --human, --qrels and --run, show how wide the intervals of calibrated figures become.
     """
+    from rag_selectivity.advice.planning import PLAN_SCHEMA, rows_of_comparison
     from rag_selectivity.measures.chance import DEGRADED_FROM
-    from rag_selectivity.planning import PLAN_SCHEMA, rows_of_comparison
     from rag_selectivity.render.control_words import control_power_lines
     from rag_selectivity.tables.writing import json_text
 
@@ -145,7 +145,7 @@ def _control_power(
         return None
     if queries is None or controls is None:
         raise InputError("what controls can show depends on two numbers: give both --queries and --controls")
-    from rag_selectivity.statistics.control_power import ControlPower
+    from rag_selectivity.trust.control_power import ControlPower
 
     return ControlPower.of(queries, controls, depth, show_bits)
 
@@ -165,7 +165,7 @@ def _labels_by_people(
     output: Path | None,
 ) -> None:
     """What labels by people will buy, by simulation."""
-    from rag_selectivity.planning import plan_human
+    from rag_selectivity.advice.planning import plan_human
 
     if labels is None or not run:
         raise InputError("--human needs the judge's labels and the runs to simulate with: give --qrels and --run")

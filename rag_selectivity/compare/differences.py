@@ -1,196 +1,255 @@
-"""The differences of pairs of runs: each with its interval, test, verdict and the detectable difference."""
+"""Differences of two tables of figures: of runs, of runs in a slice, of a run and its stored form, of claim checks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rag_selectivity.calibrated.differences import CalibratedDifference, calibrated_differences
-from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
 from rag_selectivity.estimating.caveats import AS_JUDGED_BASELINE, equals_placebo
-from rag_selectivity.estimating.rows import corrected, difference_row
 from rag_selectivity.figures.figures import Figures
-from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.inference import detectable
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.paired import Difference, holm, mean_of, paired_difference, weights_of
+from rag_selectivity.inference.unpaired import unpaired_difference
+from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import BoR
-from rag_selectivity.measures.plan import Plan
-from rag_selectivity.results.comparison import COMPLETED, RunDifference
-from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate
-from rag_selectivity.results.provenance import UNLABELLED_STRATA
-from rag_selectivity.results.report import Report
-from rag_selectivity.statistics import detectable
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import Difference, paired_difference
-from rag_selectivity.statistics.unpaired import unpaired_difference
-from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.results.comparison import COMPLETED, Moved, RunDifference
+from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate
 
-
-def differences(
-    pairs: Sequence[tuple[str, str]],
-    figures: Mapping[str, Figures],
-    report: Report,
-    bootstrap: Bootstrap,
-    *,
-    paired: bool = True,
-    draws: int = 10_000,
-    power: float | None = 0.8,
-    whole: Mapping[str, JudgedRun] | None = None,
-) -> tuple[RunDifference, ...]:
-    """Every measured difference of the given pairs (run, baseline): the rows of one comparison, as one family of tests.
-
-    `report` is made of these figures. If it holds labels by people, the differences rest on them. Without `power`, no
-    detectable difference is computed. The figures are those of a slice of the runs `whole`, if these are given.
-    """
-    calibrated: dict[tuple[str, str, str], CalibratedDifference] = {}
-    if report.ground is not None:
-        plan = next(iter(figures.values())).plan
-        graded = [(measure, at) for measure, at in plan if measure.name not in WITHOUT_GRADES]
-        judged = {name: each.join for name, each in figures.items()}
-        for base in dict.fromkeys(base for _, base in pairs):
-            names = (base, *(name for name, other in pairs if other == base))
-            compared, every = ({name: runs[name] for name in names} for runs in (judged, whole or judged))
-            parts = None if whole is None else compared
-            found = calibrated_differences(report.ground, every, base, graded, sampling_of(bootstrap), parts)
-            calibrated |= {(name, base, key): difference for (name, key), difference in found.items()}
-    return _Differences(figures, report, bootstrap, paired, draws, power, calibrated).rows(pairs)
+#: Of how many queries a comparison says that they differ most.
+_SHOWN_QUERIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Differences:
-    """All differences of a comparison; each row comes from one pair of outcomes at one depth."""
+class Side:
+    """One of two tables that are compared.
 
-    figures: Mapping[str, Figures]
-    report: Report
-    bootstrap: Bootstrap
-    paired: bool
-    draws: int
-    power: float | None
-    calibrated: Mapping[tuple[str, str, str], CalibratedDifference]
+    Attributes
+    ----------
+    name : str
+    figures : Figures
+    estimates : {measure: Estimate}
+        What a report says of the table, for possible ranges, placebos and caveats.
+    """
 
-    def rows(self, pairs: Sequence[tuple[str, str]]) -> tuple[RunDifference, ...]:
-        shown = {measure.without_depth for measure in self.report.measures}
-        asked = [i for i, (measure, _) in enumerate(self._plan) if measure in shown]
-        rows, shows = [], []
-        for name, base in pairs:
-            for i in asked:
-                for column, row in enumerate(self._rows_of(name, base, i)):
-                    rows.append(row)
-                    shows.append(self._sensitivity(row, i, column))
-        return corrected(rows, shows, self.bootstrap.level, self.power)
+    name: str
+    figures: Figures
+    estimates: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Testing:
+    """How differences are tested.
+
+    Attributes
+    ----------
+    bootstrap : Bootstrap or None
+        Its level, seed and clusters. Without one nothing is tested.
+    paired : bool
+        Whether the two tables are over the same queries.
+    draws : int
+        The number of random swaps, if there are too many to count all of them.
+    power : float or None
+        Of the detectable difference; without a power that is not computed.
+    """
+
+    bootstrap: Bootstrap | None
+    paired: bool = True
+    draws: int = 10_000
+    power: float | None = 0.8
 
     @property
-    def _plan(self) -> Plan:
-        return next(iter(self.figures.values())).plan
+    def level(self) -> float:
+        return math.nan if self.bootstrap is None else self.bootstrap.level
 
-    def _pair(self, name: str, base: str, i: int) -> tuple[Outcome, Outcome]:
-        return self.figures[name].outcomes[i], self.figures[base].outcomes[i]
 
-    def _rows_of(self, name: str, base: str, i: int) -> list[RunDifference]:
-        (measure, depths), pair = self._plan[i], self._pair(name, base, i)
-        # Judged is shown for information; its difference is not tested.
-        tested = measure.name != "Judged"
-        units = self.bootstrap.units(self.figures[base].queries) if self.paired else None
-        difference = self._difference(*pair, units)
-        rows = []
+def differences_of(one: Side, other: Side, testing: Testing) -> list[RunDifference]:
+    """The difference of every column that both tables have, each alone: `as_family` corrects the p-values.
+
+    Both have the same plan; paired, also the same queries.
+    """
+    queries, rows = other.figures.queries, []
+    columns = zip(one.figures.plan, one.figures.outcomes, other.figures.outcomes, strict=True)
+    for (measure, depths), *pair in columns:
+        difference = _tested((pair[0], pair[1]), queries, testing)
         for column, depth in enumerate(depths.tolist()):
-            row = self._row((name, base), measure @ depth, pair, column, difference)
-            if not tested or math.isnan(row.difference):
-                row = replace(row, p=math.nan, low=math.nan, high=math.nan, test="")
-            change = self.calibrated.get((name, base, str(measure @ depth)))
-            rows.append(row if change is None else _calibrated(row, change))
-        return rows
+            at = slice(column, column + 1)
+            of_depth = pair[0].at(at), pair[1].at(at)
+            row = _row((one.name, other.name), measure @ depth, of_depth, queries, testing)
+            row = replace(row, difference=float(difference.value[column]))
+            # Judged is shown for information; its difference is not tested.
+            if testing.bootstrap is not None and measure.name != "Judged" and not math.isnan(row.difference):
+                low, high, p = (float(each[column]) for each in (difference.low, difference.high, difference.p))
+                row = replace(row, low=low, high=high, p=p, test=difference.test[column])
+            rows.append(_with_estimates(row, one, other, testing))
+    return rows
 
-    def _difference(self, one: Outcome, other: Outcome, units: IntArray | None) -> Difference:
-        options = {"level": self.bootstrap.level, "draws": self.draws, "seed": self.bootstrap.seed}
-        if not self.paired:
-            return unpaired_difference(one, other, **options)  # type: ignore[arg-type]
-        return paired_difference(one, other, units=units, **options)  # type: ignore[arg-type]
 
-    def _row(
-        self,
-        runs: tuple[str, str],
-        measure: Measure,
-        pair: tuple[Outcome, Outcome],
-        column: int,
-        difference: Difference,
-    ) -> RunDifference:
-        row = difference_row(
-            runs, measure, pair, column, difference, self.figures[runs[1]].queries, self.bootstrap.level, self.paired
-        )
-        estimates = [self.report.runs[run].estimates.get(str(measure)) for run in runs]
-        values, of_baseline = self._with_controls(measure, estimates, [row.value, row.baseline_value], row.difference)
-        return replace(
+def as_family(rows: Sequence[RunDifference], sides: Iterable[Side], testing: Testing) -> tuple[RunDifference, ...]:
+    """The rows as one family of tests: with Holm's correction, and with their detectable differences.
+
+    A test that several rows share counts once; rows of slices with few queries are no part of the family.
+    """
+    tests = {_test_of(row): row.p for row in rows if row.test and not row.few}
+    adjusted = dict(zip(tests, holm(np.array(list(tests.values()))).tolist(), strict=True))
+    level, named = (1 - testing.level) / max(1, len(tests)), {side.name: side for side in sides}
+    return tuple(
+        replace(
             row,
-            value=values[0],
-            baseline_value=values[1],
-            tested_as=str(self._test_of(measure, pair, column)),
-            possible=_possible(*estimates),
-            caveats=(*of_baseline, *_caveats_of_both(dict(zip(runs, estimates, strict=True)))),
-            equal_to_placebos=all(each is not None and equals_placebo(each) for each in estimates),
+            p_adjusted=adjusted.get(_test_of(row), math.nan) if row.test else math.nan,
+            detectable=_detectable(row, named, level, testing),
         )
-
-    def _with_controls(
-        self, measure: Measure, estimates: Sequence[Estimate | None], values: list[float], difference: float
-    ) -> tuple[list[float], tuple[Caveat, ...]]:
-        """Both figures with the controls' random baseline, if both runs have the same; else a caveat.
-
-        The baseline cancels in a difference of logarithms, so that only the level of both figures changes.
-        """
-        known = [estimate for estimate in estimates if estimate is not None and estimate.basis == WITH_CONTROLS]
-        if not known:
-            return values, ()
-        base = estimates[1]
-        if (
-            self.paired
-            and isinstance(measure, BoR)
-            and base is not None
-            and len(known) == 2
-            and math.isfinite(base.value + difference)
-        ):
-            return [base.value + difference, base.value], ()
-        text = "These figures are as judged; `evaluate` has the figures with random controls."
-        return values, (Caveat(AS_JUDGED_BASELINE, text),)
-
-    def _test_of(self, measure: Measure, pair: tuple[Outcome, Outcome], column: int) -> Measure:
-        """The measure that is tested: Success in place of BoR and EF, if both runs have the same random baseline."""
-        alike = self.paired and all(
-            np.array_equal(one[:, column], other[:, column], equal_nan=True)
-            for one, other in zip(pair[0].parts[1:], pair[1].parts[1:], strict=True)
-        )
-        return measure.differs_with if alike else measure
-
-    def _sensitivity(self, row: RunDifference, i: int, column: int) -> Callable[[float, float], float] | None:
-        """(level, power) → the detectable difference of the row; None if it was not tested query by query."""
-        if self.power is None or not self.paired or not row.test or row.test == COMPLETED:
-            return None
-        units = self.bootstrap.units(self.figures[row.baseline].queries)
-        return detectable.sensitivity(*self._pair(row.run, row.baseline, i), column, units=units, draws=self.draws)
-
-
-def _calibrated(row: RunDifference, change: CalibratedDifference) -> RunDifference:
-    """The row with the difference over completions of the labels, and the one as judged beside it."""
-    # The difference has strata of its own.
-    caveats = [caveat for caveat in row.caveats if caveat.code != UNLABELLED_STRATA]
-    return replace(
-        row,
-        value=change.value,
-        baseline_value=change.baseline_value,
-        difference=change.difference,
-        low=change.low,
-        high=change.high,
-        p=change.p,
-        test="" if math.isnan(change.difference) else COMPLETED,
-        tested_as=str(row.measure),
-        reason=change.reason,
-        basis=CALIBRATED,
-        as_judged=row.difference,
-        as_judged_interval=(row.low, row.high),
-        caveats=(*caveats, *([] if change.caveat is None else [change.caveat])),
+        for row in rows
     )
+
+
+def _test_of(row: RunDifference) -> tuple[object, ...]:
+    return row.by, row.run, row.baseline, row.tested_as
+
+
+def _detectable(row: RunDifference, sides: Mapping[str, Side], level: float, testing: Testing) -> float:
+    """The smallest difference that would have been shown; NaN if the row was not tested query by query."""
+    if testing.power is None or testing.bootstrap is None or not testing.paired or row.test in ("", COMPLETED):
+        return math.nan
+    one, other = (sides[name].figures.outcome(row.measure) for name in (row.run, row.baseline))
+    if one is None or other is None:
+        return math.nan
+    units = testing.bootstrap.units(sides[row.baseline].figures.queries)
+    sensitivity = detectable.sensitivity(one, other, 0, units=units, draws=testing.draws)
+    return sensitivity(level, testing.power)
+
+
+# -- a row ------------------------------------------------------------------------------------------------
+
+
+def _tested(pair: tuple[Outcome, Outcome], queries: Sequence[str], testing: Testing) -> Difference:
+    """The difference of two outcomes with interval and p, at all depths."""
+    bootstrap = testing.bootstrap or Bootstrap()
+    if not testing.paired:
+        return unpaired_difference(*pair, level=bootstrap.level, draws=testing.draws, seed=bootstrap.seed)
+    units = bootstrap.units(queries)
+    return paired_difference(*pair, level=bootstrap.level, draws=testing.draws, seed=bootstrap.seed, units=units)
+
+
+def _row(
+    names: tuple[str, str], measure: Measure, pair: tuple[Outcome, Outcome], queries: Sequence[str], testing: Testing
+) -> RunDifference:
+    """What two outcomes at one depth say without a test."""
+    known = [outcome.defined[:, 0] for outcome in pair]
+    if testing.paired:
+        known = [known[0] & known[1]] * 2
+    weights = weights_of(pair[0], known[0]) if testing.paired else None
+    values = [_value(outcome, some, weights) for outcome, some in zip(pair, known, strict=True)]
+    gaps = _gaps(*(outcome.parts[0][:, 0] for outcome in pair)) if testing.paired else np.full(0, np.nan)
+    better = gaps[~np.isnan(gaps)] * (1 if measure.higher_is_better else -1)
+    return RunDifference(
+        run=names[0],
+        baseline=names[1],
+        measure=measure,
+        value=values[0],
+        baseline_value=values[1],
+        difference=math.nan,
+        low=math.nan,
+        high=math.nan,
+        p=math.nan,
+        p_adjusted=math.nan,
+        test="",
+        tested_as=str(_tested_as(measure, pair, testing)),
+        effect=_effect(gaps, weights),
+        wins=int((better > 0).sum()),
+        ties=int((better == 0).sum()),
+        losses=int((better < 0).sum()),
+        n=int(known[0].sum()),
+        n_baseline=int(known[1].sum()),
+        n_total=len(known[0]) if testing.paired else len(known[0]) + len(known[1]),
+        detectable=math.nan,
+        level=testing.level,
+        moved=_moved(queries, pair, gaps),
+        reason=_reason(pair, known, values),
+        effective=None if pair[0].weights is None else effective_size(pair[0].weights[known[0]]),
+    )
+
+
+def _value(outcome: Outcome, some: NDArray[np.bool_], weights: FloatArray | None) -> float:
+    if not some.any():
+        return math.nan
+    means = [np.asarray(mean_of(part[some, 0], weights)) for part in outcome.parts]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(outcome.aggregate.value(*means))
+
+
+def _reason(pair: tuple[Outcome, Outcome], known: Sequence[NDArray[np.bool_]], values: Sequence[float]) -> str | None:
+    """Why the difference is not a finite number; None if it is."""
+    if not all(some.any() for some in known):
+        reasons = [outcome.reasons[0] for outcome in pair]
+        refused = [reason for reason, outcome in zip(reasons, pair, strict=True) if reason != outcome.undefined]
+        return [*refused, *reasons][0]
+    if all(map(math.isfinite, values)):
+        return None
+    return "no query succeeded: log2 of 0" if -math.inf in values else "undefined for one of the runs"
+
+
+def _tested_as(measure: Measure, pair: tuple[Outcome, Outcome], testing: Testing) -> Measure:
+    """The measure that is tested: Success in place of BoR and EF, if both runs have the same random baseline."""
+    baselines = zip(pair[0].parts[1:], pair[1].parts[1:], strict=True)
+    alike = testing.paired and all(np.array_equal(one, other, equal_nan=True) for one, other in baselines)
+    return measure.differs_with if alike else measure
+
+
+def _gaps(values: FloatArray, others: FloatArray) -> FloatArray:
+    """The differences query by query; a difference that is only rounding is a tie."""
+    gaps = values - others
+    same = np.abs(gaps) <= 1e-11 * np.maximum(np.abs(values), np.abs(others))
+    return np.where(same, 0.0, gaps)
+
+
+def _effect(gaps: FloatArray, weights: FloatArray | None) -> float:
+    """The mean difference divided by its standard deviation; `weights` are those of the known differences."""
+    known = gaps[~np.isnan(gaps)]
+    if not len(known):
+        return math.nan
+    if not known.any():
+        return 0.0
+    if weights is not None:
+        mean, free = mean_of(known, weights), 1 - 1 / effective_size(weights)
+        deviation = math.sqrt(mean_of((known - mean) ** 2, weights) / free) if free > 0 else 0.0
+        return mean / deviation if deviation > 0 else math.nan
+    spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
+    return float(known.mean()) / spread if spread > 0 else math.nan
+
+
+def _moved(queries: Sequence[str], pair: tuple[Outcome, Outcome], gaps: FloatArray) -> tuple[Moved, ...]:
+    known = np.flatnonzero(~np.isnan(gaps) & (gaps != 0))
+    order = known[np.argsort(-np.abs(gaps[known]), kind="stable")][:_SHOWN_QUERIES]
+    return tuple(Moved(queries[i], *(float(outcome.parts[0][i, 0]) for outcome in pair)) for i in order.tolist())
+
+
+# -- what the report of both says -------------------------------------------------------------------------
+
+
+def _with_estimates(row: RunDifference, one: Side, other: Side, testing: Testing) -> RunDifference:
+    """The row with the possible range, the caveats and the random baseline that the estimates of both have."""
+    estimates = {side.name: side.estimates.get(str(row.measure)) for side in (one, other)}
+    known = [each for each in estimates.values() if each is not None]
+    placebos = len(known) == 2 and all(map(equals_placebo, known))
+    row = replace(row, possible=_possible(*estimates.values()), equal_to_placebos=placebos)
+    caveats = _caveats_of_both(estimates)
+    controlled = [each for each in known if each.basis == WITH_CONTROLS]
+    if not controlled:
+        return replace(row, caveats=tuple(caveats))
+    base = estimates[other.name]
+    same = testing.paired and isinstance(row.measure, BoR) and len(controlled) == 2 and base is not None
+    # The random baseline cancels in a difference of logarithms: only the level of both figures changes.
+    if same and base is not None and math.isfinite(base.value + row.difference):
+        return replace(row, value=base.value + row.difference, baseline_value=base.value, caveats=tuple(caveats))
+    text = "These figures are as judged; `evaluate` has the figures with random controls."
+    return replace(row, caveats=(Caveat(AS_JUDGED_BASELINE, text), *caveats))
 
 
 def _caveats_of_both(estimates: Mapping[str, Estimate | None]) -> list[Caveat]:
@@ -206,7 +265,7 @@ def _caveats_of_both(estimates: Mapping[str, Estimate | None]) -> list[Caveat]:
     ]
 
 
-def _possible(one: Any, other: Any) -> tuple[float, float] | None:
+def _possible(one: Estimate | None, other: Estimate | None) -> tuple[float, float] | None:
     """The possible range of the difference, whatever the grades of the unjudged passages are."""
     if one is None or other is None or (one.possible is None and other.possible is None):
         return None

@@ -9,24 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.reporting import calibrated_by, controls_left_out
-from rag_selectivity.compare.differences import differences
-from rag_selectivity.compare.slices import sliced_differences
+from rag_selectivity.compare.pairs import differences, sliced_differences
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.slices import remarks_on
 from rag_selectivity.figures.by import slicings_of
 from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.weighting import weighted, weights_notes, weights_settings
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_measures
+from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_measures, need_other_lists
 from rag_selectivity.results.comparison import Comparison
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import Scale
+from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.reporting import calibrated_by, controls_left_out
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
@@ -140,6 +139,7 @@ def compare(
         tokens=tokens,
         budgets=budgets_of(measures),
         groups=groups,
+        other_lists=need_other_lists(measures),
     )
     missing_query = chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None
     judged = weighted(joined.judged, weights, ids=ids)

@@ -9,12 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.estimating.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, PARTLY_JUDGED
 from rag_selectivity.judged.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.judged.token_budget import named_top
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.results.estimate import AS_JUDGED, NOTE, SOFT, STRONG, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
+from rag_selectivity.results.estimate import (
+    AS_JUDGED,
+    CONCENTRATED,
+    CONCENTRATED_CONTROLS,
+    NOTE,
+    PARTLY_JUDGED,
+    SOFT,
+    STRONG,
+    WITH_CONTROLS,
+    WITH_TAIL,
+    Caveat,
+    Estimate,
+)
 from rag_selectivity.results.provenance import (
     LOW_AGREEMENT,
     NO_AGREEMENT,
@@ -26,7 +37,8 @@ from rag_selectivity.results.provenance import (
     Provenance,
 )
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
-from rag_selectivity.statistics.placebos import OfLabels, PlaceboFigures
+from rag_selectivity.trust.ground import WithoutLabels
+from rag_selectivity.trust.placebos import OfLabels, PlaceboFigures
 from rag_selectivity.wording import counted, percent
 
 BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank", "as-judged-baseline"
@@ -144,6 +156,14 @@ def with_unchecked_judge(estimates: Mapping[str, Estimate], provenance: Provenan
     return result
 
 
+def of_strata(without: WithoutLabels | None) -> tuple[Caveat, ...]:
+    """The caveat of a figure that is completed in strata of which people labelled no pair; empty for others."""
+    if without is None:
+        return ()
+    level, numbers = SOFT if without.bounded else NOTE, {"pairs": without.pairs, "of": without.of}
+    return (Caveat(UNLABELLED_STRATA, without.text, level, numbers),)
+
+
 def _ranks_whole_lists(measure: Measure) -> bool:
     return isinstance(measure.cutoff, Real) or (measure.at is None and measure.takes_whole_lists)
 
@@ -210,7 +230,7 @@ def _of_reach(
         return None
     if measure.needs_corpus_size and facts.tail_ranks is not None:
         last = facts.tail_ranks[1]
-        controls = "Random controls show whether it does (grade --controls)."
+        controls = "Random controls show whether it does."
         if facts.controls_unused:
             controls = _CONTROLS_UNUSED
         return Caveat(

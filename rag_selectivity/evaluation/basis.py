@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from rag_selectivity.calibrated.figures import Calibrated, Completed
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.people import calibration_ground
-from rag_selectivity.calibrated.reporting import calibrated_by_run, completed_estimates, notes_on_people, tails_by_run
-from rag_selectivity.estimating.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, as_judged
+from rag_selectivity.estimating.caveats import of_strata
+from rag_selectivity.evaluation.estimates import as_judged
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate, finite
-from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.controlled import Controlled, ControlledFigures
+from rag_selectivity.results.estimate import (
+    CALIBRATED,
+    CONCENTRATED,
+    CONCENTRATED_CONTROLS,
+    WITH_CONTROLS,
+    WITH_TAIL,
+    Caveat,
+    Estimate,
+)
+from rag_selectivity.results.plain import finite
+from rag_selectivity.trust.calibrated import Calibrated, Completed
+from rag_selectivity.trust.controlled import Controlled, ControlledFigures
+from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.people import calibration_ground
+from rag_selectivity.trust.reporting import calibrated_by_run, notes_on_people, tails_by_run
 
 
 @dataclass(frozen=True)
@@ -59,32 +70,53 @@ class Basis:
         """The estimates of a run, or of a slice of it; what is known of its controls; and notes on people's labels."""
         estimates, intervals = as_judged(figures, ends), self.bootstrap is not None
         if self.ground is not None:
-            completed = self._of_runs[name] if whole else self._completed(name, figures)
+            completed = self._completed(name, None if whole else {name: figures.join})
             estimates = completed_estimates(estimates, completed, intervals, CALIBRATED)
             return estimates, {}, notes_on_people(self.ground, completed)
         controls: dict[str, Any] = {}
         if self.judged[name].controls is not None and self.judged[name].corpus_size is not None:
             estimates, controls = with_controls(estimates, figures, self.bootstrap)
         if self.tails is not None:
-            completed = self._of_runs[name] if whole else self._completed(name, figures)
+            completed = self._completed(name, None if whole else {name: figures.join})
             estimates = completed_estimates(estimates, completed, intervals, WITH_TAIL)
         return estimates, controls, []
 
-    @cached_property
-    def _of_runs(self) -> dict[str, dict[str, Calibrated]]:
-        return self._over(None)
-
-    def _completed(self, name: str, figures: Figures) -> dict[str, Calibrated]:
-        """The figures of a slice over completions of its labels."""
-        return self._over({name: figures.join})[name]
-
-    def _over(self, parts: Mapping[str, JudgedRun] | None) -> dict[str, dict[str, Calibrated]]:
+    def _completed(self, name: str, parts: Mapping[str, JudgedRun] | None) -> dict[str, Calibrated]:
+        """The figures of a run, or of its part, over completions of its labels."""
         completed = self.completed if parts is None else None
         if self.ground is not None:
-            return calibrated_by_run(self.ground, self.judged, self.plan, self.bootstrap, parts, completed)
+            return calibrated_by_run(self.ground, self.judged, self.plan, self.bootstrap, parts, completed)[name]
         if self.tails is None:
             return {}
-        return tails_by_run(self.tails[0], self.judged, self.plan, self.tails[1], self.bootstrap, parts, completed)
+        ground, first = self.tails
+        return tails_by_run(ground, self.judged, self.plan, first, self.bootstrap, parts, completed)[name]
+
+
+def completed_estimates(
+    estimates: Mapping[str, Estimate], figures: Mapping[str, Calibrated], intervals: bool, basis: str
+) -> dict[str, Estimate]:
+    """The estimates over completions of the labels, and the ones as judged beside them."""
+    completed = {key: _completed(estimates[key], each, intervals, basis) for key, each in figures.items()}
+    return {**estimates, **completed}
+
+
+def _completed(judged: Estimate, figure: Calibrated, intervals: bool, basis: str) -> Estimate:
+    reason = figure.reason
+    if reason is None and not math.isfinite(figure.value):
+        reason = judged.reason or "it is not a finite number in most completions of the labels"
+    return replace(
+        judged,
+        value=figure.value,
+        low=figure.low if intervals else math.nan,
+        high=figure.high if intervals else math.nan,
+        n=figure.n,
+        reason=reason,
+        basis=basis,
+        as_judged=judged.value,
+        as_judged_interval=(judged.low, judged.high),
+        rough=figure.rough,
+        caveats=(*judged.caveats, *of_strata(figure.without)),
+    )
 
 
 def with_controls(

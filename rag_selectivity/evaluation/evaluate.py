@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.calibrated.figures import Completed
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.reporting import controls_left_out, tails_by_run
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimating.caveats import with_unchecked_judge
-from rag_selectivity.estimating.estimates import no_ends, notes_of_refusals, pool_sources_of, values_of
 from rag_selectivity.evaluation.basis import Basis
+from rag_selectivity.evaluation.estimates import no_ends, notes_of_refusals, pool_sources_of
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.labels import Labels
 from rag_selectivity.evaluation.slices import parts_of, remarks_on
 from rag_selectivity.figures.by import slicings_of
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reach import labels_found_by_any
@@ -35,6 +32,7 @@ from rag_selectivity.measures.plan import (
     budgets_of,
     default_depths,
     given_depths,
+    need_other_lists,
     plan_of,
     ranks_in,
     wanted_measures,
@@ -44,12 +42,13 @@ from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice
-from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.controlled import ControlledFigures
-from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.calibrated import Completed
+from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.placebos import against_other_lists
+from rag_selectivity.trust.reporting import controls_left_out
 
 #: The figures of all queries at so few depths stay in the processor's cache.
 _DEPTHS_AT_ONCE = 32
@@ -197,6 +196,7 @@ def evaluate(
         budgets=budgets_of(measures),
         groups=groups,
         measures=measures,
+        other_lists=need_other_lists(measures),
     )
     judged = weighted(joined.judged, weights, ids=ids)
     return evaluate_joined(
@@ -254,32 +254,16 @@ def measure_all(
 def figures_at(judged: JudgedRun, measures: Sequence[Measure], depths: IntArray) -> list[FloatArray]:
     """The figures of one run that `evaluate` gives, for each measure at many depths: float64[depths] each.
 
-    Without intervals and caveats, which take longer and hold the figures of every query at every depth.
+    Without intervals and caveats, and for some depths at a time.
     """
-    judged.check_depths(depths)
-    controls = None
-    if judged.controls is not None and judged.corpus_size is not None:
-        controls = ControlledFigures(judged, judged.controls, None)
     figures = [np.full(len(depths), np.nan) for _ in measures]
     for start in range(0, len(depths), _DEPTHS_AT_ONCE):
         some = slice(start, start + _DEPTHS_AT_ONCE)
+        table = Figures.of(judged, [(measure, depths[some]) for measure in measures])
+        basis = Basis({"run": judged}, table.plan, None, None)
+        estimates, _, _ = basis.estimates("run", table, no_ends(table.outcomes))
         for measure, values in zip(measures, figures, strict=True):
-            outcome = measure.outcome(judged, depths[some]).settled()
-            values[some] = values_of(outcome)[0]
-            if controls is None:
-                continue
-            for place, depth in enumerate(depths[some].tolist(), start):
-                controlled = controls.of(measure, depth, outcome)
-                if controlled is not None:
-                    values[place] = controlled.value
-    plan = [(measure, depths) for measure in measures]
-    tails = Basis({"run": judged}, plan, None, None).tails
-    if tails is not None:
-        completed = tails_by_run(tails[0], {"run": judged}, plan, tails[1], None)["run"]
-        for measure, values in zip(measures, figures, strict=True):
-            for place, depth in enumerate(depths.tolist()):
-                if (figure := completed.get(str(measure @ depth))) is not None:
-                    values[place] = figure.value
+            values[some] = [estimates[str(measure @ depth)].value for depth in depths[some].tolist()]
     return figures
 
 
@@ -317,47 +301,40 @@ def report_on(
         bootstrap = bootstrap.for_queries(max(map(len, judged.values())))
     first = next(iter(judged.values()))
     deepest = int(ranks_in(measured.plan).max(initial=0))
-    # Slices have the resamples of all queries.
-    with kept_draws() if slicings else nullcontext():
-        basis = Basis(judged, measured.plan, ground, bootstrap, completed)
-        provenance, found = provenance or _provenance(first, ground), labels_found_by_any(judged)
-        known = {
-            name: Labels(figures, measured.measures, found[name], calibrated=ground is not None)
-            for name, figures in measured.figures.items()
-        }
-        ends = _ends(measured.figures, known, bootstrap)
-        runs = {}
-        for name, figures in measured.figures.items():
-            run, plan, labels, own = judged[name], figures.plan, known[name], len(figures.outcomes)
-            estimates, controls, remarks = basis.estimates(name, figures, ends[name][:own])
-            estimates = with_unchecked_judge(labels.qualified(estimates, ends[name][own:]), provenance)
-            slices: dict[str, dict[str, Slice]] = {}
-            for part in parts_of(figures, slicings, bootstrap, labels.beyond):
-                of_part, _, _ = basis.estimates(name, part.figures, part.ends, whole=False)
-                of_part = labels.qualified(of_part, part.beyond, part.chosen)
-                of_column = slices.setdefault(part.column, {})
-                of_column[part.value] = Slice(part.column, part.value, len(part.figures.queries), of_part)
-            run_notes = [
-                *(notes or {}).get(name, ()),
-                *run.facts.notes(name),
-                *run.coverage.notes(run.clipped_at(deepest)),
-                *weights_notes(run),
-                *notes_of_refusals(figures, estimates),
-                *remarks,
-                *(note for slicing in slicings for note in slicing.notes),
-                *remarks_on(slices, ground, slicings),
-                *(run.controls.notes_at(deepest) if run.controls is not None and ground is None else ()),
-            ]
-            runs[name] = RunReport(
-                figures,
-                estimates,
-                run.coverage,
-                tuple(run_notes),
-                input={**run.facts.as_input(), **({"controls": controls} if controls else {})},
-                label_caveats=() if provenance is None else provenance.caveats,
-                slices=slices,
-                pool_sources=pool_sources_of(run, plan, figures.outcomes, bootstrap),
-            )
+    basis = Basis(judged, measured.plan, ground, bootstrap, completed)
+    provenance, found = provenance or _provenance(first, ground), labels_found_by_any(judged)
+    known = {
+        name: Labels(figures, measured.measures, found[name], calibrated=ground is not None)
+        for name, figures in measured.figures.items()
+    }
+    ends = _ends(measured.figures, known, bootstrap)
+    runs = {}
+    for name, figures in measured.figures.items():
+        run, plan, labels, own = judged[name], figures.plan, known[name], len(figures.outcomes)
+        estimates, controls, remarks = basis.estimates(name, figures, ends[name][:own])
+        estimates = with_unchecked_judge(labels.qualified(estimates, ends[name][own:]), provenance)
+        slices: dict[str, dict[str, Slice]] = {}
+        for part in parts_of(figures, slicings, bootstrap, labels.beyond):
+            of_part, _, _ = basis.estimates(name, part.figures, part.ends, whole=False)
+            of_part = labels.qualified(of_part, part.beyond, part.chosen)
+            of_column = slices.setdefault(part.column, {})
+            of_column[part.value] = Slice(part.column, part.value, len(part.figures.queries), of_part)
+        of_slices = [*(note for slicing in slicings for note in slicing.notes), *remarks_on(slices, ground, slicings)]
+        of_figures = [*notes_of_refusals(figures, estimates), *remarks, *of_slices]
+        runs[name] = RunReport(
+            figures,
+            estimates,
+            run.coverage,
+            (*(notes or {}).get(name, ()), *_notes_on(name, run, deepest, of_figures, ground)),
+            input={
+                **({} if run.facts is None else run.facts.as_input()),
+                **({"controls": controls} if controls else {}),
+                **({"other_lists": beyond} if (beyond := against_other_lists(figures, bootstrap)) else {}),
+            },
+            label_caveats=() if provenance is None else provenance.caveats,
+            slices=slices,
+            pool_sources=pool_sources_of(run, plan, figures.outcomes, bootstrap),
+        )
     size = first.corpus_size
     return Report(
         runs=runs,
@@ -372,6 +349,18 @@ def report_on(
         provenance=provenance,
         completed=completed,
     )
+
+
+def _notes_on(
+    name: str, run: JudgedRun, deepest: int, of_figures: Sequence[str], ground: Ground | None
+) -> Iterable[str]:
+    """What a report says of a run's files, lists, weights and controls, and of its figures."""
+    yield from () if run.facts is None else run.facts.notes(name)
+    yield from run.coverage.notes(run.clipped_at(deepest))
+    yield from weights_notes(run)
+    yield from of_figures
+    if run.controls is not None and ground is None:
+        yield from run.controls.notes_at(deepest)
 
 
 def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.judged.controls import with_controls
-from rag_selectivity.judged.corpus import CorpusIds, within_corpus
 from rag_selectivity.judged.groups import Groups, with_groups
-from rag_selectivity.judged.joining import join
+from rag_selectivity.judged.joining import Terms
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import with_fitting
+from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.pools import Pools
 from rag_selectivity.judged.qrels import Qrels
@@ -26,8 +23,12 @@ from rag_selectivity.measures.plan import scale_for
 from rag_selectivity.tables.exact import NoRowsError
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale, scale_named
-from rag_selectivity.tables.passage_counts import passage_counts_of
 from rag_selectivity.tables.small import per_passage
+from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.people import calibration_ground, judge_labels
+
+#: The lists of other queries are looked up unasked in runs of at most so many rows.
+_LITTLE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,12 @@ class Joined:
     judged: dict[str, JudgedRun]
     notes: dict[str, list[str]]
     ground: Ground | None = None
+
+
+def _with_other_lists(judged: JudgedRun, run: Run) -> JudgedRun:
+    if judged.qrels is None:
+        return judged
+    return replace(judged, other_lists=OtherLists.of(judged.qrels, judged.queries, run.ordered(judged.policy)))
 
 
 def _groups(given: Any, form: IdForm) -> Groups:
@@ -68,10 +75,12 @@ def join_runs(
     budgets: Sequence[TokenBudget] = (),
     groups: Any = None,
     measures: Any = None,
+    other_lists: bool = False,
 ) -> Joined:
     """Join every run with the judgments: the first half of `evaluate`, with the same arguments.
 
-    `budgets` are those of the measures. With them, and with `groups`, runs and pools are held in memory.
+    `budgets` are those of the measures. With them, with `groups` and with `other_lists`, runs are held in memory. The
+    lists of the other queries are looked up where `other_lists` asks for it, and wherever that is little work.
     """
     form, out = IdForm.of(ids), "leave one of the two out"
     if tokens is not None and not budgets:
@@ -87,28 +96,31 @@ def join_runs(
             needs = "cannot calibrate figures of documents with passages_of"
             raise InputError(f"{people} {needs}: label passages, as Qrels.inherit does, or {out}")
     labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy, measures)
-    labels = labels.in_form(form)
-    of_controls: tuple[str, ...] = ()
-    if controls is not None:
-        drawn = Qrels.of(controls).regraded(grade_map).on_scale(labels.scale).in_form(form)
-        labels, of_controls = with_controls(labels, drawn)
-    corpus_ids = None if corpus is None else CorpusIds.of(corpus, form)
-    lost: list[SelectivityWarning] = []
-    if corpus_ids is not None:
-        labels, lost = within_corpus(labels, corpus_ids)
-        for doubt in lost:
-            warnings.warn(doubt, stacklevel=3)
-    labels = labels.in_order(by_passage=human is not None or labels.origins is not None)
+    if human is not None:
+        labels = labels.in_form(form).in_order(by_passage=True)
+    terms = Terms.of(
+        labels,
+        controls=None if controls is None else Qrels.of(controls).regraded(grade_map),
+        corpus_size=corpus_size,
+        corpus=corpus,
+        passages_of=passages_of,
+        policy=policy or Policy(),
+        form=form,
+        in_order=True,
+    )
+    for doubt in terms.doubts:
+        warnings.warn(doubt, stacklevel=3)
     # Hits name rows of these labels, and so do people's grades.
-    ground, remarks = (None, []) if human is None else calibration_ground(labels, human, grade_map=grade_map, ids=form)
+    ground, remarks = None, list[str]()
+    if human is not None:
+        ground, remarks = calibration_ground(terms.qrels, human, grade_map=grade_map, ids=form)
     caught: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
-    counts = passage_counts_of(passages_of)
     named = named_runs(runs)
     pools = Pools(pool, named, pool_depth, policy, form)
     lengths = None if tokens is None else per_passage(tokens, "number of tokens", float, name="tokens", form=form)
     alike = None if groups is None else _groups(groups, form)
-    if budgets or alike is not None:
+    if budgets or alike is not None or other_lists:
         named = {name: Run.of(run, policy).in_form(form) for name, run in named.items()}
         if policy is not None and policy.exclude_self:
             named = {name: run.without_self() for name, run in named.items()}
@@ -117,24 +129,15 @@ def join_runs(
         candidates = pools.of(name, held=alike is not None)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SelectivityWarning)
-            judged[name] = join(
-                labels,
-                run_parts(run, policy),
-                pool=candidates.lists,
-                pool_sources=candidates.sources,
-                corpus_size=corpus_size,
-                corpus=corpus_ids,
-                passages_of=counts,
-                scale=labels.scale,
-                policy=policy,
-                name=name,
-                ids=form,
-            )
+            lists = run_parts(run, policy)
+            judged[name] = terms.join(lists, candidates.lists, candidates.sources, name=name)
+            if isinstance(lists, Run) and (other_lists or len(lists.passages) <= _LITTLE):
+                judged[name] = _with_other_lists(judged[name], lists.in_form(form))
             if budgets:
                 judged[name], unfit = with_fitting(judged[name], run, lengths, budgets, name)
             if alike is not None:
                 judged[name] = with_groups(judged[name], run, alike, candidates.lists, name)
-        caught[name] = [*map(str, [*lost, *(each.message for each in heard)]), *unfit, *of_controls, *remarks]
+        caught[name] = [*map(str, [*terms.doubts, *(each.message for each in heard)]), *unfit, *remarks]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return Joined(judged, caught, ground)

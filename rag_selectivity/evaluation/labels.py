@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.estimating.caveats import LabelFacts, universes, with_label_caveats
-from rag_selectivity.estimating.estimates import with_caveats
+from rag_selectivity.evaluation.estimates import with_caveats
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Ends
 from rag_selectivity.judged.reach import LabelReach, has_open_tails
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import budgets_in, ranks_in
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.statistics.bootstrap import Ends
-from rag_selectivity.statistics.placebos import placebo_figures, placebos_of
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.placebos import placebo_figures, placebos_of
 
 
 class Labels:
@@ -48,7 +48,7 @@ class Labels:
             reach,
             {},
             tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
-            open_tails=has_open_tails(run.qrels),
+            open_tails=has_open_tails(run),
             controls_unused=run.controls is not None and calibrated,
             exhaustive=self._exhaustive,
         )

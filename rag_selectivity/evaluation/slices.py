@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.estimating.estimates import no_ends
+from rag_selectivity.evaluation.estimates import no_ends
 from rag_selectivity.figures.by import N5, R
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.results.slices import Slices
-from rag_selectivity.statistics.bootstrap import Bootstrap, Ends
-from rag_selectivity.statistics.slice_intervals import slice_intervals
+from rag_selectivity.trust.ground import Ground
 from rag_selectivity.wording import counted, enumeration
 
 
@@ -42,15 +41,18 @@ def parts_of(
     """Each slice of a run that has queries in it; intervals come from the same resamples as those of all queries."""
     outcomes, own = [*figures.outcomes, *beyond], len(figures.outcomes)
     places = [slicing.places(figures.queries) for slicing in slicings]
-    intervals = None
-    if bootstrap is not None and slicings:
-        intervals = slice_intervals(bootstrap, outcomes, figures.queries, places)
-    for i, slicing in enumerate(slicings):
-        for place, value in enumerate(slicing.values):
-            chosen = places[i] == place
-            if chosen.any():
-                ends = no_ends(outcomes) if intervals is None else intervals[i][place]
-                yield Part(slicing.column, value, figures.where(chosen), chosen, ends[:own], ends[own:])
+    found = [
+        (slicing.column, value, places[i] == place)
+        for i, slicing in enumerate(slicings)
+        for place, value in enumerate(slicing.values)
+        if (places[i] == place).any()
+    ]
+    if bootstrap is None:
+        intervals = [no_ends(outcomes) for _ in found]
+    else:
+        intervals = bootstrap.of_slices(outcomes, figures.queries, [chosen for _, _, chosen in found])
+    for (column, value, chosen), ends in zip(found, intervals, strict=True):
+        yield Part(column, value, figures.where(chosen), chosen, ends[:own], ends[own:])
 
 
 def remarks_on(slices: Slices, ground: Ground | None, slicings: Sequence[Slicing]) -> list[str]:

@@ -1,21 +1,33 @@
-"""Each figure of a report in words: its formula with the numbers put in, its interval, its limits and its caveats."""
+"""Each figure of a report in words: its formula with the numbers put in, its interval and its caveats."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.explain.words import Figure, figure_sentences
-from rag_selectivity.measures.base import REGISTRY, FloatArray, Measure
+from rag_selectivity.explain.numbers import put_in
+from rag_selectivity.measures.base import FloatArray, Measure
+from rag_selectivity.measures.definition import DIRECTION, summary
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.render.blocks import Block, Heading, Note, Paragraph, markdown_of, text_of
-from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport
-from rag_selectivity.wording import MARKS, number
+from rag_selectivity.results.run_report import RunReport
+from rag_selectivity.results.stored import read_report
+from rag_selectivity.wording import MARKS, counted, level_text, number
+
+#: What a figure is that rests on more than the labels as they are.
+_BASES = {
+    WITH_CONTROLS: "the median of draws of the lists' success and of a random draw's, with random controls",
+    WITH_TAIL: "the median over completions of the labels below the pool, drawn by the graded ones",
+    CALIBRATED: "the median over completions of the judge's labels, drawn by the labels of people",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +75,13 @@ class Explanation:
                 yield Note(f"{MARKS[caveat.level]} {caveat.text} [{caveat.code}]".strip())
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What is known of a run: of a report in memory also the details of single queries."""
-
-    estimates: Mapping[str, Estimate]
-    queries: Sequence[str]
-    parts: Mapping[str, tuple[FloatArray, ...]] | None
-    details: Mapping[str, FloatArray] | None
-    input: Mapping[str, Any]
-    label_caveats: tuple[Caveat, ...]
-
-
-def explain(
-    report: Report | StoredReport | str | Path, figures: Iterable[str | Measure] = (), run: str | None = None
-) -> Explanation:
+def explain(report: Report | str | Path, figures: Iterable[str | Measure] = (), run: str | None = None) -> Explanation:
     """Each figure of a report in words, with its formula and the numbers put in.
 
     Parameters
     ----------
-    report : Report, StoredReport or path
-        A path is that of a report saved as JSON. It does not hold what single figures of queries are made of, such as
-        the weights of RA-nWG: a Report does.
+    report : Report or path
+        A path is that of a report saved as JSON.
     figures : iterable of str or Measure
         Only these, as in `["BoR@10"]`; a measure without depth stands for all its depths. Default: all.
     run : str, optional
@@ -105,8 +102,8 @@ def explain(
     BoR@1 = log2(mean Success / mean RandomSuccess) = log2(0.5 / 0.125) = 2.000, over 2 of 2 queries.
     """
     if isinstance(report, (str, Path)):
-        report = StoredReport.read(report)
-    if "weights" in report.settings:
+        report = read_report(report)
+    if report.weights is not None:
         raise InputError(
             "figures with weights of queries are not explained in words, since these state means without weights: "
             "leave weights (--weights) out"
@@ -114,91 +111,79 @@ def explain(
     if run is not None and run not in report.runs:
         raise InputError(f"no run {run!r}{did_you_mean(run, report.runs)} (runs: {', '.join(report.runs)})")
     wanted = [parse_measure(figure) for figure in figures]
-    found: list[FigureInWords] = []
+    found = []
     for name in report.runs if run is None else [run]:
-        part = _of_report(report, name) if isinstance(report, Report) else _of_stored(report, name)
-        chosen = _chosen(part.estimates, wanted, name)
-        for key in chosen:
-            found.append(_in_words(name, key, part, report))
+        part = report.runs[name]
+        columns = part.figures.columns
+        for key in _chosen(part.estimates, wanted, name):
+            sentences = tuple(_sentences(parse_measure(key), part, columns.get(key), report.settings))
+            own = [caveat for caveat in part.estimates[key].caveats if caveat not in part.label_caveats]
+            caveats = (*own, *part.label_caveats)
+            found.append(FigureInWords(name, key, part.estimates[key].value, sentences, caveats))
     return Explanation(tuple(found))
 
 
 def _chosen(estimates: Mapping[str, Estimate], wanted: Sequence[Measure], run: str) -> list[str]:
-    if not wanted:
-        return list(estimates)
-    measured = {key: parse_measure(key) for key in estimates}
+    """The keys of the figures that are asked for."""
     chosen: list[str] = []
     for asked in wanted:
-        found = [
-            key
-            for key, measure in measured.items()
-            if measure == asked or (asked.at is None and replace(measure, at=None) == asked)
-        ]
-        if not found:
+        own = [key for key in estimates if asked in (each := parse_measure(key), replace(each, at=None))]
+        if not own:
             raise InputError(f"the report has no {asked} of {run}; it has {', '.join(estimates)}")
-        chosen += found
-    return list(dict.fromkeys(chosen))
+        chosen += own
+    return list(dict.fromkeys(chosen)) if wanted else list(estimates)
 
 
-def _of_report(report: Report, name: str) -> _Run:
-    part = report.runs[name]
-    details = report.query_details(name) if part.judged is not None else None
-    parts = None if part.judged is None else part.figures.columns
-    return _Run(part.estimates, part.queries, parts, details, part.input, part.label_caveats)
+def _sentences(
+    measure: Measure, part: RunReport, parts: Sequence[FloatArray] | None, settings: Mapping[str, Any]
+) -> Iterator[str]:
+    """What is to be said of a figure, the formula first."""
+    estimate = part.estimates[str(measure)]
+    why = "" if estimate.reason is None else f": {estimate.reason}"
+    counts = f", over {estimate.n:,} of {counted(estimate.n_total, 'query', 'queries')}"
+    value = f"has no value{why}" if math.isnan(estimate.value) else f"= {number(estimate.value)}"
+    if estimate.basis == AS_JUDGED:
+        formula = "" if math.isnan(estimate.value) else _formula(measure, parts, estimate.value)
+        yield f"{measure} {formula and f'= {formula} '}{value}{counts}."
+    else:
+        rough = " It is rough: less sure than its interval says." if estimate.rough else ""
+        yield f"{measure} {value}{counts}: {_BASES[estimate.basis]}.{rough}"
+        judged, ends = estimate.as_judged, estimate.as_judged_interval
+        if judged is not None and math.isfinite(judged):
+            interval = "" if ends is None else f", interval {number(ends[0])} to {number(ends[1])}"
+            yield f"With the labels as they are: {_formula(measure, parts, judged)} = {number(judged)}{interval}."
+    yield f"{summary(type(measure))} {DIRECTION[measure.higher_is_better]}"
+    if math.isnan(estimate.low):
+        yield f"It has no interval{why}."
+    else:
+        level = level_text(settings["level"]) if settings.get("level") else "Its"
+        reach = f"{number(estimate.low)} to {number(estimate.high)}"
+        yield f"The {level} interval is {reach}: {_method(estimate, parts, settings)}."
+    if estimate.possible is not None:
+        low, high = map(number, estimate.possible)
+        yield f"Some passages are unjudged: by what they are, the figure is {low} to {high}."
+    if estimate.placebo is not None:
+        placebo = number(estimate.placebo)
+        yield f"If the same grades were shuffled, the figure as judged would be {placebo} (its placebo)."
 
 
-def _of_stored(report: StoredReport, name: str) -> _Run:
-    part = report.runs[name]
-    queries, parts = ((), None) if part.figures is None else (part.figures.queries, part.figures.columns)
-    return _Run(part.estimates, queries, parts, None, part.input, part.label_caveats)
+def _formula(measure: Measure, parts: Sequence[FloatArray] | None, value: float) -> str:
+    """`log2(mean Success / mean RandomSuccess) = log2(0.858 / 0.0232)`; without numbers if these were not kept."""
+    of_query = f"mean over queries of [{measure.formula_in_use() or summary(type(measure)).rstrip('.')}]"
+    if not parts or np.isnan(parts[0]).all():
+        return f"{of_query} (the figures of single queries were not kept)"
+    symbols, numbers = put_in(parts, measure.means_of, value)
+    return f"{symbols or of_query} = {numbers}"
 
 
-def _in_words(name: str, key: str, part: _Run, report: Report | StoredReport) -> FigureInWords:
-    estimate, measure = part.estimates[key], parse_measure(key)
-    parts = None if part.parts is None else part.parts.get(key)
-    details = None
-    if part.details is not None:
-        details = {
-            what.rpartition(".")[2]: values
-            for what, values in part.details.items()
-            if what.rpartition(".")[0] in (key, str(replace(measure, at=None)))
-        }
-    columns = {} if part.parts is None else part.parts
-    factors = {name: columns[other][0] for name, other in _factors(measure).items() if other in columns}
-    figure = Figure(
-        measure=measure,
-        estimate=estimate,
-        queries=part.queries,
-        parts=parts,
-        details=details,
-        factors=factors,
-        input=part.input,
-        scale=report.scale,
-        settings=report.settings,
-        corpus_size=report.corpus_size if isinstance(report.corpus_size, int) else None,
-    )
-    if isinstance(report, StoredReport):
-        _check_parts(figure, f"{report.path}: the report is damaged: runs.{name}.per_query.parts.{key}")
-    sentences = tuple(figure_sentences(figure))
-    own = [caveat for caveat in estimate.caveats if caveat not in part.label_caveats]
-    return FigureInWords(name, key, estimate.value, sentences, (*own, *part.label_caveats))
-
-
-def _check_parts(figure: Figure, where: str) -> None:
-    """Refuse a numerator without its denominator."""
-    aggregate, parts = figure.aggregate, figure.parts
-    if aggregate is not None and parts is not None and aggregate.form in ("ratio", "bits") and len(parts) < 2:
-        raise InputError(f"{where} must have at least 2 parts, got {len(parts)}; write it anew with -o report.json")
-
-
-def _factors(measure: Measure) -> dict[str, str]:
-    """The measures that a measure is made of, with its parameters and depth: their keys by their names."""
-    found = {}
-    for name in measure.means_of:
-        cls = REGISTRY.get(name)
-        if cls is not None:
-            shared = {
-                each.name: getattr(measure, each.name) for each in cls.parameters() if hasattr(measure, each.name)
-            }
-            found[name] = str(cls(at=measure.at, **shared))
-    return found
+def _method(estimate: Estimate, parts: Sequence[FloatArray] | None, settings: Mapping[str, Any]) -> str:
+    """How the interval was made."""
+    if estimate.basis != AS_JUDGED:
+        return "over what was drawn for the labels, and queries"
+    if parts and "clusters" not in settings:
+        first, *others = (part[~np.isnan(parts[0])] for part in parts)
+        # Every query succeeds or fails, and all else is the same for all.
+        if np.isin(first, (0.0, 1.0)).all() and all((part == part[0]).all() for part in others):
+            return "exact, from the binomial distribution (mid-P)"
+    resamples = settings.get("resamples")
+    return f"{resamples:,} bootstrap resamples of the queries" if resamples else f"method {settings.get('method')}"

@@ -21,8 +21,6 @@ N5, R, LENGTH = "n5", "R", "length"
 NAMES = (N5, R, LENGTH)
 #: The lowest number of each bin.
 _FIRST_OF_BINS = {N5: (0, 1, 2, 3), R: (0, 1, 2, 4, 10), LENGTH: (0, 1, 6, 11, 16, 21)}
-#: The column of a mapping of queries.
-_UNNAMED = "slice"
 
 
 def slicings_of(
@@ -48,16 +46,10 @@ def slicings_of(
     InputError
         If there is no such file, column or name; if no query of a table is measured; if two slicings have one name.
     """
-    if by is None:
-        if queries is not None:
-            raise InputError(
-                'queries (--queries) are read for by="length" (--by length) only: add it, or leave them out'
-            )
-        return []
     form = IdForm.of(ids)
     known = list(dict.fromkeys(query for run in judged.values() for query in run.queries))
     found: dict[str, Slicing] = {}
-    given = _each(by)
+    given = [] if by is None else _each(by)
     if queries is not None and LENGTH not in [each for each in given if isinstance(each, str)]:
         raise InputError('queries (--queries) are read for by="length" (--by length) only: add it, or leave them out')
     for each in given:
@@ -109,12 +101,13 @@ def _of_mapping(by: Mapping[Any, Any], queries: Sequence[str], form: IdForm) -> 
         raise InputError(
             "by: some values are mappings and some are not; give {query: value}, or {column: {query: value}}"
         )
-    for column, values in by.items() if all(nested) else [(_UNNAMED, by)]:
-        rows = [{"query_id": query, str(column): value} for query, value in values.items()]
-        name = str(column)
-        yield from _of_table(
-            read_query_table(rows, queries, form), queries, f"by[{name!r}]" if all(nested) else "by", name
-        )
+    if not any(nested):
+        return list(_of_table(read_query_table(by, queries, form), queries, "by", None))
+    tables = {
+        str(column): read_query_table(values, queries, form, name=f"by[{column!r}]", value=str(column))
+        for column, values in by.items()
+    }
+    return [each for column, table in tables.items() for each in _of_table(table, queries, f"by[{column!r}]", None)]
 
 
 def _of_table(

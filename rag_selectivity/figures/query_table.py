@@ -28,14 +28,18 @@ class QueryTable:
     further: int = 0
 
 
-def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_ARE) -> QueryTable:
+def read_query_table(
+    by: Any, queries: Collection[str], form: IdForm = AS_THEY_ARE, *, name: str = "by", value: str = "slice"
+) -> QueryTable:
     """Read a table with a column of query ids and further columns.
 
     Parameters
     ----------
-    by : path to JSONL, TSV, CSV or Parquet, a frame, or records
+    by : path to JSONL, TSV, CSV or Parquet, a frame, records, or {query: value}
     queries : collection of str
         The queries of the report.
+    name, value : str
+        Of the argument, for errors; of the column of a mapping.
 
     Raises
     ------
@@ -45,34 +49,30 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
     """
     known = set(queries)
     columns: dict[str, None] = {}
+    ids: dict[tuple[str, ...], str] = {}
     rows: dict[str, tuple[str, dict[str, str]]] = {}
-    for where, row in rows_of(by, "by"):
-        column = find_column(tuple(row), "query", where)
-        columns.update(dict.fromkeys(str(name) for name in row if name != column))
-        query = form.of_cell(row[column], where, "query")
-        values = {str(name): _text(value) for name, value in row.items() if name != column}
+    for where, row in rows_of(by, name, value=value):
+        names = tuple(row)
+        if names not in ids:
+            ids[names] = find_column(names, "query", where)
+            columns.update(dict.fromkeys(each for each in names if each != ids[names]))
+        query = form.of_cell(row[ids[names]], where, "query")
+        values = {each: "" if is_missing(cell) else str(cell) for each, cell in row.items() if each != ids[names]}
         first_where, first = rows.setdefault(query, (where, values))
         if first != values:
             raise InputError(
                 f"{where}: query {query!r} has other values than in {first_where}; keep one row for each query"
             )
+    source = str(by) if is_path(by) else name
     if not rows:
-        raise InputError(f"{_name(by)}: the table has no rows; give one row for each query")
+        raise InputError(f"{source}: the table has no rows; give one row for each query")
     if not columns:
-        raise InputError(f"{_name(by)}: the table has no column besides the query ids; add one to filter by")
+        raise InputError(f"{source}: the table has no column besides the query ids; add one to filter by")
     common = {query: values for query, (_, values) in rows.items() if query in known}
     if not common:
         raise InputError(
-            f"{_name(by)}: none of the {len(rows):,} query ids is in the report (the table has "
+            f"{source}: none of the {len(rows):,} query ids is in the report (the table has "
             f"{examples(rows)}, the report {examples(list(queries))}); give the ids of the runs"
         )
     cells = {query: tuple(values.get(name, "") for name in columns) for query, values in common.items()}
     return QueryTable(tuple(columns), cells, len(known) - len(common), len(rows) - len(common))
-
-
-def _name(by: Any) -> str:
-    return str(by) if is_path(by) else "by"
-
-
-def _text(value: Any) -> str:
-    return "" if is_missing(value) else str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from io import BytesIO
@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Facts, Figures, Rules
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Outcome
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import Plan
 
@@ -52,8 +52,13 @@ def figures_as_data(figures: Figures, keys: Collection[str]) -> dict[str, Any]:
     }
 
 
-def figures_of_data(data: Mapping[str, Any], rules: Rules | None) -> Figures:
-    """Read the output of `figures_as_data`; damaged data raise a ValueError, KeyError or TypeError."""
+def figures_of_data(
+    data: Mapping[str, Any], rules: Rules | None, parse: Callable[[str], Measure] = parse_measure
+) -> Figures:
+    """Read the output of `figures_as_data`, whose keys `parse` reads.
+
+    Damaged data raise a ValueError, KeyError or TypeError.
+    """
     queries = tuple(data["queries"])
     known: dict[str, FloatArray] = {}
     parts: dict[str, tuple[FloatArray, ...]] = {}
@@ -66,7 +71,7 @@ def figures_of_data(data: Mapping[str, Any], rules: Rules | None) -> Figures:
         None if data["corpus_size"] is None else _column(data["corpus_size"], len(queries)).astype(np.int64),
         None if data.get("weights") is None else _column(data["weights"], len(queries)),
     )
-    return _stored(queries, parts, facts, rules)
+    return _stored(queries, parts, facts, rules, parse)
 
 
 def figures_as_parquet(figures: Figures, keys: Collection[str]) -> tuple[str, bytes]:
@@ -106,14 +111,18 @@ def figures_of_parquet(content: bytes, digest: str, rules: Rules | None) -> Figu
 
 
 def _stored(
-    queries: tuple[str, ...], parts: Mapping[str, tuple[FloatArray, ...]], facts: Facts, rules: Rules | None
+    queries: tuple[str, ...],
+    parts: Mapping[str, tuple[FloatArray, ...]],
+    facts: Facts,
+    rules: Rules | None,
+    parse: Callable[[str], Measure] = parse_measure,
 ) -> Figures:
     """The table of stored columns; those of measures that are not installed here are left out."""
     plan: Plan = []
     outcomes = []
     for key, columns in parts.items():
         with suppress(InputError):
-            measure = parse_measure(key)
+            measure = parse(key)
             plan.append((measure.without_depth, np.array([WHOLE_LIST if measure.at is None else measure.at])))
             outcomes.append(Outcome(tuple(column[:, None] for column in columns), "undefined when it was stored"))
     return Figures(queries, plan, outcomes, stored=(facts, rules))

@@ -19,7 +19,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import parse_measure
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.results.plain import plain_fields
 from rag_selectivity.tables.cells import LARGEST, iterated, names_in, shown
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.small import read_texts

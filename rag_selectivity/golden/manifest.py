@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, Strict
 from typing_extensions import TypedDict
 
-from rag_selectivity.results.shapes import Digits, Shape, fitted, stored_document
+from rag_selectivity.results.shapes import Digits, Shape, stored
 
 SCHEMA = "rag-selectivity/golden-set/1"
 MANIFEST = "manifest.json"
@@ -90,15 +90,4 @@ class Manifest(Shape):
         InputError
             If it is of another format or version, or a value does not fit.
         """
-        data = stored_document(
-            path,
-            SCHEMA,
-            unread=f"so no manifest of a golden set; {_AGAIN}",
-            other=f"not the manifest of a golden set (schema {SCHEMA}); {_AGAIN}",
-            has="the set has",
-            again=_AGAIN,
-        )
-        return fitted(cls, data, f"{path}: the manifest is damaged", _AGAIN)
-
-
-_AGAIN = "make the set again with `golden build`"
+        return stored(cls, path, SCHEMA, "manifest", "golden build")

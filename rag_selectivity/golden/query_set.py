@@ -14,7 +14,7 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.golden.questions import Question, key_of, normalised, read_questions
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.people.designs import allocated
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.results.plain import plain_fields
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.ids import IntArray, text_id
 

@@ -9,16 +9,16 @@ from random import Random
 from typing import Any
 
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.claims import GROUNDEDNESS
 from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck, ClaimReport
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.statistics.agreement import Agreement, agreement
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.cells import checked_id
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.names import COLUMNS, find_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.tables.writing import without_apostrophe
+from rag_selectivity.trust.agreement import Agreement, agreement
 from rag_selectivity.wording import counted
 
 #: What people may write into the column `verdict`.
@@ -182,7 +182,7 @@ def compared_with_people(
     judge: str,
     people: PeoplesVerdicts | None,
     bootstrap: Bootstrap,
-) -> tuple[Provenance, tuple[str, ...]]:
+) -> tuple[Provenance, Agreement | None, tuple[str, ...]]:
     """Where the verdicts come from and how far the judge agrees with people, and notes on verdicts that are left out.
 
     A verdict of people counts if the judge has one on the same claim and passage of the same query, and the texts are
@@ -196,7 +196,7 @@ def compared_with_people(
     verdicts = verdicts_of(runs)
     known = Provenance(len(verdicts), judges={judge: len(verdicts)})
     if people is None:
-        return known, ()
+        return known, None, ()
     shared = {key: given for key, given in people.by_pair.items() if key in verdicts}
     if not shared:
         raise InputError(
@@ -217,7 +217,7 @@ def compared_with_people(
         found = agreement(people_say, judge_says, queries, grades=(0, 1), bootstrap=sampling)
     drawn = sum(given.drawn for given in same.values())
     counts = {name: count for name, count in (("claims", drawn), ("", len(same) - drawn)) if count}
-    return known.with_people(found, counts, calibrated=False), notes
+    return known.with_people(found, counts, calibrated=False), found, notes
 
 
 def _notes(people: PeoplesVerdicts, unknown: int, outdated: int) -> tuple[str, ...]:

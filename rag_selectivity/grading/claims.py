@@ -8,18 +8,14 @@ that is Groundedness.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from rag_selectivity.compare.differences import Side, Testing, as_family, differences_of
 from rag_selectivity.errors import InputError
-from rag_selectivity.estimating.estimates import estimates_with
-from rag_selectivity.estimating.rows import corrected, difference_row
+from rag_selectivity.evaluation.estimates import estimates_of_table
 from rag_selectivity.grading.claim_questions import PROMPT_VERSION
 from rag_selectivity.grading.claim_results import check
 from rag_selectivity.grading.claim_samples import DEFAULT_K, WITHOUT_REFERENCE, Samples, read_samples, samples_of_runs
@@ -31,14 +27,10 @@ from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.questions import Asker
 from rag_selectivity.grading.runner import asking, blocking
 from rag_selectivity.grading.store import Settings, Store
-from rag_selectivity.measures.base import Outcome
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.claims import ALL_CHECKS, GROUNDEDNESS, WHOLE, ClaimMeasure
-from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun
+from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun, figures_of_claims
 from rag_selectivity.results.comparison import RunDifference
-from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.statistics import detectable
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import paired_difference
 from rag_selectivity.tables.cells import names_in
 
 #: As `rag_selectivity.compare` has them.
@@ -176,11 +168,15 @@ async def acheck_claims(
         results = {name: tuple(islice(made, len(of_run))) for name, of_run in read.by_run.items()}
     at = tuple(sorted({*_depths(depths, [each for of_run in results.values() for each in of_run], k), *needed}))
     asked_for = _measures_of(chosen_checks, at, whole_context)
-    figures = {name: _means(of_run, asked_for, bootstrap) for name, of_run in results.items()}
-    differences = _differences(results, base, asked_for, bootstrap)
-    provenance, notes = compared_with_people(results, asked.name, people, bootstrap)
+    provenance, agreement, notes = compared_with_people(results, asked.name, people, bootstrap)
+    figures = {name: figures_of_claims(of_run, asked_for) for name, of_run in results.items()}
+    checked_runs = {
+        name: ClaimRun(results[name], table, estimates_of_table(table, bootstrap), provenance.caveats)
+        for name, table in figures.items()
+    }
+    differences = _differences(checked_runs, base, bootstrap)
     return ClaimReport(
-        runs={name: ClaimRun(of_run, figures[name], provenance.caveats) for name, of_run in results.items()},
+        runs=checked_runs,
         checks=chosen_checks,
         depths=at,
         **runner.told(),
@@ -189,7 +185,8 @@ async def acheck_claims(
         baseline=base,
         differences=differences,
         settings={**bootstrap.settings, **_settings_of(differences)},
-        agreement=provenance.agreement,
+        bootstrap=bootstrap,
+        agreement=agreement,
         notes=(*read.notes, *notes),
     )
 
@@ -216,12 +213,12 @@ def _needed(measures: Sequence[str], checks: Sequence[str], whole: Sequence[int]
     depths = []
     for measure in map(ClaimMeasure.parse, measures):
         if measure.name == WHOLE:
-            if measure.depth not in whole:
-                raise InputError(f"{measure} needs whole_context=[{measure.depth}] (--whole-context {measure.depth})")
+            if measure.at not in whole:
+                raise InputError(f"{measure} needs whole_context=[{measure.at}] (--whole-context {measure.at})")
         elif measure.name not in given:
             raise InputError(f"{measure} is not checked: the checks are {', '.join(checks)} (checks=…, --check NAME)")
         else:
-            depths.append(measure.depth)
+            depths.append(int(measure.at or 0))
     return depths
 
 
@@ -248,54 +245,22 @@ def _depths(depths: Sequence[int] | None, results: Sequence[ClaimCheck], k: int 
 def _measures_of(checks: Sequence[str], depths: Sequence[int], whole: Sequence[int]) -> list[ClaimMeasure]:
     """What some checks give at some depths, and at those at which all passages were read together."""
     named = [measure for check in checks for depth in depths for measure in ClaimMeasure.all_of(check, depth)]
-    return [*named, *(ClaimMeasure(WHOLE, depth) for depth in whole)]
+    return [*named, *(ClaimMeasure.named(WHOLE, depth) for depth in whole)]
 
 
-def _outcome_of(results: Sequence[ClaimCheck], measures: Sequence[ClaimMeasure]) -> Outcome:
-    """The figures of every query: a column for each measure, NaN where it is undefined."""
-    values = np.array([[result.value(measure) for measure in measures] for result in results], np.float64)
-    low, high = (np.array([measure.bounds[end] for measure in measures]) for end in (0, 1))
-    return Outcome((values,), "no sample has what the check needs", bounds=(low, high))
-
-
-def _means(
-    results: Sequence[ClaimCheck], measures: Sequence[ClaimMeasure], bootstrap: Bootstrap
-) -> dict[ClaimMeasure, Estimate]:
-    """The mean of each measure over the samples, with its interval."""
-    outcome = _outcome_of(results, measures)
-    ((low, high),) = bootstrap.intervals([outcome], [result.sample.id for result in results])
-    return dict(zip(measures, estimates_with(outcome, low, high), strict=True))
-
-
-def _differences(
-    runs: Mapping[str, Sequence[ClaimCheck]],
-    baseline: str,
-    measures: Sequence[ClaimMeasure],
-    bootstrap: Bootstrap,
-) -> tuple[RunDifference, ...]:
+def _differences(runs: Mapping[str, ClaimRun], baseline: str, bootstrap: Bootstrap) -> tuple[RunDifference, ...]:
     """The paired differences of each run from the baseline, as one family of tests.
 
     Measures of which neither more nor less is better are left out.
     """
-    measures = [each for each in measures if each.higher_is_better is not None]
-    if len(runs) < 2 or not measures:
+    asked = [measure for measure, _ in runs[baseline].figures.plan if measure.higher_is_better is not None]
+    if len(runs) < 2 or not asked:
         return ()
-    queries = [result.sample.id for result in runs[baseline]]
-    units = bootstrap.units(queries)
-    outcomes = {name: _outcome_of(results, measures) for name, results in runs.items()}
-    rows, shows = [], []
-    for name in runs:
-        if name == baseline:
-            continue
-        pair = outcomes[name], outcomes[baseline]
-        change = paired_difference(*pair, level=bootstrap.level, draws=DRAWS, seed=bootstrap.seed, units=units)
-        for column, measure in enumerate(measures):
-            row = difference_row((name, baseline), measure, pair, column, change, queries, bootstrap.level)
-            if math.isnan(row.difference):
-                row = replace(row, p=math.nan, low=math.nan, high=math.nan, test="")
-            rows.append(row)
-            shows.append(detectable.sensitivity(*pair, column, units=units, draws=DRAWS) if row.test else None)
-    return corrected(rows, shows, bootstrap.level, POWER)
+    testing = Testing(bootstrap, draws=DRAWS, power=POWER)
+    sides = {name: Side(name, run.figures.only(asked), run.estimates) for name, run in runs.items()}
+    base = sides[baseline]
+    rows = [row for side in sides.values() if side is not base for row in differences_of(side, base, testing)]
+    return as_family(rows, sides.values(), testing)
 
 
 def _settings_of(rows: Sequence[RunDifference]) -> dict[str, Any]:

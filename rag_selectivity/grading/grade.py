@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ from rag_selectivity.grading.store.gaps import Gap, Gaps
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP
 from rag_selectivity.results.grading import Grading, PartCost
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.statistics.control_power import ControlPower
+from rag_selectivity.trust.control_power import ControlPower
 
 ORDERS = ("rank", "query")
 #: The parts of a run, as `Grading.part_costs` names them.
@@ -169,7 +170,7 @@ async def agrade(
             usage_from=spending.usage_from,
             cost_from=spending.cost_from,
             served_models=tuple(sorted(done.served)),
-            way=done.way,
+            way=None if done.way is None else json.loads(done.way),
             last_answer=done.last_answer,
         )
 

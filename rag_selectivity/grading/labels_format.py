@@ -6,13 +6,14 @@ Reading any file asks whether it is one: what a store needs is imported when the
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.exact import suffix_of
 from rag_selectivity.tables.files import first_bytes
+from rag_selectivity.wording import counted, enumeration
 
 #: How every SQLite file begins.
 _SQLITE = b"SQLite format 3\0"
@@ -91,3 +92,73 @@ def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[
             for row in store.rows()
             if row["reason"] and (judges is None or row["judge"] in judges or row["source"] == "human")
         }
+
+
+def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], list[str]]:
+    """(query, passage, grade) of people's labels of pairs that were drawn at random, and notes on the others.
+
+    Raises
+    ------
+    InputError
+        If there are none.
+    """
+    from rag_selectivity.grading.store import Store, label_rows
+
+    with Store(path, read_only=True) as store:
+        outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
+        targeted = {pair: design for pair, design in store.targeted_pairs().items() if pair not in outdated}
+        rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated and row[:2] not in targeted]
+        notes = _contradictions(store.human_grades())
+    if outdated:
+        query, passage = min(outdated)
+        notes.append(
+            f"{counted(len(outdated), 'label')} by people not used, since the query or passage has another text now, "
+            f"such as query {query!r}, passage {passage!r}"
+        )
+    if targeted:
+        notes.append(left_out_as_targeted(targeted))
+    if not rows and targeted:
+        raise InputError(
+            f"{path}: all {len(targeted):,} labels by people are of pairs that were chosen by what was known of "
+            f"their labels ({enumeration(sorted(set(targeted.values())))}), which say nothing about other pairs: have "
+            f"people label pairs of annotate --draw calibrate:N"
+        )
+    if not rows:
+        raise InputError(f"{path}: the label store has no labels by people for the texts it holds now")
+    return rows, notes
+
+
+def drawn_in(path: str | Path) -> dict[str, int]:
+    """How the pairs of people's labels were drawn: {draw: number of pairs}, without targeted draws."""
+    from rag_selectivity.grading.store import ADJUDICATION, TARGETED_DRAWS, Store
+
+    with Store(path, read_only=True) as store:
+        counts = store.drawn_for_people()
+    return {
+        name: count for name, count in counts.items() if name.partition(":")[0] not in (*TARGETED_DRAWS, ADJUDICATION)
+    }
+
+
+def left_out_as_targeted(targeted: Mapping[tuple[str, str], str]) -> str:
+    """A note on pairs that a targeted draw chose: {(query, passage): design}."""
+    designs = enumeration(sorted(set(targeted.values())))
+    return (
+        f"{counted(len(targeted), 'label')} by people left out, since the pairs were chosen by what was known of their "
+        f"labels ({designs}): they are no random sample"
+    )
+
+
+def _contradictions(rows: Iterable[tuple[str, str, int]]) -> list[str]:
+    """A note that names a pair to which people gave different grades, if there is any."""
+    grades: dict[tuple[str, str], list[int]] = {}
+    for query, passage, grade in rows:
+        grades.setdefault((query, passage), []).append(grade)
+    differ = {pair: sorted(given) for pair, given in grades.items() if len(set(given)) > 1}
+    if not differ:
+        return []
+    query, passage = max(differ, key=lambda pair: differ[pair][-1] - differ[pair][0])
+    given = enumeration([str(grade) for grade in differ[query, passage]])
+    return [
+        f"people gave different grades to {counted(len(differ), 'pair')}, and the median counts (of two grades, the "
+        f"lower); the largest difference: query {query!r}, passage {passage!r} has the grades {given}"
+    ]

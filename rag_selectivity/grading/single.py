@@ -28,7 +28,7 @@ from rag_selectivity.indexes.texts import corpus_texts
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck, ClaimMeasure
+from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.ids import text_id
@@ -83,7 +83,7 @@ def claim_measure_name(check: str, k: int) -> str:
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
-    return str(ClaimMeasure.of(check, k))
+    return f"{MEASURES[check]}@{k}"
 
 
 def missing_reference(check: str, reference: str | None) -> str | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.judged.hits import Hits, Rows
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.ids import IntArray
@@ -21,8 +20,8 @@ OF_LISTS = Chosen.POOL | Chosen.TAIL
 
 
 @dataclass(frozen=True, slots=True)
-class Controls:
-    """The random controls of a run's queries, and what is known of their tails.
+class Controls(Rows):
+    """The random controls of a run's queries.
 
     Attributes
     ----------
@@ -30,48 +29,16 @@ class Controls:
         The position of each control's query, and its grade by the judge.
     rank : int64[controls]
         Its first rank in the run's list; 0 if the list does not hold it.
-    tail_size : int64[queries]
-        The passages of each query's tail, drawn or not; 0 without a tail.
-    tail_labels : int64[queries, levels]
-        The labels that were drawn from the tail only, by grade, as in `JudgedRun.labels`.
     notes : tuple of str
         What is to be said of them.
     highest : (query, passage) or None
         The control that is highest in a list.
     """
 
-    query: IntArray
     grade: IntArray
     rank: IntArray
-    tail_size: IntArray
-    tail_labels: IntArray
     notes: tuple[str, ...] = ()
     highest: tuple[str, str] | None = None
-
-    @classmethod
-    def together(cls, parts: Sequence[Controls]) -> Controls:
-        """The controls of a whole run from those of its parts, which differ in what their lists hold."""
-        listed = [part for part in parts if part.highest is not None]
-        highest = min(listed, key=Controls._first, default=parts[0]).highest
-        return replace(parts[0], rank=np.max([part.rank for part in parts], axis=0), highest=highest)
-
-    def _first(self) -> tuple[int, int]:
-        """The smallest rank of a control in a list, and which control that is."""
-        least = int(self.rank[self.rank > 0].min())
-        return least, int(np.flatnonzero(self.rank == least)[0])
-
-    def over(self, chosen: BoolArray) -> Controls:
-        """The controls of some queries; the queries are renumbered."""
-        rows = chosen[self.query]
-        return Controls(
-            (np.cumsum(chosen) - 1)[self.query[rows]],
-            self.grade[rows],
-            self.rank[rows],
-            self.tail_size[chosen],
-            self.tail_labels[chosen],
-            self.notes,
-            self.highest,
-        )
 
     def counts(self, queries: int, threshold: int, depth: int) -> tuple[IntArray, IntArray]:
         """Graded and relevant controls of each query that are not in its top K: int64[queries] each."""
@@ -162,25 +129,20 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
             f"{qrels.queries[row[0]]!r}: draw them from the passages that are not in the qrels"
         )
     known = LabelOrigins.unknown(qrels.size) if qrels.origins is None else qrels.origins
-    joined = Qrels(
-        qrels.queries,
-        np.concatenate([qrels.query, row[new]]),
-        [*qrels.passages, *controls.passages_at(new)],
-        np.concatenate([qrels.grade, controls.grade[new]]),
-        source=qrels.source,
-        remarks=qrels.remarks,
+    joined = replace(
+        qrels,
+        query=np.concatenate([qrels.query, row[new]]),
+        passages=[*qrels.passages, *controls.passages_at(new)],
+        grade=np.concatenate([qrels.grade, controls.grade[new]]),
+        lines=None,
         expected=None if qrels.expected is None else np.append(qrels.expected, np.zeros(len(new), bool)),
-        scale=qrels.scale,
         levels=(*qrels.levels, *controls.levels),
         origins=known.beside(LabelOrigins.unknown(len(new), Chosen.CONTROL)),
     )
-    joined.form, joined.repeated, joined.negative = qrels.form, qrels.repeated, qrels.negative
     return joined, notes
 
 
-def controls_of(
-    qrels: Qrels, rows: BoolArray, ranks: tuple[IntArray, IntArray], levels: IntArray, threshold: int, notes: Any
-) -> Controls:
+def controls_of(qrels: Qrels, rows: BoolArray, listed: Hits, threshold: int, notes: tuple[str, ...]) -> Controls:
     """The controls among the judgments.
 
     Parameters
@@ -188,13 +150,11 @@ def controls_of(
     qrels : Qrels
     rows : bool[judgments]
         The controls.
-    ranks : judgments, ranks
-        The controls that the run lists, and their ranks there.
-    levels : int64[levels]
-        The grades that `tail_labels` counts.
+    listed : Hits
+        The controls that the run lists.
     threshold : int
         The lowest relevant grade.
-    notes : sequence of str
+    notes : tuple of str
     """
     origins = qrels.origins
     if origins is None:
@@ -202,13 +162,9 @@ def controls_of(
     chosen = np.flatnonzero(rows)
     by_judge = np.where(origins.judge_grade >= 0, origins.judge_grade, qrels.grade)
     rank = np.zeros(len(rows), np.int64)
-    listed, at = ranks
     # A list may repeat a passage: the first rank counts, so the last ranks are written first.
-    order = np.argsort(-at, kind="stable")
-    rank[listed[order]] = at[order]
-    in_tail, size = origins.tails(qrels.query, len(qrels))
-    labels = np.zeros((len(qrels), len(levels)), np.int64)
-    np.add.at(labels, (qrels.query[in_tail], np.searchsorted(levels, qrels.grade[in_tail])), 1)
+    last_first = np.argsort(-listed.rank, kind="stable")
+    rank[listed.judgment[last_first]] = listed.rank[last_first]
     by_people = chosen[origins.by_person[chosen] & (qrels.grade[chosen] >= threshold)]
     for first in by_people[:1].tolist():
         notes = (
@@ -218,7 +174,7 @@ def controls_of(
             f"stays a control, with the judge's grade if there is one",
         )
     highest = None
-    if len(listed):
-        first = int(listed[np.argmin(at)])
+    if len(listed.rank):
+        first = int(listed.judgment[np.argmin(listed.rank)])
         highest = qrels.queries[qrels.query[first]], qrels.passages[first]
-    return Controls(qrels.query[chosen], by_judge[chosen], rank[chosen], size, labels, notes, highest)
+    return Controls(qrels.query[chosen], by_judge[chosen], rank[chosen], notes, highest)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from itertools import repeat
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.judged.facts import first_ids
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.tables.cells import iterated, whole_count
+from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import IntArray
@@ -20,19 +19,7 @@ from rag_selectivity.tables.passage_counts import PassageCounts
 from rag_selectivity.tables.small import per_query
 
 
-class CorpusIds(frozenset[str]):
-    """The distinct passage ids of a corpus, in the form of the join."""
-
-    @classmethod
-    def of(cls, corpus: Iterable[Any], form: IdForm = AS_THEY_ARE) -> CorpusIds:
-        """The ids as they are if they are in the form already."""
-        if isinstance(corpus, cls):
-            return corpus
-        ids = map(str, iterated(corpus, "corpus: give the ids of all passages that can be retrieved, as a list"))
-        return cls(map(form, ids) if form.changes_ids else ids)
-
-
-def within_corpus(qrels: Qrels, ids: CorpusIds) -> tuple[Qrels, list[SelectivityWarning]]:
+def within_corpus(qrels: Qrels, ids: Set[str]) -> tuple[Qrels, list[SelectivityWarning]]:
     """The judgments of the corpus's passages, which alone can be retrieved or drawn, and a warning if others were left.
 
     Raises
@@ -60,18 +47,13 @@ def within_corpus(qrels: Qrels, ids: CorpusIds) -> tuple[Qrels, list[Selectivity
 
 
 def corpus_has(ids: Set[str], retrieved: Sequence[str], name: str, exact: bool) -> bool:
-    """Whether the corpus has most of the retrieved passages; an InputError if it has none."""
-    if not retrieved:
-        return False
+    """Whether the corpus has most of the retrieved passages; an InputError if it has none, unless ids are `exact`."""
     inside = sum(passage in ids for passage in retrieved)
-    if not inside:
-        problem = (
+    if retrieved and not inside and not exact:
+        raise InputError(
             f"no passage that {name} retrieved is in the corpus: {name} has {examples(retrieved)}, the corpus has "
-            f"{examples(sorted(ids)[:3])}; do both use the same ids?"
+            f"{examples(sorted(ids)[:3])}; do both use the same ids? (how-to: ids-do-not-match)"
         )
-        if not exact:
-            raise InputError(f"{problem} (how-to: ids-do-not-match)")
-        warnings.warn(SelectivityWarning(problem, "ids-do-not-match"), stacklevel=4)
     return 2 * inside > len(retrieved)
 
 
@@ -98,18 +80,17 @@ def size_with_counts(
     return counts.total if given is None else given
 
 
-def corpus_sizes(
-    given: int | dict[str, int] | None, qrels: Qrels, judged: IntArray, part_of_whole: bool
-) -> IntArray | None:
+def corpus_sizes(given: int | dict[str, int] | None, qrels: Qrels, judged: IntArray) -> IntArray | None:
     """N of each query."""
     if given is None:
         return None
     if isinstance(given, dict):
         absent = [query for query in qrels.queries if query not in given]
         if absent:
-            # A part's number of queries would tell the user nothing.
-            how_many = "queries of the qrels" if part_of_whole else f"{len(absent)} of the {len(qrels)} queries"
-            raise InputError(f"corpus_size has no entry for {how_many} ({examples(first_ids(absent))}): add them")
+            raise InputError(
+                f"corpus_size has no entry for {len(absent)} of the {len(qrels)} queries "
+                f"({examples(first_ids(absent))}): add them"
+            )
     sizes = map(given.__getitem__, qrels.queries) if isinstance(given, dict) else repeat(given, len(qrels))
     result = np.fromiter(sizes, np.int64)
     over = np.flatnonzero(judged > result)

@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from heapq import nsmallest
+from itertools import compress
 from typing import Any
 
+import numpy as np
+
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.tables.forms import EXACT, IdForm
+from rag_selectivity.judged.lists import TOP, Judging, Lists
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.tables.forms import EXACT, FORMS, IdForm
 from rag_selectivity.tables.grades import looks_like_scores
 from rag_selectivity.tables.matching import BetterForm, Match, too_few_found
 from rag_selectivity.wording import counted
 
 _EXAMPLES = 3
-#: How many of a list's first passages are compared with what the labels promise.
-TOP = 10
+#: So many ids are compared: labelled ones of a query, and queries that one side lacks.
+_LABELLED, _UNSHARED = 100, 200
+_EVERY_FORM = IdForm.of(list(FORMS))
+_NUMBERS = re.compile("[0-9]+")
 _FEW_LABELLED = 0.2
 #: The least share of further ids that must meet in another form.
 _LEAST_GAIN = 0.02
 
-_SCORES_FOR_GRADES = (
-    "the grades go up to {highest}: are they the scores of a run? The labels come first, then the runs. If they are "
-    "grades, map them to a scale with a grade map"
-)
-_SWAPPED = (
-    "the labels are lists, and the scores of {name} are few whole numbers, as grades are: are labels and run swapped? "
-    "The labels come first, then the runs"
-)
-_ALL_TIED = (
-    "{name}: the scores within each list are all equal, so the order of the passages follows from their ids alone: "
-    "give scores that differ, or lists in rank order"
-)
-#: Remarks that are a reason to doubt the input, and what they say; `{count}` and `{name}` (of the run) are filled in.
+#: What may be wrong with the input; `{name}` is that of the run.
 DOUBTS = {
     "rank_against_score": (
         "{name}: rank and score contradict each other in {count} neighbouring rows: its lists are ordered by score. "
@@ -45,6 +43,20 @@ DOUBTS = {
     "ranking_columns_in_labels": (
         "the labels have a column for a score or a rank too: are they a run? The labels come first, then the runs"
     ),
+    "labels_and_run_swapped": (
+        "the labels are lists, and the scores of {name} are few whole numbers, as grades are: are labels and run "
+        "swapped? The labels come first, then the runs"
+    ),
+    "all_scores_tied": (
+        "{name}: the scores within each list are all equal, so the order of the passages follows from their ids alone: "
+        "give scores that differ, or lists in rank order"
+    ),
+    "scores_for_grades": (
+        "the grades go up to {highest}: are they the scores of a run? The labels come first, then the runs. If they "
+        "are grades, map them to a scale with a grade map"
+    ),
+    "list_longer_than_corpus": "{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); "
+    "is N right?",
 }
 #: Remarks that are no reason to doubt the input: what they say, and the codes of the notes.
 NOTES = {
@@ -58,131 +70,101 @@ def first_ids(ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(nsmallest(_EXAMPLES, ids))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JoinFacts:
-    """Counts, ranges and examples of a join.
+    """What is said of a join, from what was noticed on the way.
 
     Attributes
     ----------
-    queries, listed : int
-        Queries of the qrels, and how many of these the run has.
-    unknown : int
-        Queries of the run that the qrels lack.
-    retrieved, hits : int
-        Passages in the lists of the queries that both have, and how many of these are judged.
-    promised, kept : int
-        Passages with a label that the first ten of the lists could hold, and that they do hold.
-    scored, graded : int
-        Passages in those lists that have a score, and how many of these scores are whole numbers from 0 to 5.
-    neighbours, tied : int
-        Pairs of neighbours that have scores in those lists, and how many of them have equal scores; exact if all have,
-        or if all scores are whole numbers from 0 to 5.
-    query_ids, missing_ids, unknown_ids : tuple of str
-        Examples of the queries of the qrels, of those that the run lacks, and of those that the qrels lack.
-    judged_passages : (query, passages) or None
-        Examples of judged passages.
-    overlong : (query, passages, N) or None
-        A query whose list is longer than its corpus.
-    grades : (lowest, highest) or None
-        The range of all judgments; None without judgments.
-    missing_is_error : bool
-        Whether the policy is `missing_query="error"`.
-    not_in_index : int
-        Relevant labels of documents that the index lacks, if the passages of all documents were counted in it.
+    judging : Judging
+    lists : Lists
     counted : (passages, N) or None
         The passages of all documents in `passages_of`, and the N that all queries share.
-    beyond_count : (query, document, slots, passages) or None
-        A document that has more slots in a list than it has passages.
-    uncounted : (query, document) or None
-        A document in a list that `passages_of` lacks, if N is the sum of its passages.
-    ids : str or None
-        The form that the ids were brought into; None without judgments and without a run.
-    remarks : {code: count}
-        What was noticed when labels and run were read.
-    passages, unshared : Match
-        Retrieved and labelled passages of some queries, and queries that only the run or only the qrels have. Empty for
-        `ids="exact"`.
+    overlong : (query, passages, N) or None
+        A query whose list is longer than its corpus.
+    not_in_index : int
+        Relevant labels of documents that the index lacks, if the passages of all documents were counted in it.
     """
 
-    queries: int = 0
-    listed: int = 0
-    unknown: int = 0
-    retrieved: int = 0
-    hits: int = 0
-    promised: int = 0
-    kept: int = 0
-    scored: int = 0
-    graded: int = 0
-    neighbours: int = 0
-    tied: int = 0
-    query_ids: tuple[str, ...] = ()
-    missing_ids: tuple[str, ...] = ()
-    unknown_ids: tuple[str, ...] = ()
-    judged_passages: tuple[str, tuple[str, ...]] | None = None
-    overlong: tuple[str, int, int] | None = None
-    grades: tuple[int, int] | None = None
-    missing_is_error: bool = False
-    not_in_index: int = 0
+    judging: Judging
+    lists: Lists
     counted: tuple[int, int] | None = None
-    beyond_count: tuple[str, str, int, int] | None = None
-    uncounted: tuple[str, str] | None = None
-    ids: str | None = None
-    remarks: Mapping[str, int] = field(default_factory=dict)
-    passages: Match = field(default_factory=Match, repr=False)
-    unshared: Match = field(default_factory=Match, repr=False)
+    overlong: tuple[str, int, int] | None = None
+    not_in_index: int = 0
 
-    @classmethod
-    def together(cls, parts: Sequence[JoinFacts], missing: Iterable[str], of_labels: Mapping[str, int]) -> JoinFacts:
-        """The facts of a whole from those of its parts, which have the same labels.
+    @property
+    def _qrels(self) -> Qrels:
+        return self.judging.qrels
 
-        `missing` are the queries that no part has, `of_labels` what was noticed when the labels were read.
+    @property
+    def _listed(self) -> int:
+        """How many queries of the qrels the run has."""
+        return len(self.lists.query)
+
+    @property
+    def _hits(self) -> int:
+        """How many passages in the lists are judged."""
+        return len(self.lists.hits.query)
+
+    @cached_property
+    def _missing(self) -> list[str]:
+        """The queries that the run lacks."""
+        lacking = np.delete(np.arange(len(self._qrels)), self.lists.query)
+        return list(map(self._qrels.queries.__getitem__, lacking.tolist()))
+
+    @cached_property
+    def remarks(self) -> Counter[str]:
+        """What was noticed when labels and run were read, by its code."""
+        remarks = self.lists.remarks + self._qrels.remarks
+        if self.judging.policy.order == "rank":
+            del remarks["rank_against_score"]
+        return remarks
+
+    @cached_property
+    def passages(self) -> Match:
+        """Retrieved and labelled passages of some queries."""
+        labelled = ((ids, self._qrels.passages[self._qrels.rows(place)]) for place, ids in self.lists.sampled)
+        return Match([(ids, some if len(some) <= _LABELLED else sorted(some)[:_LABELLED]) for ids, some in labelled])
+
+    @cached_property
+    def _unshared(self) -> Match:
+        """Some queries that only the run has, and some that only the qrels have: of both those that may be meant alike.
+
+        Empty for `ids="exact"`.
         """
-        sums = ("listed", "unknown", "retrieved", "hits", "promised", "kept", "scored", "graded", "neighbours", "tied")
-        firsts = ("overlong", "beyond_count", "uncounted")
-        remarks = Counter(of_labels)
-        for part in parts:
-            remarks.update({code: count for code, count in part.remarks.items() if code not in of_labels})
-        counts: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in sums}
-        for name in firsts:
-            counts[name] = min((each for part in parts if (each := getattr(part, name))), default=None)
-        return replace(
-            parts[0],
-            **counts,
-            missing_ids=first_ids(missing),
-            unknown_ids=first_ids(id_ for part in parts for id_ in part.unknown_ids),
-            remarks=remarks,
-            passages=Match([pair for part in parts for pair in part.passages.pairs]),
-            unshared=Match([pair for part in parts for pair in part.unshared.pairs]),
-        )
+        if self._exact:
+            return Match()
+        # Those with the smallest hashes of what is alike in ids that meet in some form.
+        both = self.lists.unknown, self._missing
+        hashed = ([(zlib.crc32(_alike(query).encode()), query) for query in queries] for queries in both)
+        first, second = ([query for _, query in nsmallest(_UNSHARED, each)] for each in hashed)
+        return Match([(first, second)])
 
     @property
     def _exact(self) -> bool:
-        return bool(self.ids) and IdForm.of(self.ids).exact
+        return self.judging.form.exact
 
     def check(self, name: str, *, ids_known: bool = False) -> None:
         """Refuse a run that has no query of the qrels or no judged passage, or that lacks queries if this is forbidden.
 
         `ids_known` says that the retrieved passages are known to be in the corpus: then it may be that none is judged.
         """
-        if not self.queries and not self.unknown:
-            return
-        if not self.queries:
-            raise InputError(f"there are no judgments, and {name} has {examples(self.unknown_ids)}: check the qrels")
-        if not self.listed:
+        counts, queries, unknown = self.lists.counts, self._qrels.queries, first_ids(self.lists.unknown)
+        if not self._listed:
             problem = f"no query id of {name} is in the qrels"
             raise InputError(
-                self._in_another_form(problem, name, self.unshared)
-                or f"{problem}: {name} has {examples(self.unknown_ids) or 'no queries'}, the qrels have "
-                f"{examples(self.query_ids)}; are both about the same queries, with the same ids? "
+                self._in_another_form(problem, name, self._unshared)
+                or f"{problem}: {name} has {examples(unknown) or 'no queries'}, the qrels have "
+                f"{examples(first_ids(queries))}; are both about the same queries, with the same ids? "
                 f"(how-to: ids-do-not-match)"
             )
-        missing = self.queries - self.listed
-        if missing and self.missing_is_error:
+        if self.judging.policy.missing_query == "error" and self._missing:
             raise InputError(
-                f"{name} lacks {missing} of the {self.queries} queries in the qrels ({examples(self.missing_ids)}), "
+                f"{name} lacks {len(self._missing)} of the {len(queries)} queries in the qrels "
+                f"({examples(first_ids(self._missing))}), "
                 f'and the policy is missing_query="error": add their lists, or give another policy'
             )
-        if self.promised and not self.hits and not self._exact and not ids_known:
+        if counts["promised"] and not self._hits and not self._exact and not ids_known:
             problem = f"no passage that {name} retrieved is judged for its query"
             retrieved, labelled = map(examples, self.passages.sides)
             raise InputError(
@@ -204,47 +186,47 @@ class JoinFacts:
 
     def _option(self, form: object) -> str:
         """What the user gives to get a form, after the one that was given already."""
-        text = ",".join(filter(None, [self.ids, str(form)]))
+        text = ",".join(filter(None, [str(self.judging.form), str(form)]))
         return f"ids={json.dumps(text, ensure_ascii=False)} (--ids {shlex.quote(text)})"
 
     def warnings(self, name: str, *, ids_known: bool = False) -> list[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant; `ids_known` as in `check`."""
-        doubts = {}
-        for remark, text in DOUBTS.items():
-            if remark in self.remarks:
-                doubts[remark.replace("_", "-")] = text.format(name=name, count=self.remarks[remark])
+        counts, grades = self.lists.counts, self._qrels.grades_present()
+        found: dict[str, dict[str, Any]] = {code: {"count": count} for code, count in self.remarks.items()}
         # A run of grades has few different values, and many neighbours with the same one.
-        if self.remarks.get("lists_as_labels") and self.scored == self.graded and 2 * self.tied >= self.neighbours > 0:
-            doubts["labels-and-run-swapped"] = _SWAPPED.format(name=name)
-        elif self.tied == self.neighbours > 0:
-            doubts["all-scores-tied"] = _ALL_TIED.format(name=name)
-        if self.grades is not None and looks_like_scores(self.grades[1]):
-            doubts["scores-for-grades"] = _SCORES_FOR_GRADES.format(highest=self.grades[1])
+        tied, neighbours = counts["tied"], counts["neighbours"]
+        if "lists_as_labels" in found and counts["scored"] == counts["graded"] and 2 * tied >= neighbours > 0:
+            found["labels_and_run_swapped"] = {}
+        elif tied == neighbours > 0:
+            found["all_scores_tied"] = {}
+        if grades and looks_like_scores(grades[-1]):
+            found["scores_for_grades"] = {"highest": grades[-1]}
         if self.overlong is not None:
-            text = "{}: query {!r} has {} passages, more than its corpus (N = {}); is N right?"
-            doubts["list-longer-than-corpus"] = text.format(name, *self.overlong)
+            found["list_longer_than_corpus"] = dict(zip(("query", "passages", "size"), self.overlong, strict=True))
+        doubts = {code: text.format(name=name, **found[code]) for code, text in DOUBTS.items() if code in found}
         return [
             *self._doubts_of_ids(name, ids_known),
-            *(SelectivityWarning(text, code) for code, text in doubts.items()),
+            *(SelectivityWarning(text, code.replace("_", "-")) for code, text in doubts.items()),
             *self._doubts_of_counts(name),
         ]
 
     def _doubts_of_ids(self, name: str, ids_known: bool) -> Iterable[SelectivityWarning]:
-        better = self.unshared.better
-        if better is not None and better.more >= _LEAST_GAIN * self.listed:
-            both = f"{self.listed} match as they are, and at least {better.more} more match"
+        better, counts, unknown = self._unshared.better, self.lists.counts, self.lists.unknown
+        if better is not None and better.more >= _LEAST_GAIN * self._listed:
+            both = f"{self._listed} match as they are, and at least {better.more} more match"
             yield self._form_differs("query", name, better, both)
-        elif self.listed < 0.1 * min(self.queries, self.listed + self.unknown):
+        elif self._listed < 0.1 * min(len(self._qrels), self._listed + len(unknown)):
             yield SelectivityWarning(
-                f"only {self.listed} query ids are both in {name} and in the qrels: {name} also has "
-                f"{examples(self.unknown_ids)}, and the qrels also have {examples(self.missing_ids)}; are both about "
-                f"the same queries, with the same ids?",
+                f"only {self._listed} query ids are both in {name} and in the qrels: {name} also has "
+                f"{examples(first_ids(unknown))}, and the qrels also have {examples(first_ids(self._missing))}; are "
+                f"both about the same queries, with the same ids?",
                 "ids-partly-match",
             )
-        if self.retrieved and not self.hits and self.judged_passages is not None:
+        if counts["retrieved"] and not self._hits and self._qrels.size:
+            first = min(compress(self._qrels.queries, self._qrels.counts()))
             yield SelectivityWarning(
                 f"no passage that {name} retrieved is judged for its query; the qrels name passages such as "
-                f"{examples(self.judged_passages[1])}: do the run's passage ids come from the same corpus?",
+                f"{examples(first_ids(self._qrels[first]))}: do the run's passage ids come from the same corpus?",
                 "ids-do-not-match",
             )
             return
@@ -254,12 +236,12 @@ class JoinFacts:
             compared = f"in the {len(self.passages.pairs)} queries that were compared, {met} judged passages match"
             both = f"{compared} as the ids are, and {met + better.more} match"
             yield self._form_differs("passage", name, better, both)
-        elif few and not self._exact and not ids_known and too_few_found(self.kept, self.promised):
+        elif few and not self._exact and not ids_known and too_few_found(counts["kept"], counts["promised"]):
             yield SelectivityWarning(
-                f"few of the passages that {name} retrieved are judged: the top {TOP} of its lists have {self.kept} "
-                f"judged passages, and could have {self.promised}; {name} has {examples(retrieved)}, the "
-                f"qrels have {examples(labelled)}. Check whether both have the same ids and the same units "
-                f"(chunks or documents); if they do, give {self._option(EXACT)}",
+                f"few of the passages that {name} retrieved are judged: the top {TOP} of its lists have "
+                f"{counts['kept']} judged passages, and could have {counts['promised']}; {name} has "
+                f"{examples(retrieved)}, the qrels have {examples(labelled)}. Check whether both have the same ids and "
+                f"the same units (chunks or documents); if they do, give {self._option(EXACT)}",
                 "ids-partly-match",
             )
 
@@ -272,15 +254,14 @@ class JoinFacts:
 
     def _doubts_of_counts(self, name: str) -> list[SelectivityWarning]:
         """Warnings that `passages_of` may be of another index."""
-        doubts = []
-        if self.beyond_count is not None:
-            query, document, slots, passages = self.beyond_count
+        doubts, miscounted = [], sorted(self.lists.miscounted)
+        for query, document, slots, passages in [each for each in miscounted if each[3]][:1]:
             doubts.append(
                 f"{name}: query {query!r} lists document {document!r} {slots} times, but passages_of has {passages} "
                 f"passages of it: give the numbers of passages in the index that was searched"
             )
-        if self.uncounted is not None:
-            query, document = self.uncounted
+        complete = self.counted is not None and self.counted[0] == self.counted[1]
+        for query, document, _, _ in [each for each in miscounted if complete and not each[3]][:1]:
             doubts.append(
                 f"{name}: query {query!r} lists document {document!r}, which is not in passages_of, so N, the sum of "
                 f"passages_of, is too small: give the numbers of all documents in the index, or corpus_size"
@@ -290,7 +271,7 @@ class JoinFacts:
     def notes(self, name: str) -> list[str]:
         """Notes that are no reason to doubt the input."""
         notes = []
-        if self.listed and not self.retrieved:
+        if self._listed and not self.lists.counts["retrieved"]:
             notes.append(f"{name} retrieved nothing: its lists are empty [nothing-retrieved]")
         if self.counted is not None:
             passages, size = self.counted
@@ -302,29 +283,12 @@ class JoinFacts:
         return notes + [text.format(name=name, count=count) for text, count in seen.items()]
 
     def as_input(self) -> dict[str, Any]:
-        """What a report says about the input; empty without judgments and without a run.
-
-        `ids` is the form of the ids, or None if they were left as they are. `sampled` is about the queries whose ids
-        were compared. It counts their judged passages that are retrieved, with the ids as they are; and if more match
-        in another form, with the ids in that form.
-        """
-        if not self.queries and not self.unknown:
-            return {}
-        met, better = self.passages.met, self.passages.better
-        further = self.unshared.better
+        """What a report says about the input; `ids` is the form of the ids, or None if they were left as they are."""
+        in_run = self._listed + len(self.lists.unknown)
         return {
-            "ids": self.ids or None,
-            "queries": {"in_qrels": self.queries, "in_run": self.listed + self.unknown, "both": self.listed},
-            "passages": {"retrieved": self.retrieved, "judged": self.hits},
-            "sampled": None
-            if self._exact
-            else {
-                "queries": len(self.passages.pairs),
-                "judged_passages": sum(len(labelled) for _, labelled in self.passages.pairs),
-                "retrieved": {"as they are": met} | ({str(better.form): met + better.more} if better else {}),
-                "further_queries": {} if further is None else {str(further.form): further.more},
-            },
-            "remarks": {code: count for code, count in self.remarks.items() if code in DOUBTS or code in NOTES},
+            "ids": str(self.judging.form) or None,
+            "queries": {"in_qrels": len(self._qrels), "in_run": in_run, "both": self._listed},
+            "passages": {"retrieved": self.lists.counts["retrieved"], "judged": self._hits},
         }
 
 
@@ -334,3 +298,10 @@ def note_of_lost_labels(count: int) -> list[str]:
         return []
     labels = counted(count, "relevant label is of a document", "relevant labels are of documents")
     return [f"{labels} that the index lacks: neither the retriever nor a random draw can find it"]
+
+
+def _alike(query: str) -> str:
+    """The longest number, or the id in every form if it has none."""
+    plain = _EVERY_FORM(query)
+    numbers = _NUMBERS.findall(plain)
+    return max(numbers, key=len).lstrip("0") if numbers else plain

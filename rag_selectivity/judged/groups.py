@@ -39,15 +39,8 @@ class Groups:
         order = np.lexsort((-qrels.grade, group, qrels.query))
         pairs = np.stack([qrels.query[order], group[order]])
         first = order[np.append(True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0))] if len(order) else order
-        return Qrels(
-            qrels.queries,
-            qrels.query[first],
-            [names[each] for each in group[first].tolist()],
-            qrels.grade[first],
-            source=qrels.source,
-            scale=qrels.scale,
-            levels=qrels.levels,
-        )
+        passages = [names[each] for each in group[first].tolist()]
+        return replace(qrels.take(first), passages=passages, expected=None, origins=None)
 
     def of_run(self, run: Run, policy: Policy) -> Run:
         """The lists with groups in place of passages, in rank order."""

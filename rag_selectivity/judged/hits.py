@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -25,14 +25,6 @@ class Coverage:
     missing_from_pool: int = 0
     expected: int = 0
     graded: int = 0
-
-    @classmethod
-    def together(cls, parts: Sequence[Coverage], missing: int) -> Coverage:
-        """The counts of a whole from those of its parts, which have the same labels; `missing` are of no part."""
-        of_lists = ("not_in_qrels", "duplicates", "outside_pool")
-        counts = {name: sum(getattr(part, name) for part in parts) for name in of_lists}
-        own = sum(part.missing_from_pool for part in parts)
-        return replace(parts[0], missing_from_run=missing, missing_from_pool=own, **counts)
 
     def notes(self, clipped: int) -> list[str]:
         """Notes on what the join and the random draws treated specially; `clipped` comes from `clipped_at`."""

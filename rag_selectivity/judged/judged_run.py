@@ -15,6 +15,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.controls import Controls, control_rows, without_controls
 from rag_selectivity.judged.facts import JoinFacts
 from rag_selectivity.judged.hits import Coverage, Documents, Hits, Rows
+from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.query_weights import QueryWeights
@@ -57,8 +58,8 @@ class JudgedRun:
         The queries that the run lacks; None if it lacks none, or if this is unknown.
     documents : Documents or None
         The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
-    facts : JoinFacts
-        The facts for checks that need all queries; empty if the object was not made by `join`.
+    facts : JoinFacts or None
+        What is said of the join of all queries; None if the object was not made by `join`.
     qrels : Qrels or None
         The judgments, whose rows `Hits.judgment` numbers; None if only counts are known.
     fitting : {TokenBudget: int64[queries]}
@@ -71,8 +72,13 @@ class JudgedRun:
         The rank of the first passage of each list that stands above it too, 0 without one; None if no list has one.
     weights : QueryWeights or None
         How much each query counts in figures over all of them; None where all count alike.
+    other_lists : OtherLists or None
+        The judged passages of each query in the lists of all other queries, if a measure asked for them; None of a part
+        of the queries.
     empty_slots : int
         How many slots an empty list has with `short_lists="returned"`, where whole lists are measured.
+    part : Part or None
+        What `concat` makes the whole of, if this is the join of a part.
     """
 
     queries: tuple[str, ...]
@@ -91,14 +97,16 @@ class JudgedRun:
     controls: Controls | None = None
     missing: NDArray[np.bool_] | None = None
     documents: Documents | None = None
-    facts: JoinFacts = field(default_factory=JoinFacts)
+    facts: JoinFacts | None = field(default=None, repr=False, compare=False)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
     fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
     grouped: JudgedRun | None = None
     copies: Hits | None = None
     first_repeat: IntArray | None = None
     weights: QueryWeights | None = None
+    other_lists: OtherLists | None = None
     empty_slots: int = 1
+    part: Any = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_counts(
@@ -200,45 +208,13 @@ class JudgedRun:
         if not given:
             raise InputError("concat: there is no part")
         first = given[0]
-        listed = np.stack([part.in_run for part in given])
-        for part in given[1:]:
-            if part.queries != first.queries or not np.array_equal(part.labels, first.labels):
+        if any(part.part is None for part in given):
+            raise InputError("concat: a join is no part of a whole: join each with part_of_whole=True")
+        for other in given[1:]:
+            if other.queries != first.queries or not np.array_equal(other.labels, first.labels):
                 raise InputError("concat: the parts have different labels: join each with the labels of all queries")
-        for i in np.flatnonzero(listed.sum(axis=0) > 1)[:1].tolist():
-            raise InputError(f"concat: two parts have a list for query {first.queries[i]!r}: divide the run by query")
-        # Of a query that no part has, all parts say the same; a pool can hold one that the run lacks.
-        missing, owner = np.logical_not(listed.any(axis=0)), listed.argmax(axis=0)
-        in_pool = np.stack([part.selected_from for part in given])
-        pool_of = np.where(in_pool.any(axis=0), in_pool.argmax(axis=0), owner)
-
-        def taken(columns: Sequence[NDArray[N]], part_of: IntArray) -> NDArray[N]:
-            stacked: NDArray[N] = np.stack(columns)[part_of, np.arange(len(part_of))]
-            return stacked
-
-        def rows(hits: Iterable[Hits], part_of: IntArray) -> Hits:
-            return Hits.together(each.chosen(part_of[each.query] == i) for i, each in enumerate(hits))
-
-        pooled = first.pool is not None
-        repeats = [part.first_repeat for part in given if part.first_repeat is not None]
-        of_labels = {} if first.qrels is None else first.qrels.remarks
-        controls = [part.controls for part in given if part.controls is not None]
-        sources = {name: rows((part.pool_sources[name] for part in given), pool_of) for name in first.pool_sources}
-        whole = replace(
-            first,
-            hits=rows((part.hits for part in given), owner),
-            returned=taken([part.returned for part in given], owner),
-            missing=missing if missing.any() else None,
-            pool=rows((part.candidates for part in given), pool_of) if pooled else None,
-            pool_returned=taken([part.candidates_returned for part in given], pool_of) if pooled else None,
-            own_pool=taken([~part.selected_from for part in given], pool_of) if pooled else None,
-            pool_sources=sources,
-            controls=Controls.together(controls) if controls else None,
-            coverage=Coverage.together([part.coverage for part in given], int(missing.sum())),
-            facts=JoinFacts.together([part.facts for part in given], compress(first.queries, missing), of_labels),
-            first_repeat=np.max(repeats, axis=0) if repeats else None,
-        )
-        whole.facts.check("the run")
-        return whole.over(whole.in_run) if whole.policy.missing_query == "skip" else whole
+        whole: JudgedRun = first.part.whole([part.part for part in given])
+        return whole
 
     def forget(self) -> None:
         """Let go of what `once` keeps: of a million queries it is as large as their figures."""
@@ -263,7 +239,7 @@ class JudgedRun:
         if self.documents is not None or self.policy.duplicates is not None:
             return None
         if self.first_repeat is None:
-            return np.zeros((len(self), len(depths)), bool)
+            return np.zeros((len(self), depths.shape[-1]), bool)
         first = self.first_repeat[:, None]
         result: NDArray[np.bool_] = (first > 0) & (first <= np.minimum(self.returned[:, None], depths))
         return result
@@ -272,7 +248,7 @@ class JudgedRun:
         """The join restricted to some of its queries: bool[queries]."""
         of_queries = (each.name for each in fields(self) if each.name != "grades")
         columns = {name: _over(getattr(self, name), chosen) for name in of_queries}
-        return replace(self, **columns | {"queries": tuple(compress(self.queries, chosen))})
+        return replace(self, **columns | {"queries": tuple(compress(self.queries, chosen)), "part": None})
 
     def refuse_weights(self, what: str, otherwise: str = "") -> None:
         """Refuse weighted queries where a figure would ignore the weights; `otherwise` says what else can be done.
@@ -294,6 +270,16 @@ class JudgedRun:
                 f"(--groups FILE) (how-to: duplicate-passages)"
             )
         return replace(self.grouped, fitting=self.fitting)
+
+    def at_depth(self, depth: Any) -> tuple[JudgedRun, IntArray]:
+        """The run to measure at a depth, and its ranks: int64[1], or of a budget of tokens int64[queries, 1].
+
+        Where the first passage does not fit, nothing is shown: an empty list at K = 1, which fails.
+        """
+        budget = TokenBudget.of(depth)
+        if budget is None:
+            return self, np.array([depth])
+        return self.within(budget), np.maximum(self.cutoffs(budget), 1)[:, None]
 
     def cutoffs(self, budget: TokenBudget) -> IntArray:
         """How many passages of each list fit in a budget of tokens: int64[queries].
@@ -321,6 +307,7 @@ class JudgedRun:
             returned=np.minimum(self.returned, cutoffs),
             pool=Hits.together([self.candidates, self.hits_outside_pool()]),
             pool_returned=self.candidates_returned,
+            own_pool=~self.selected_from & (self.returned <= cutoffs),
         )
 
     def threshold(self, rel: int | None = None) -> int:
@@ -367,8 +354,9 @@ class JudgedRun:
     def hits_at(self, depths: IntArray, rel: int | None = None) -> IntArray:
         """Distinct relevant passages in the top K: int64[queries, depths]."""
         threshold = self.threshold(rel)
-        key = (threshold, *depths.tolist())
-        return self.once("hits", key, lambda: self.count_distinct(depths, self.distinct.grade >= threshold))
+        return self.once(
+            "hits", (threshold, key_of(depths)), lambda: self.count_distinct(depths, self.distinct.grade >= threshold)
+        )
 
     def judged_at(self, depths: IntArray) -> IntArray:
         """Slots of the top K with a judged passage, including copies: int64[queries, depths]."""
@@ -378,16 +366,16 @@ class JudgedRun:
 
     def distinct_at(self, depths: IntArray) -> IntArray:
         """Distinct judged passages in the top K: int64[queries, depths]."""
-        return self.once("distinct", tuple(depths.tolist()), lambda: self.count_distinct(depths))
+        return self.once("distinct", key_of(depths), lambda: self.count_distinct(depths))
 
     def count_distinct(
         self, depths: IntArray, chosen: NDArray[np.bool_] | None = None, weights: NDArray[np.float64] | None = None
     ) -> NDArray[Any]:
         """As `count_at`, of the distinct hits, or of those that are chosen: bool[distinct hits]."""
-        if len(depths) == 1:
+        if depths.shape[-1] == 1:
             hits = self.distinct if chosen is None else self.distinct.chosen(chosen)
             return count_at(hits, len(self), depths, weights)
-        cells = self.once("cells", tuple(depths.tolist()), lambda: _cells(self.distinct, depths))
+        cells = self.once("cells", key_of(depths), lambda: _cells(self.distinct, depths))
         return _count_cells(cells if chosen is None else cells[chosen], len(self), depths, weights)
 
     def returned_at(self, depths: IntArray) -> IntArray:
@@ -430,7 +418,7 @@ class JudgedRun:
 
         An empty list is a failure of K slots in both cases; as a whole list, of `empty_slots`.
         """
-        requested = np.broadcast_to(depths, (len(self.queries), len(depths)))
+        requested = np.broadcast_to(depths, (len(self.queries), depths.shape[-1]))
         if self.policy.short_lists != "returned":
             return requested
         of_empty = np.where(depths == WHOLE_LIST, self.empty_slots, depths)
@@ -473,13 +461,21 @@ class JudgedRun:
             )
         return self.corpus_size
 
-    def check_depths(self, depths: IntArray) -> None:
-        """Refuse depths that the corpus size or the policy does not allow. Needs all queries, not a part of them."""
+    def check_depths(self, depths: IntArray, *, one_by_one: bool = False) -> None:
+        """Refuse depths that the corpus size or the policy does not allow. Needs all queries, not a part of them.
+
+        If queries have different N, the random draw is min(K, N), unless the queries are measured one by one.
+        """
         if not len(depths):
             return
         deepest = int(depths.max())
-        if self.corpus_size is not None and len(self.corpus_size):
-            check_depth_fits(deepest, (int(self.corpus_size.min()), int(self.corpus_size.max())))
+        if self.corpus_size is not None and len(self):
+            smallest, largest = int(self.corpus_size.min()), int(self.corpus_size.max())
+            if deepest > smallest and (one_by_one or smallest == largest):
+                raise InputError(
+                    f"depth K = {deepest} is more than the corpus size N = {smallest}: use smaller depths, or correct "
+                    f"the corpus size"
+                )
         if self.policy.unjudged != "error":
             return
         judged = np.bincount(self.hits.query[self.hits.rank <= deepest], minlength=len(self.queries))
@@ -494,6 +490,8 @@ class JudgedRun:
 
 def _over(value: Any, chosen: NDArray[np.bool_]) -> Any:
     """What some of the queries have in a field of a `JudgedRun`."""
+    if isinstance(value, OtherLists):
+        return value if chosen.all() else None
     if isinstance(value, Mapping):
         return {name: _over(each, chosen) for name, each in value.items()}
     if isinstance(value, (Rows, Controls, JudgedRun, QueryWeights)):
@@ -505,29 +503,22 @@ def _cut(hits: Hits, cutoffs: IntArray) -> Hits:
     return hits.chosen(hits.rank <= cutoffs[hits.query])
 
 
-def check_depth_fits(depth: int, corpus_sizes: tuple[int, int]) -> None:
-    """Refuse a K above N if all queries have the same N (`corpus_sizes` is the smallest and the largest).
-
-    If queries have different N, the random draw is min(K, N), and a note counts the queries with N < K.
-    """
-    smallest, largest = corpus_sizes
-    if smallest == largest < depth:
-        raise InputError(
-            f"depth K = {depth} is more than the corpus size N = {largest}: "
-            f"use smaller depths, or correct the corpus size"
-        )
-
-
 def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
     """The number (or the weight) of each query's hits within each depth, for all depths in one pass.
 
-    Returns int64[queries, depths], or with weights float64[queries, depths].
+    `depths` is int64[depths], or int64[queries, 1] where each query has its own. Returns int64[queries, depths], or
+    with weights float64[queries, depths].
     """
-    if len(depths) == 1:
-        within = hits.rank <= depths[0]
+    if depths.shape[-1] == 1:
+        within = hits.rank <= (depths[0] if depths.ndim == 1 else depths[hits.query, 0])
         counted = None if weights is None else weights[within]
         return np.bincount(hits.query[within], counted, minlength=queries)[:, None]
     return _count_cells(_cells(hits, depths), queries, depths, weights)
+
+
+def key_of(depths: IntArray) -> tuple[Any, bytes]:
+    """What stands for depths where figures of them are kept."""
+    return depths.shape, depths.tobytes()
 
 
 def _cells(hits: Hits, depths: IntArray) -> IntArray:

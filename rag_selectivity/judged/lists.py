@@ -3,237 +3,206 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import compress, pairwise
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.facts import TOP, first_ids
 from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.run import Run, ScatteredQueries
-from rag_selectivity.judged.sampled_ids import IdSampler, match_of_unshared
-from rag_selectivity.tables.forms import IdForm
+from rag_selectivity.judged.run import Run, ScatteredQueries, inverse
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.matching import Match
 from rag_selectivity.tables.passage_counts import PassageCounts
 
-_NONE = np.empty(0, np.int64)
+#: How many of a list's first passages are compared with what the labels promise.
+TOP = 10
+#: In so many lists ids are compared with those of the labels, down to a rank.
+_SAMPLED_LISTS, _SAMPLED_RANKS = 100, 50
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedLists:
-    """What a run's lists give with the judgments.
+class Lists:
+    """The lists of a run, or of a part of it, for the queries of the qrels.
 
-    List lengths by the qrels' queries (−1: not in the run), hits in order, the queries that the qrels lack, the part
-    of `JoinFacts` that the lists alone give, the judgments and ranks of the controls that are listed, and the rank of
-    each list's first passage that repeats one (0: none does).
+    Attributes
+    ----------
+    query, length : int64[lists]
+        The position of each list's query in the qrels, and how many passages it has.
+    first_repeat : int64[lists]
+        The rank of the first passage that stands above it too; 0 without one.
+    hits, controls : Hits
+        The judged passages by query and rank, and the random controls, which do not count as judged.
+    counts, remarks : {name: count}
+        Of `JoinFacts`, what adds up; and what was noticed when the run was read.
+    unknown : list of str
+        The queries that the qrels lack.
+    sampled : list of (position, passages)
+        Some lists, to compare ids.
+    miscounted : list of (query, document, slots, passages)
+        Documents with more slots in a list than they have passages.
     """
 
-    returned: IntArray
+    query: IntArray
+    length: IntArray
+    first_repeat: IntArray
     hits: Hits
-    duplicates: int
+    controls: Hits
+    counts: Counter[str]
+    remarks: Counter[str]
     unknown: list[str]
-    facts: Mapping[str, Any]
-    controls: tuple[IntArray, IntArray]
-    first_repeat: IntArray | None = None
+    sampled: list[tuple[int, list[str]]]
+    miscounted: list[tuple[str, str, int, int]]
+
+    @classmethod
+    def together(cls, parts: Iterable[Lists]) -> Lists:
+        """The lists of a whole run from those of its parts."""
+        columns: list[tuple[IntArray, ...]] = [(np.empty(0, np.int64),) * 3]
+        hits: list[Hits] = []
+        controls: list[Hits] = []
+        counts, remarks = Counter[str](), Counter[str]()
+        unknown: list[str] = []
+        sampled: list[tuple[int, list[str]]] = []
+        miscounted: list[tuple[str, str, int, int]] = []
+        for part in parts:
+            columns.append((part.query, part.length, part.first_repeat))
+            hits.append(part.hits)
+            controls.append(part.controls)
+            counts.update(part.counts)
+            remarks.update(part.remarks)
+            unknown += part.unknown
+            sampled = sorted([*sampled, *part.sampled], key=itemgetter(0))[:_SAMPLED_LISTS]
+            miscounted += part.miscounted
+        query, length, first_repeat = map(np.concatenate, zip(*columns, strict=True))
+        of_lists = query, length, first_repeat, Hits.together(hits), Hits.together(controls)
+        return cls(*of_lists, counts, remarks, unknown, sampled, miscounted)
+
+    def by_query(self, column: IntArray, queries: int, absent: int) -> IntArray:
+        """A column of the lists for all queries of the qrels: int64[queries]."""
+        result = np.full(queries, absent, np.int64)
+        result[self.query] = column
+        return result
+
+    def repeated(self) -> int | None:
+        """The first query that has several lists; None if all have one."""
+        several = np.flatnonzero(np.bincount(self.query) > 1)
+        return int(several[0]) if len(several) else None
 
 
-def judge_lists(
-    qrels: Qrels,
-    run: Run | Iterable[Run],
-    policy: Policy,
-    name: str,
-    form: IdForm,
-    counts: PassageCounts | None = None,
-    controls: NDArray[np.bool_] | None = None,
-) -> JudgedLists:
-    """The lists of a run with their judgments.
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How lists are judged: the labels with the mask of those that are controls, and the rules.
 
-    `counts` are the passages of documents, if lists name documents. `controls` are judgments of random passages, which
-    do not count as judgments of the lists.
+    `labels` is the number of labels of each query, without the controls.
     """
-    try:
-        return _judge_parts(qrels, [run] if isinstance(run, Run) else run, policy, name, form, counts, controls)
-    except ScatteredQueries as scattered:
-        return _judge_parts(qrels, scattered.again(), policy, name, form, counts, controls)
 
+    qrels: Qrels
+    labels: IntArray
+    policy: Policy
+    form: IdForm = AS_THEY_ARE
+    controls: NDArray[np.bool_] | None = None
 
-def _judge_parts(
-    qrels: Qrels,
-    parts: Iterable[Run],
-    policy: Policy,
-    name: str,
-    form: IdForm,
-    counts: PassageCounts | None,
-    controls: NDArray[np.bool_] | None,
-) -> JudgedLists:
-    returned = np.full(len(qrels), -1, np.int64)
-    first_repeat = np.zeros(len(qrels), np.int64)
-    hits: list[Hits] = []
-    listed: list[tuple[IntArray, IntArray]] = []
-    duplicates = 0
-    labels = qrels.counts() if controls is None else np.bincount(qrels.query[~controls], minlength=len(qrels))
-    sampler = IdSampler(qrels)
-    counted: Counter[str] = Counter()
-    remarks = Counter(qrels.remarks)
-    miscounted: list[tuple[str, str, int, int]] = []
-    unknown: list[str] = []
-    for given in parts:
-        part = given.in_form(form)
+    def lists(self, run: Run | Iterable[Run], name: str, passages_of: PassageCounts | None = None) -> Lists:
+        """The lists of a run with their judgments; `passages_of` if they name documents."""
+        try:
+            lists = Lists.together(
+                self._part(part, name, passages_of) for part in ([run] if isinstance(run, Run) else run)
+            )
+        except ScatteredQueries as scattered:
+            lists = Lists.together(self._part(part, name, passages_of) for part in scattered.again())
+        again = lists.repeated()
+        if again is not None and self.form.changes_ids:
+            raise InputError(
+                f"{name}: several queries become {self.qrels.queries[again]!r} with ids={str(self.form)!r} (--ids "
+                f"{self.form}): rename all but one of them, or give another form"
+            )
+        if again is not None:
+            raise InputError(
+                f"{name}: query {self.qrels.queries[again]!r} appears in two parts of the run: put its rows into one "
+                f"part"
+            )
+        return lists
+
+    def _part(self, given: Run, name: str, passages_of: PassageCounts | None) -> Lists:
+        """The lists of a part of a run: of all its queries, each whole."""
+        qrels, policy = self.qrels, self.policy
+        part = given.in_form(self.form)
         if policy.exclude_self:
             part = part.without_self()
         position = qrels.positions(part.queries)
-        inside = position >= 0
-        _refuse_repeated_queries(part, position, returned, name, form)
-        lists = _judge_part(qrels, part, position, policy, name, controls)
-        hits.append(lists.hits)
-        listed.append(lists.controls)
-        duplicates += len(lists.copies)
-        returned[position[inside]] = lists.lengths[inside]
-        first_repeat[position[inside]] = lists.first_repeat[inside]
-        if not form.exact:
-            sampler.add(part, position, policy)
-        room = np.minimum(part.lengths[inside], TOP)
-        counted["retrieved"] += int(part.lengths[inside].sum())
-        counted["promised"] += int(np.minimum(labels[position[inside]], room).sum())
-        counted["kept"] += lists.on_top
-        counted.update(_facts_of_scores(part, inside, policy))
-        remarks += part.remarks
-        if counts is not None:
-            miscounted += _miscounted(compress(part.lists(), inside), counts)
-        unknown += [part.queries[i] for i in np.flatnonzero(~inside).tolist()]
-    if policy.order == "rank":
-        del remarks["rank_against_score"]
-    missing = [qrels.queries[i] for i in np.flatnonzero(returned < 0).tolist()]
-    facts = {
-        **counted,
-        "beyond_count": min((each for each in miscounted if each[3]), default=None),
-        "uncounted": min((each[:2] for each in miscounted if not each[3]), default=None),
-        "missing_ids": first_ids(missing),
-        "unknown": len(unknown),
-        "unknown_ids": first_ids(unknown),
-        "remarks": dict(remarks),
-        "passages": sampler.match(),
-        "unshared": Match() if form.exact else match_of_unshared(unknown, missing),
-    }
-    return JudgedLists(
-        returned,
-        Hits.together(hits),
-        duplicates,
-        unknown,
-        facts,
-        (np.concatenate([_NONE, *(one for one, _ in listed)]), np.concatenate([_NONE, *(rank for _, rank in listed)])),
-        first_repeat if first_repeat.any() else None,
-    )
-
-
-def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, name: str, form: IdForm) -> None:
-    """An InputError if the run has a query of the qrels more than once."""
-    inside = np.sort(position[position >= 0])
-    again = np.concatenate([inside[returned[inside] >= 0], inside[1:][inside[1:] == inside[:-1]]])
-    if not len(again):
-        return
-    query = part.queries[int(np.flatnonzero(position == again[0])[0])]
-    if form.changes_ids:
-        raise InputError(
-            f"{name}: several queries become {query!r} with ids={str(form)!r} (--ids {form}): rename all but one of "
-            f"them, or give another form"
+        unknown = [part.queries[i] for i in np.flatnonzero(position < 0).tolist()]
+        if unknown:
+            part = part.of_lists(np.flatnonzero(position >= 0))
+            position = position[position >= 0]
+        rows, judgments, repeating = _found(qrels, part, position)
+        # Where a passage is repeated, every row of equal scores has its say in which copy is the first.
+        order = part.order(policy, None if repeating else rows)
+        # From here on rows are places in rank order.
+        place = rows if order is None else inverse(order)[rows]
+        in_order = np.argsort(place, kind="stable")
+        place, judgments = place[in_order], judgments[in_order]
+        copies = np.empty(0, np.int64)
+        if repeating:
+            ordered = part if order is None else part.rows(order)
+            copies = copies_in(ordered, repeating)
+            if policy.duplicates == "error" and len(copies):
+                _refuse_copy(ordered, int(copies[0]), name)
+        counts = Counter(
+            retrieved=len(part.passages),
+            promised=int(np.minimum(self.labels[position], np.minimum(part.lengths, TOP)).sum()),
+            duplicates=len(copies),
+            **_counts_of_scores(part, policy),
         )
-    raise InputError(f"{name}: query {query!r} appears in two parts of the run: put its rows into one part")
-
-
-def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> dict[str, int]:
-    """What the scores of the lists tell, if these decide the order."""
-    if policy.order == "rank" or part.scores is None:
-        return {}
-    rows = np.repeat(inside, part.lengths)
-    scores, lengths = part.scores, part.lengths[inside]
-    whole = scores == np.floor(scores)
-    if whole.any():
-        whole &= (scores >= 0) & (scores <= 5)
-    scored, graded = int(lengths.sum()), int(np.count_nonzero(whole & rows))
-    rising, tied = part.neighbours(scores)
-    if scored == graded and rising.any():
-        # Only of what may be grades the exact number matters, of everything else whether all are equal.
-        tied = part.neighbours(scores[part.by_score(scores)])[1]
-    return {
-        "scored": scored,
-        "graded": graded,
-        "neighbours": int(np.maximum(lengths - 1, 0).sum()),
-        "tied": 0 if policy.ties == "as_given" else int(np.count_nonzero(tied & rows[1:])),
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class _JudgedPart:
-    """A part of a run with its judgments.
-
-    Of each of the part's queries the list length; `copies` are rows with a passage that is earlier in its list;
-    `on_top` counts the hits in the first rows, before any are dropped; `controls` are judgments and ranks of listed
-    controls; `first_repeat` is the rank of each list's first copy, 0 without one.
-    """
-
-    lengths: IntArray
-    hits: Hits
-    copies: IntArray
-    on_top: int
-    controls: tuple[IntArray, IntArray]
-    first_repeat: IntArray
-
-
-def _judge_part(
-    qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str, controls: NDArray[np.bool_] | None
-) -> _JudgedPart:
-    rows, judgments, repeating = _found(qrels, part, position)
-    # Where a passage is repeated, every row of equal scores has its say in which copy is the first.
-    order = part.order(policy, None if repeating else rows)
-    offsets = part.offsets
-    place = rows
-    if order is not None:
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
-        place = places[rows]
-    in_order = np.argsort(place, kind="stable")
-    place, judgments = place[in_order], judgments[in_order]
-    local = np.searchsorted(offsets, place, "right") - 1
-    rank = place - offsets[local] + 1
-    # From here on rows are places in rank order.
-    copies = copies_in(part if order is None else part.rows(order), repeating) if repeating else _NONE
-    if len(copies) and policy.duplicates == "error":
-        row = int(copies[0] if order is None else order[copies[0]])
-        query = part.queries[int(np.searchsorted(offsets, row, "right")) - 1]
-        raise InputError(
-            f"{name}: query {query!r} lists passage {part.passages[row]!r} more than once, "
-            f'and the policy is duplicates="error": remove the repeats, or give another policy'
+        local, rank = part.places(place)
+        repeated = np.isin(place, copies, assume_unique=True)
+        hits = Hits(local, rank, qrels.grade[judgments], repeated, judgments)
+        listed = hits.chosen(np.zeros(len(rank), bool))
+        if self.controls is not None:
+            drawn = self.controls[judgments]
+            hits, listed = hits.chosen(~drawn), hits.chosen(drawn)
+        counts["kept"] = int((hits.rank <= TOP).sum())
+        hits, lengths, first_repeat = _left_out(hits, part, copies, policy)
+        return Lists(
+            position,
+            lengths,
+            first_repeat,
+            replace(hits, query=position[hits.query]),
+            replace(listed, query=position[listed.query]),
+            counts,
+            part.remarks,
+            unknown,
+            [] if self.form.exact else self._sampled(part, position),
+            [] if passages_of is None else list(_miscounted(part.lists(), passages_of)),
         )
-    listed = _NONE, _NONE
-    if controls is not None:
-        drawn = controls[judgments]
-        listed = judgments[drawn], rank[drawn]
-        place, judgments, rank, local = place[~drawn], judgments[~drawn], rank[~drawn], local[~drawn]
-    repeated = np.isin(place, copies, assume_unique=True) if len(copies) else np.zeros(len(place), bool)
-    on_top = int((rank <= TOP).sum())
+
+    def _sampled(self, part: Run, position: IntArray) -> list[tuple[int, list[str]]]:
+        """The first passages of the lists of the first queries that have labels."""
+        usable = np.flatnonzero((part.lengths > 0) & (self.labels[position] > 0))
+        usable = usable[np.argsort(position[usable], kind="stable")][:_SAMPLED_LISTS]
+        lists = part.of_lists(usable).top(_SAMPLED_RANKS, self.policy).lists()
+        return list(zip(position[usable].tolist(), (passages for _, passages in lists), strict=True))
+
+
+def _left_out(hits: Hits, part: Run, copies: IntArray, policy: Policy) -> tuple[Hits, IntArray, IntArray]:
+    """The hits by the rules for copies and for unjudged passages, the lengths of the lists, and their first repeats."""
     lengths = part.lengths
-    of_copies = np.searchsorted(offsets, copies, "right") - 1
-    first_repeat = _first_ranks(of_copies, copies - offsets[of_copies] + 1, len(lengths))
+    of_copies, ranks = part.places(copies)
+    first_repeat = _first_ranks(of_copies, ranks, len(lengths))
     if policy.duplicates == "drop" and len(copies):
-        before = np.searchsorted(copies, place) - np.searchsorted(copies, offsets[local])
-        rank, keep = rank - before, ~repeated
-        judgments, rank, local = judgments[keep], rank[keep], local[keep]
+        place = part.offsets[hits.query] + hits.rank - 1
+        before = np.searchsorted(copies, place) - np.searchsorted(copies, part.offsets[hits.query])
+        hits = replace(hits, rank=hits.rank - before).chosen(~hits.repeated)
         lengths = lengths - np.bincount(of_copies, minlength=len(lengths))
-        repeated = np.zeros(len(rank), bool)
     if policy.unjudged == "condense":
-        lengths = np.bincount(local, minlength=len(lengths))
-        rank = np.arange(len(rank)) - (np.cumsum(lengths) - lengths)[local] + 1
-        first_repeat = _first_ranks(local[repeated], rank[repeated], len(lengths))
-    hits = Hits(position[local], rank, qrels.grade[judgments], repeated, judgments)
-    return _JudgedPart(lengths, hits, copies, on_top, listed, first_repeat)
+        lengths = np.bincount(hits.query, minlength=len(lengths))
+        hits = replace(hits, rank=np.arange(len(hits.rank)) - (np.cumsum(lengths) - lengths)[hits.query] + 1)
+        first_repeat = _first_ranks(hits.query[hits.repeated], hits.rank[hits.repeated], len(lengths))
+    return hits, lengths, first_repeat
 
 
 def _found(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntArray, list[int]]:
@@ -242,8 +211,6 @@ def _found(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntAr
     judgments: list[int] = []
     repeating = []
     for i, (query, (start, stop)) in enumerate(zip(position.tolist(), pairwise(part.offsets.tolist()), strict=True)):
-        if query < 0:
-            continue
         passages, labels = part.passages[start:stop], qrels.rows(query)
         row_of = dict(zip(passages, range(start, stop), strict=True))
         if len(row_of) == stop - start:
@@ -271,6 +238,32 @@ def copies_in(part: Run, lists: Iterable[int]) -> IntArray:
     return np.array(copies, np.int64)
 
 
+def _refuse_copy(part: Run, row: int, name: str) -> None:
+    query = part.queries[int(part.places(np.array([row]))[0][0])]
+    raise InputError(
+        f"{name}: query {query!r} lists passage {part.passages[row]!r} more than once, and the policy is "
+        f'duplicates="error": remove the repeats, or give another policy'
+    )
+
+
+def _counts_of_scores(part: Run, policy: Policy) -> dict[str, int]:
+    """What the scores of the lists tell, if these decide the order."""
+    if policy.order == "rank" or part.scores is None:
+        return {}
+    scores = part.scores
+    graded = np.count_nonzero((scores >= 0) & (scores <= 5) & (scores == np.floor(scores)))
+    rising, tied = part.neighbours(scores)
+    if graded == len(scores) and rising.any():
+        # Only of what may be grades the exact number matters, of everything else whether all are equal.
+        tied = part.neighbours(scores[part.by_score(scores)])[1]
+    return {
+        "scored": len(scores),
+        "graded": int(graded),
+        "neighbours": int(np.maximum(part.lengths - 1, 0).sum()),
+        "tied": 0 if policy.ties == "as_given" else int(np.count_nonzero(tied)),
+    }
+
+
 def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
     """The smallest of the ranks of each list; 0 for a list without one."""
     first = np.zeros(count, np.int64)
@@ -279,8 +272,9 @@ def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
     return first
 
 
-def _miscounted(lists: Iterable[tuple[str, list[str]]], counts: PassageCounts) -> Iterator[tuple[str, str, int, int]]:
-    """The query, the document, its slots and its passages where a document has more slots in a list than passages."""
+def _miscounted(
+    lists: Iterable[tuple[str, Sequence[str]]], counts: PassageCounts
+) -> Iterator[tuple[str, str, int, int]]:
     for query, documents in lists:
         for document, slots in Counter(documents).items():
             if (passages := counts.of_document(document)) < slots:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import chain, islice, pairwise, repeat
 from operator import eq, le
@@ -31,6 +31,7 @@ from rag_selectivity.tables.small import per
 _FEW = 1 << 10
 
 
+@dataclass(eq=False, repr=False)
 class Qrels:
     """Judgments: one grade for each (query, passage) pair.
 
@@ -65,47 +66,39 @@ class Qrels:
         Where the judgments come from, if the source says so, as a label store does.
     """
 
-    def __init__(
-        self,
-        queries: Sequence[str],
-        query: NDArray[np.integer[Any]],
-        passages: list[str],
-        grade: NDArray[np.integer[Any]],
-        *,
-        source: str | None = None,
-        lines: IntArray | None = None,
-        remarks: Mapping[str, int] | None = None,
-        expected: Sequence[bool] | NDArray[np.bool_] | None = None,
-        scale: str | None = None,
-        levels: Iterable[int] = (),
-        origins: LabelOrigins | None = None,
-    ) -> None:
-        self.remarks = Counter(remarks)
-        self.form = AS_THEY_ARE
-        self.queries = tuple(queries)
-        self.source = source
-        self.scale = scale
-        self.levels = tuple(levels)
-        self._position: dict[str, int] = {query_id: i for i, query_id in enumerate(self.queries)}
+    queries: tuple[str, ...]
+    query: IntArray
+    passages: list[str]
+    grade: IntArray
+    source: str | None = None
+    lines: IntArray | None = None
+    remarks: Counter[str] = field(default_factory=Counter)
+    expected: NDArray[np.bool_] | None = None
+    scale: str | None = None
+    levels: tuple[int, ...] = ()
+    origins: LabelOrigins | None = None
+    form: IdForm = AS_THEY_ARE
+    repeated: int = 0
+    negative: int = 0
+    #: The scale that all grades are known to be on.
+    _settled: Scale | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._position = {query_id: i for i, query_id in enumerate(self.queries)}
         if "" in self._position:
-            raise InputError(f"{source or 'qrels'}: a query id is empty")
-        self.query: IntArray = np.asarray(query, np.int64)
-        self.grade: IntArray = np.asarray(grade, np.int64)
-        self.passages = passages
-        self._lines, self.origins = lines, origins
-        marked = np.asarray(() if expected is None else expected, bool)
-        self.expected = marked if marked.any() else None
-        #: The scale that all grades are known to be on.
-        self._settled: Scale | None = None
-        self.repeated, self.negative = 0, int((self.grade < 0).sum())
-        if self.negative:
-            self._keep(np.flatnonzero(self.grade >= 0))
+            raise InputError(f"{self.source or 'qrels'}: a query id is empty")
+        if self.expected is not None and not self.expected.any():
+            self.expected = None
+        below = self.grade < 0
+        if below.any():
+            self.negative += int(below.sum())
+            self._keep(np.flatnonzero(~below))
         if (self.query[1:] < self.query[:-1]).any():
             self._keep(np.argsort(self.query, kind="stable"))
         self._starts: list[int] = np.searchsorted(self.query, np.arange(len(self.queries) + 1)).tolist()
         doubles = self._doubles()
         if doubles:
-            self.repeated = len(doubles)
+            self.repeated += len(doubles)
             self._keep(np.delete(np.arange(len(self.query)), doubles))
             self._starts = np.searchsorted(self.query, np.arange(len(self.queries) + 1)).tolist()
 
@@ -115,9 +108,13 @@ class Qrels:
     def from_columns(cls, columns: Columns, **about: Any) -> Qrels:
         """From the columns of labels, as `rag_selectivity.tables` reads them, and further arguments of the class."""
         grade = np.empty(0, np.int64) if columns.grade is None else columns.grade
-        source = columns.source if columns.source not in ("qrels", "qrels frame") else None
-        of_columns = {"lines": columns.lines, "remarks": columns.remarks, "expected": columns.expected}
-        return cls(columns.queries, columns.query, columns.passage, grade, **{"source": source, **of_columns, **about})
+        of_columns: dict[str, Any] = {
+            "source": columns.source if columns.source not in ("qrels", "qrels frame") else None,
+            "lines": columns.lines,
+            "remarks": Counter(columns.remarks),
+            "expected": columns.expected,
+        }
+        return cls(columns.queries, columns.query, columns.passage, grade, **of_columns | about)
 
     @classmethod
     def of(
@@ -144,18 +141,25 @@ class Qrels:
 
     @classmethod
     def from_records(
-        cls, records: Iterable[Any], *, queries: Iterable[Any] = (), source: str | None = None, **about: Any
+        cls,
+        records: Iterable[Any],
+        *,
+        queries: Iterable[Any] = (),
+        source: str | None = None,
+        expected: Sequence[bool] | None = None,
+        **about: Any,
     ) -> Qrels:
         """From (query, passage, grade) rows or dicts; `queries` names further queries, which may have no judgment.
 
-        Further arguments are those of the class: `expected`, `scale`, `levels`, `origins`.
+        `expected` marks the rows that are expected ids without a grade. Further arguments are those of the class.
         """
         given = read(records, "labels")
         further = [id_text(query, source or "qrels", "query") for query in queries]
         queries, place = numbered([*further, *given.queries])
         query = place[len(further) :][given.query]
         named = replace(given, queries=tuple(queries), query=query, source=source or given.source)
-        return cls.from_columns(named, **about)
+        marked = given.expected if expected is None else np.array(expected, bool)
+        return cls.from_columns(named, expected=marked, **about)
 
     @classmethod
     def from_classes(
@@ -213,7 +217,7 @@ class Qrels:
                 f"{examples(query_class.values())}, passages such as {examples(passage_class.values())}"
             )
         codes = np.repeat(np.arange(len(queries)), np.diff(counts, prepend=0))
-        return cls(queries, codes, passages, np.full(len(passages), value))
+        return cls(tuple(queries), codes, passages, np.full(len(passages), value))
 
     def under(self, names: Mapping[str, str], passage: Callable[[str, str], str] | None = None) -> Qrels:
         """The judgments with queries renamed by {name: query}; a query may get several names.
@@ -233,7 +237,8 @@ class Qrels:
             names_of_rows = map(tuple(names).__getitem__, query.tolist())
             given = map(passage, names_of_rows, passages)
             passages = [id_text(each, "qrels", "passage") for each in given]
-        return self._derived(tuple(names), query, rows, passages, counted=False)
+        named = {"queries": tuple(names), "query": query, "passages": passages}
+        return replace(self, **self._rows(rows) | named, repeated=0, negative=0)
 
     def inherit(self, documents: Any) -> Qrels:
         """The judgments of chunks: every chunk of a judged document has the grade of its document.
@@ -262,7 +267,7 @@ class Qrels:
             )
         of_rows = [chunks_of[name] for name in self.passages]
         rows = np.repeat(np.arange(len(of_rows)), np.array([len(chunks) for chunks in of_rows], np.int64))
-        return self._derived(self.queries, self.query[rows], rows, list(chain.from_iterable(of_rows)))
+        return replace(self, **self._rows(rows) | {"passages": list(chain.from_iterable(of_rows))})
 
     def in_form(self, form: IdForm) -> Qrels:
         """The same judgments with all ids in a form.
@@ -279,15 +284,16 @@ class Qrels:
             return self
         position: dict[str, int] = {}
         renumbered = np.array([position.setdefault(form(query), len(position)) for query in self.queries], np.int64)
-        rows = np.arange(len(self.query))
-        result = self._derived(tuple(position), renumbered[self.query], rows, [*map(form, self.passages)])
-        result.form = form
-        return result
+        passages = [*map(form, self.passages)]
+        return replace(self, queries=tuple(position), query=renumbered[self.query], passages=passages, form=form)
 
     def only(self, rows: NDArray[np.bool_]) -> Qrels:
         """Some of the judgments, bool[judgments]; all queries stay."""
-        kept = np.flatnonzero(rows)
-        return self._derived(self.queries, self.query[kept], kept, self.passages_at(kept))
+        return self.take(np.flatnonzero(rows))
+
+    def take(self, rows: IntArray) -> Qrels:
+        """Some of the judgments by their rows; all queries stay."""
+        return replace(self, **self._rows(rows))
 
     def without_self(self) -> Qrels:
         """The judgments without those of the passage that has the id of its query; all queries stay."""
@@ -314,36 +320,8 @@ class Qrels:
             rows = np.array(sorted(range(self.size), key=key), np.int64)
         else:
             rows = np.argsort(query, kind="stable")
-        return self._derived([self.queries[i] for i in order], query[rows], rows, self.passages_at(rows))
-
-    def _derived(
-        self,
-        queries: Sequence[str],
-        query: IntArray,
-        rows: IntArray,
-        passages: list[str],
-        grade: IntArray | None = None,
-        counted: bool = True,
-    ) -> Qrels:
-        """Judgments made of some of these rows, with other queries, passages or grades; the rest is the same."""
-        result = Qrels(
-            queries,
-            query,
-            passages,
-            self.grade[rows] if grade is None else grade,
-            source=self.source,
-            lines=None if self._lines is None else self._lines[rows],
-            remarks=self.remarks,
-            scale=self.scale,
-            levels=self.levels,
-            expected=None if self.expected is None else self.expected[rows],
-            origins=None if self.origins is None else self.origins.take(rows),
-        )
-        result.form = self.form
-        if counted:
-            result.repeated += self.repeated
-            result.negative += self.negative
-        return result
+        queries = tuple(self.queries[i] for i in order)
+        return replace(self, **self._rows(rows) | {"queries": queries, "query": query[rows]})
 
     # -- reading it ------------------------------------------------------------------------------
 
@@ -446,11 +424,11 @@ class Qrels:
         # An expected id has no grade to map.
         grades, back = np.unique(self.grade, return_inverse=True)
         new = np.array([mapping.get(int(grade), 1) for grade in grades], np.int64)[back] if len(grades) else self.grade
-        result = self._with_grades(new, implied_scale(mapping))
-        if result.origins is not None:
-            by_judge = [mapping.get(grade, NO_GRADE) for grade in result.origins.judge_grade.tolist()]
-            result.origins = replace(result.origins, judge_grade=np.array(by_judge, np.int64))
-        return result
+        origins = self.origins
+        if origins is not None:
+            by_judge = [mapping.get(grade, NO_GRADE) for grade in origins.judge_grade.tolist()]
+            origins = replace(origins, judge_grade=np.array(by_judge, np.int64))
+        return replace(self, grade=new, scale=implied_scale(mapping), origins=origins)
 
     def on_scale(self, given: str | Scale | None) -> Qrels:
         """The same judgments with their scale settled: the given one, or the one that the source implies.
@@ -470,16 +448,10 @@ class Qrels:
         expected = np.zeros(self.size, bool) if self.expected is None else self.expected
         scale = settled_scale(given, self.scale, distinct_grades(self.grade[~expected]), self.source or "qrels")
         grades = np.where(expected, scale.relevant_from, self.grade)
-        settled = self._with_grades(grades, scale.name) if (grades != self.grade).any() else self
+        settled = replace(self, grade=grades) if (grades != self.grade).any() else copy(self)
         settled.check_scale(scale)
-        settled = copy(settled)
         settled.scale, settled._settled = scale.name, scale
         return settled
-
-    def _with_grades(self, grades: IntArray, scale: str | None) -> Qrels:
-        result = self._derived(self.queries, self.query, np.arange(len(self.query)), self.passages, grades)
-        result.scale = scale
-        return result
 
     def check_scale(self, scale: Scale) -> None:
         """Refuse a grade that is not on the scale; the error says where it is and what to do."""
@@ -494,13 +466,16 @@ class Qrels:
 
     # -- inside ----------------------------------------------------------------------------------
 
+    def _rows(self, rows: IntArray) -> dict[str, Any]:
+        """The columns of some of the judgments, in this order."""
+        columns = {name: getattr(self, name) for name in ("query", "grade", "lines", "expected")}
+        some = {name: None if column is None else column[rows] for name, column in columns.items()}
+        origins = None if self.origins is None else self.origins.take(rows)
+        return some | {"passages": self.passages_at(rows), "origins": origins}
+
     def _keep(self, rows: IntArray) -> None:
-        """Keep some of the judgments, in this order."""
-        self.query, self.grade = self.query[rows], self.grade[rows]
-        self.passages = self.passages_at(rows)
-        self._lines = self._lines[rows] if self._lines is not None else None
-        self.expected = self.expected[rows] if self.expected is not None else None
-        self.origins = self.origins.take(rows) if self.origins is not None else None
+        for name, column in self._rows(rows).items():
+            setattr(self, name, column)
 
     def _doubles(self) -> list[int]:
         """The rows of pairs that an earlier row has with the same grade; an InputError if the grades differ."""
@@ -522,7 +497,7 @@ class Qrels:
         return doubles
 
     def _row_text(self, row: int) -> str:
-        line = "" if self._lines is None else f":{self._lines[row]}"
+        line = "" if self.lines is None else f":{self.lines[row]}"
         return (
             f"{self.source or 'qrels'}{line}: query {self.queries[self.query[row]]!r}, "
             f"passage {self.passages[row]!r}: grade {self.grade[row]}"

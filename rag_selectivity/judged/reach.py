@@ -12,7 +12,7 @@ from rag_selectivity.judged.controls import control_rows
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
+from rag_selectivity.judged.token_budget import are_budgets
 from rag_selectivity.tables.ids import IntArray
 
 #: Labels are closed if at most this share of them is outside of what was retrieved.
@@ -70,10 +70,11 @@ class LabelReach:
         `found` is the number of labels of each query that some list or pool of the evaluation holds; by default, that
         the run or its pool holds.
         """
-        tail = tail_labels(judged)
-        counted = judged.labels if tail is None else judged.labels - tail
+        tail, _ = tails(judged)
+        counted = judged.labels - tail
         lowest = judged.grades == judged.scale.lowest
-        tops = [_top(*each) for each in _tops(judged, depths)]
+        by_number = not are_budgets(depths).any()
+        tops = [_top(judged, depths)] if by_number else [_top(*judged.at_depth(each)) for each in depths.tolist()]
         inside, lowest_inside, returned, slots = (np.hstack(each) for each in zip(*tops, strict=True))
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = np.where(returned > 0, slots / np.maximum(returned, 1), 0.0)
@@ -88,7 +89,7 @@ class LabelReach:
             outside_lists=int(np.maximum(labels - reached, 0).sum()),
             exhaustive=0 if size is None else int((labels >= CORPUS_SHARE * size).sum()),
             known=0 if judged.qrels is None else _known(judged.qrels),
-            tails=0 if tail is None else int(tail.sum()),
+            tails=int(tail.sum()),
             outside_top=np.maximum(labels[:, None] - inside, 0).sum(axis=0),
             lowest_outside_top=np.maximum(of_lowest[:, None] - lowest_inside, 0).sum(axis=0),
             listed=(returned > 0).sum(axis=0),
@@ -126,30 +127,16 @@ class LabelReach:
         return exhaustive or self.closed(column) is not None or bool(self.lowest_outside_top[column])
 
 
-def _tops(judged: JudgedRun, depths: IntArray) -> list[tuple[JudgedRun, IntArray]]:
-    """The run with ranks at which its tops end: itself, or as far as its lists fit in a budget of tokens."""
-    if not are_budgets(depths).any():
-        return [(judged, depths)]
-    longest = np.array([max(1, int(judged.returned.max(initial=1)))])
-    return [
-        (judged, np.array([depth])) if (budget := TokenBudget.of(depth)) is None else (judged.within(budget), longest)
-        for depth in depths.tolist()
-    ]
-
-
 def _top(judged: JudgedRun, depths: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Distinct judged passages in the top K, those with the lowest grade, slots that are filled, and judged ones."""
     lowest = judged.count_distinct(depths, judged.distinct.grade == judged.scale.lowest)
     return judged.distinct_at(depths), lowest, judged.returned_at(depths), judged.judged_at(depths)
 
 
-def has_open_tails(qrels: Qrels | None) -> bool:
+def has_open_tails(judged: JudgedRun) -> bool:
     """Whether passages were drawn from tails, and some of these tails' passages were not drawn."""
-    origins = None if qrels is None else qrels.origins
-    if qrels is None or origins is None:
-        return False
-    in_tail, size = origins.tails(qrels.query, len(qrels))
-    return bool((size > np.bincount(qrels.query[in_tail], minlength=len(qrels))).any())
+    labels, size = tails(judged)
+    return bool((size > labels.sum(axis=1)).any())
 
 
 def _known(qrels: Qrels) -> int:
@@ -175,14 +162,18 @@ def labels_found_by_any(judged: Mapping[str, JudgedRun]) -> dict[str, IntArray]:
     return {name: counts[number] for name, number in zip(judged, numbers, strict=True)}
 
 
-def tail_labels(judged: JudgedRun) -> IntArray | None:
-    """The labels of passages that were drawn from a tail, by query and grade: int64[queries, levels]; None if none."""
-    origins = None if judged.qrels is None else judged.qrels.origins
-    if judged.qrels is None or origins is None or not origins.are(Chosen.TAIL).any():
-        return None
-    rows = np.flatnonzero(origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL))
-    counts = np.zeros_like(judged.labels)
-    row = judged.positions(judged.qrels.queries)[judged.qrels.query[rows]]
-    level = np.searchsorted(judged.grades, judged.qrels.grade[rows])
-    np.add.at(counts, (row[row >= 0], level[row >= 0]), 1)
-    return counts
+def tails(judged: JudgedRun) -> tuple[IntArray, IntArray]:
+    """The labels of passages that were drawn from a tail alone, and how many passages the tail of each query has.
+
+    int64[queries, levels], as `JudgedRun.labels`, and int64[queries]; 0 without a tail.
+    """
+    labels, size = np.zeros_like(judged.labels), np.zeros(len(judged), np.int64)
+    qrels = judged.qrels
+    if qrels is None or qrels.origins is None or not qrels.origins.are(Chosen.TAIL).any():
+        return labels, size
+    in_tail, sizes = qrels.origins.tails(qrels.query, len(qrels))
+    row = judged.positions(qrels.queries)
+    of_label, level = row[qrels.query[in_tail]], np.searchsorted(judged.grades, qrels.grade[in_tail])
+    np.add.at(labels, (of_label[of_label >= 0], level[of_label >= 0]), 1)
+    size[row[row >= 0]] = sizes[row >= 0]
+    return labels, size

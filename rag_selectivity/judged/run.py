@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from operator import ne
 from typing import Any
@@ -46,6 +46,14 @@ def grouped(codes: NDArray[np.integer[Any]]) -> IntArray:
     return np.argsort(codes.astype(np.uint16) if codes.max(initial=0) < 1 << 16 else codes, kind="stable")
 
 
+def inverse(order: IntArray) -> IntArray:
+    """The place of each row in an order."""
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
+@dataclass(eq=False, repr=False)
 class Run:
     """Ranked passage ids for each query, with scores if they are known.
 
@@ -69,26 +77,19 @@ class Run:
         The form that the ids were brought into.
     """
 
-    def __init__(
-        self,
-        queries: Sequence[str],
-        offsets: NDArray[np.integer[Any]],
-        passages: list[str],
-        scores: NDArray[np.float64] | None = None,
-        tokens: NDArray[np.float64] | None = None,
-        remarks: Mapping[str, int] | None = None,
-    ) -> None:
-        self.tokens = tokens
-        self.remarks = Counter(remarks)
-        self.form = AS_THEY_ARE
-        self.queries = tuple(queries)
-        self.offsets: IntArray = np.asarray(offsets, np.int64)
-        self.passages = passages
-        self.scores = scores
-        if scores is not None and np.isnan(scores).any():
-            row = int(np.flatnonzero(np.isnan(scores))[0])
-            query = self.queries[int(np.searchsorted(self.offsets, row, "right")) - 1]
-            raise InputError(f"run: query {query!r}, passage {passages[row]!r}: the score is not a number")
+    queries: tuple[str, ...]
+    offsets: IntArray
+    passages: list[str]
+    scores: NDArray[np.float64] | None = None
+    tokens: NDArray[np.float64] | None = None
+    remarks: Counter[str] = field(default_factory=Counter)
+    form: IdForm = AS_THEY_ARE
+
+    def __post_init__(self) -> None:
+        if self.scores is not None and np.isnan(self.scores).any():
+            row = np.flatnonzero(np.isnan(self.scores))[:1]
+            query, passage = self.queries[int(self.places(row)[0][0])], self.passages[int(row[0])]
+            raise InputError(f"run: query {query!r}, passage {passage!r}: the score is not a number")
 
     # -- making one ------------------------------------------------------------------------------
 
@@ -140,19 +141,7 @@ class Run:
             scores, tokens = (None if column is None else column[order] for column in (scores, tokens))
             passages = list(map(passages.__getitem__, order.tolist()))
         offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(names))))
-        return cls(names, offsets, passages, scores, tokens, +counted)
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[Run]) -> Run:
-        """Put runs over different queries together."""
-        queries = [query for part in parts for query in part.queries]
-        lengths = [np.diff(part.offsets) for part in parts]
-        offsets = np.append(0, np.cumsum(np.concatenate(lengths))) if parts else np.zeros(1, np.int64)
-        columns = ([part.scores for part in parts], [part.tokens for part in parts])
-        known = [[each for each in column if each is not None] for column in columns]
-        scores, tokens = (np.concatenate(column) if 0 < len(column) == len(parts) else None for column in known)
-        passages = list(chain.from_iterable(part.passages for part in parts))
-        return cls(queries, offsets, passages, scores, tokens, sum((part.remarks for part in parts), Counter[str]()))
+        return cls(tuple(names), offsets, passages, scores, tokens, +counted)
 
     @classmethod
     def fused(cls, runs: Iterable[Any], k: int = 60, *, policy: Policy = Policy()) -> Run:
@@ -202,9 +191,8 @@ class Run:
         scores = np.fromiter(chain.from_iterable(fused.values() for fused in lists.values()), np.float64)
         offsets = np.append(0, np.cumsum([len(fused) for fused in lists.values()], dtype=np.int64))
         remarks = sum((run.remarks for run in held), Counter[str]())
-        result = cls(list(lists), offsets, list(chain.from_iterable(lists.values())), scores, remarks=remarks)
-        result.form = held[0].form
-        return result
+        passages = list(chain.from_iterable(lists.values()))
+        return cls(tuple(lists), offsets, passages, scores, remarks=remarks, form=held[0].form)
 
     def without_self(self) -> Run:
         """The same lists without the passages that have the id of their query.
@@ -220,9 +208,7 @@ class Run:
 
     def without_scores(self) -> Run:
         """The same lists, whose order is that of their rows."""
-        result = copy(self)
-        result.scores = None
-        return result
+        return replace(self, scores=None)
 
     def top(self, depth: int, policy: Policy = Policy()) -> Run:
         """The first ranks of every list, in rank order."""
@@ -239,10 +225,7 @@ class Run:
         """
         if not form.changes_ids or form == self.form:
             return self
-        result = copy(self)
-        result.queries, result.passages = tuple(map(form, self.queries)), [*map(form, self.passages)]
-        result.form = form
-        return result
+        return replace(self, queries=tuple(map(form, self.queries)), passages=[*map(form, self.passages)], form=form)
 
     # -- reading it ------------------------------------------------------------------------------
 
@@ -272,6 +255,11 @@ class Run:
     def lengths(self) -> IntArray:
         """Length of each query's list: int64[queries]."""
         return np.diff(self.offsets)
+
+    def places(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """The list of each of some rows, by its position, and the row's rank there."""
+        lists = np.searchsorted(self.offsets, rows, "right") - 1
+        return lists, rows - self.offsets[lists] + 1
 
     def row_queries(self) -> IntArray:
         """The position of each row's query: int64[rows]."""
@@ -335,11 +323,7 @@ class Run:
         starts = np.flatnonzero(tied & ~np.append(False, tied[:-1]))
         ends = np.flatnonzero(tied & ~np.append(tied[1:], False)) + 2
         if needed is not None:
-            place = needed
-            if order is not None:
-                place = np.empty(len(order), np.int64)
-                place[order] = np.arange(len(order))
-                place = place[needed]
+            place = needed if order is None else inverse(order)[needed]
             asked = np.zeros(len(self.passages) + 1, np.int64)
             asked[place + 1] = 1
             asked = np.cumsum(asked)
@@ -370,15 +354,12 @@ class Run:
         lengths = np.minimum(self.lengths[chosen], np.iinfo(np.int64).max if depth is None else depth)
         offsets = np.append(0, np.cumsum(lengths))
         rows = np.repeat(self.offsets[chosen] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return self._with_rows([self.queries[i] for i in chosen.tolist()], offsets, rows)
+        return self._with_rows(tuple(self.queries[i] for i in chosen.tolist()), offsets, rows)
 
-    def _with_rows(self, queries: Sequence[str], offsets: IntArray, rows: IntArray) -> Run:
-        scores = None if self.scores is None else self.scores[rows]
-        tokens = None if self.tokens is None else self.tokens[rows]
+    def _with_rows(self, queries: tuple[str, ...], offsets: IntArray, rows: IntArray) -> Run:
+        scores, tokens = (None if column is None else column[rows] for column in (self.scores, self.tokens))
         passages = list(map(self.passages.__getitem__, rows.tolist()))
-        result = Run(queries, offsets, passages, scores, tokens, self.remarks)
-        result.form = self.form
-        return result
+        return replace(self, queries=queries, offsets=offsets, passages=passages, scores=scores, tokens=tokens)
 
     def __repr__(self) -> str:
         return f"<Run: {len(self.queries)} queries, {len(self.passages)} passages>"

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference.sequential import RiseDetector
 from rag_selectivity.live.conditions import (
     TRAFFIC,
     Condition,
@@ -28,7 +29,6 @@ from rag_selectivity.live.conditions import (
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome
-from rag_selectivity.statistics.sequential import RiseDetector
 
 #: The expected number of retrievals until a false alarm is at least this.
 FALSE_ALARM_EVERY = 100_000
@@ -147,7 +147,7 @@ class Alerts:
     An alarm goes out when the retrievals show that a condition began to hold, and again when they show that it holds no
     longer: to the log `rag_selectivity`, to `on_alert`, and to OpenTelemetry where that is installed (gauges
     `rag_selectivity.window` by figure and monitor, a counter `rag_selectivity.alarms` by condition). No value of a
-    short window decides this, but the test of `rag_selectivity.statistics.sequential.RiseDetector`:
+    short window decides this, but the test of `rag_selectivity.inference.sequential.RiseDetector`:
 
     - A condition on a mean (or on a ratio of means such as BoR, or its logarithm) is about the mean of one quantity for
       each retrieval: `BoR < 2` holds if success − 4 · random success is below 0 on average.

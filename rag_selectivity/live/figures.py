@@ -10,6 +10,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import Measured, report_on
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import join
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import resolve_policy
@@ -24,7 +25,6 @@ from rag_selectivity.measures.plan import Plan
 from rag_selectivity.measures.refusal import joint_refusal
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.identity import numbered_queries
 from rag_selectivity.tables.matching import Meeting

@@ -24,6 +24,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.indexes import given_size
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.faults import Shared
@@ -38,7 +39,6 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import LIVE_DEPTHS, given_depths, plan_of, wanted_measures
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.identity import AUTO
 from rag_selectivity.tables.passage_counts import passage_counts_of
 

@@ -7,10 +7,10 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from rag_selectivity.inference.intervals_of_means import interval_of_mean
+from rag_selectivity.inference.log_histogram import LogHistogram
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.log import LOG
-from rag_selectivity.statistics.intervals_of_means import interval_of_mean
-from rag_selectivity.statistics.log_histogram import LogHistogram
 
 __all__ = ["LiveTraffic", "Traffic"]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome
+from rag_selectivity.measures.base import RATIO, Aggregate, FloatArray, Outcome
 
 #: Why a query may have no figure.
 UNDEFINED = "there is no answer with this score"
@@ -118,13 +118,7 @@ def _f1(answer: str, reference: str) -> float:
 
 
 def _bits(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log2(top / bottom)
-
-
-def _ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return top / bottom
+    return _log2(RATIO.value(top, bottom))
 
 
 def _log2(value: FloatArray) -> FloatArray:
@@ -132,7 +126,7 @@ def _log2(value: FloatArray) -> FloatArray:
         return np.log2(value)
 
 
-_BITS = Aggregate(value=_bits, statistic=_ratio, link=_log2, form="bits")
+_BITS = Aggregate(value=_bits, statistic=RATIO.value, link=_log2, form="bits")
 
 
 def accuracies(right: FloatArray) -> Outcome:

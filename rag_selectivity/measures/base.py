@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property, lru_cache, reduce
+from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
@@ -15,8 +15,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import WHOLE_LIST as WHOLE_LIST
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
-from rag_selectivity.measures.by_cutoff import by_cutoff
-from rag_selectivity.measures.refusal import Refusal, joint_refusal, reasons
+from rag_selectivity.measures.refusal import Refusal, reasons
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.tables.registry import Registry
 
@@ -51,7 +50,17 @@ def _identity(mean: FloatArray) -> FloatArray:
     return mean
 
 
+def _ratio(top: FloatArray, bottom: FloatArray, *_: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return top / bottom
+
+
 MEAN = Aggregate(value=_identity, statistic=_identity, link=_identity, form="mean")
+RATIO = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ratio")
+
+
+#: Why a figure of all queries together is undefined.
+OF_A_PART = "the lists of the other queries are known of a whole run only, not of a part of its queries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,8 @@ class Outcome:
         At which depths the measure is undefined for the whole dataset that these queries are a part of.
     weights : float64[queries] or None
         How much each query counts in means over queries, above 0; None where all count alike.
+    of_all : bool
+        Whether the figures are those of all queries together: a part of them has none.
     """
 
     parts: tuple[FloatArray, ...]
@@ -86,6 +97,7 @@ class Outcome:
     baseline: int | None = None
     refused: Refusal | None = None
     weights: FloatArray | None = None
+    of_all: bool = False
 
     def settled(self) -> Outcome:
         """The outcome of a whole dataset: without its premise, or where it is refused, every query is undefined."""
@@ -104,19 +116,6 @@ class Outcome:
         return reasons(self.undefined, self.refused, self.parts[0].shape[1])
 
     @classmethod
-    def of_groups(cls, groups: Sequence[tuple[NDArray[np.bool_], Outcome]]) -> Outcome:
-        """The outcome of all queries from those of groups, each with the mask of its queries."""
-        rows, outcomes = zip(*groups, strict=True)
-        parts = []
-        for of_groups in zip(*(outcome.parts for outcome in outcomes), strict=True):
-            part = np.full((len(rows[0]), *of_groups[0].shape[1:]), np.nan)
-            for mask, values in zip(rows, of_groups, strict=True):
-                part[mask] = values
-            parts.append(part)
-        joint = joint_refusal(outcome.refused for outcome in outcomes)
-        return replace(cls._like(outcomes, tuple(parts), np.minimum, np.maximum), refused=joint)
-
-    @classmethod
     def beside(cls, outcomes: Sequence[Outcome]) -> Outcome:
         """The outcome at all depths from those at some of them, one after the other."""
         parts = tuple(map(np.hstack, zip(*(outcome.parts for outcome in outcomes), strict=True)))
@@ -124,24 +123,21 @@ class Outcome:
         given = [outcome.refused for outcome in outcomes if outcome.refused is not None]
         if given:
             refused = Refusal(tuple(count for each in given for count in each.repeating), given[0].lists)
-        return replace(cls._like(outcomes, parts, np.append, np.append), refused=refused)
-
-    @classmethod
-    def _like(
-        cls, outcomes: Sequence[Outcome], parts: tuple[FloatArray, ...], lower: Callable[..., Any], upper: Any
-    ) -> Outcome:
-        """An outcome with other parts, and with the joint bounds and premise of several."""
         ends = None
         if all(outcome.bounds is not None for outcome in outcomes):
             of_each = [[np.broadcast_to(e, o.parts[0].shape[1:]) for e in o.bounds or ()] for o in outcomes]
-            ends = reduce(lower, [low for low, _ in of_each]), reduce(upper, [high for _, high in of_each])
+            low, high = map(np.concatenate, zip(*of_each, strict=True))
+            ends = low, high
         premise = any(outcome.premise for outcome in outcomes)
-        return replace(outcomes[0], parts=parts, bounds=ends, premise=premise)
+        return replace(outcomes[0], parts=parts, bounds=ends, premise=premise, refused=refused)
 
     def over(self, rows: NDArray[Any] | slice) -> Outcome:
         """The outcome of some of its queries, by mask, by position or by slice."""
         weights = None if self.weights is None else self.weights[rows]
-        return replace(self, parts=tuple(part[rows] for part in self.parts), weights=weights)
+        part = replace(self, parts=tuple(part[rows] for part in self.parts), weights=weights)
+        if not self.of_all or len(part.parts[0]) == len(self.parts[0]):
+            return part
+        return replace(part, parts=tuple(np.full_like(each, np.nan) for each in part.parts), undefined=OF_A_PART)
 
     def counting(self) -> FloatArray | None:
         """How much each query counts at each depth, from 0 (undefined) to 1: float64[queries, depths].
@@ -248,14 +244,6 @@ class Placebo:
         if weights is None:
             return self
         return Placebo(replace(self.outcome, weights=weights), lambda: replace(self.difference(), weights=weights))
-
-    @classmethod
-    def of_groups(cls, groups: Sequence[tuple[NDArray[np.bool_], Placebo]]) -> Placebo:
-        """The placebo of all queries from those of groups, each with the mask of its queries."""
-        return cls(
-            Outcome.of_groups([(rows, each.outcome) for rows, each in groups]),
-            lambda: Outcome.of_groups([(rows, each.beyond) for rows, each in groups]),
-        )
 
     @classmethod
     def beside(cls, placebos: Sequence[Placebo]) -> Placebo:
@@ -370,12 +358,13 @@ class Measure(ABC):
     Prints as it parses; parameters at their default are left out.
     """
 
+    #: As it is written; that of its class, where this is a name in Python too.
     name: ClassVar[str]
     higher_is_better: ClassVar[bool | None] = True
     #: Whether its per-query figures mean something (a ratio of means has none).
     per_query: ClassVar[bool] = True
     #: Between which its figures lie, whatever lists and labels are.
-    ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     #: The only scale of grades that it is defined on, if there is but one.
     required_scale: ClassVar[str | None] = None
     #: Whether an unjudged passage counts as not relevant in it: of lists judged in part it is the least it can be.
@@ -400,6 +389,10 @@ class Measure(ABC):
     cutoff: ClassVar[Whole | Real] = Whole(1)
 
     at: int | float | None = field(default=None, kw_only=True)
+
+    def __init_subclass__(cls) -> None:
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
 
     def __post_init__(self) -> None:
         if self.at is not None:
@@ -483,22 +476,22 @@ class Measure(ABC):
         Raises
         ------
         InputError
-            If a budget is among the depths, and the join does not know how many passages fit in it.
+            If a budget is among the depths, and the join does not know how many passages fit in it; if the labels are
+            on another scale than the measure needs.
         """
+        if self.required_scale not in (None, judged.scale.name):
+            raise InputError(
+                f"{self} needs grades 1 to 5 (the utility scale), but the scale is {judged.scale.name}: give "
+                f"scale='utility' (--scale utility); if the judgments have other grades, also give a grade map, as in "
+                f"grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5) (how-to: labels-on-the-wrong-scale)"
+            )
         outcome = self._of_all(judged.by_group(str(self)) if self.of_groups else judged, depths)
         return outcome if judged.weights is None else replace(outcome, weights=judged.weights.values)
 
     def _of_all(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
-        budgets = are_budgets(depths)
-        if not budgets.any():
+        if not are_budgets(depths).any():
             return self.at_ranks(judged, depths)
-        columns = [
-            Outcome.of_groups([(rows, self.at_ranks(some, at)) for rows, some, at in by_cutoff(judged, budget)])
-            if (budget := TokenBudget.of(depth)) is not None
-            else self.at_ranks(judged, np.array([depth]))
-            for depth in depths.tolist()
-        ]
-        return Outcome.beside(columns)
+        return Outcome.beside([self.at_ranks(*judged.at_depth(depth)) for depth in depths.tolist()])
 
     @property
     def of_groups(self) -> bool:
@@ -507,7 +500,10 @@ class Measure(ABC):
 
     @abstractmethod
     def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
-        """The figures of every query at every rank K (or recall level, or for whole lists), and how they aggregate."""
+        """The figures of every query at every rank K (or recall level, or for whole lists), and how they aggregate.
+
+        `depths` is one number for each column of the figures, or int64[queries, 1]: each query has its own K.
+        """
 
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         """Its expected figures if the grades were shuffled within the universe, at the universe's depths.

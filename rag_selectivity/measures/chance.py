@@ -9,12 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Documents
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.measures.base import (
+    OF_A_PART,
+    RATIO,
     Aggregate,
+    Choice,
     FloatArray,
     Measure,
     Outcome,
@@ -44,11 +49,6 @@ def _identity(value: FloatArray) -> FloatArray:
     return value
 
 
-def _ratio(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        return success / chance
-
-
 def _gain(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
     """success / chance − 1, computed so that it stays accurate for probabilities near 1."""
     with np.errstate(invalid="ignore"):
@@ -70,7 +70,23 @@ def _bits(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArr
 
 
 _BITS = Aggregate(value=_bits, statistic=_gain, link=_bits_of_gain, form="bits")
-_ENRICHMENT = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ratio")
+
+
+def _ratio_over_lists(success: FloatArray, chance: FloatArray, floor: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return success / np.maximum(chance, floor)
+
+
+def _bits_over_lists(success: FloatArray, chance: FloatArray, floor: FloatArray) -> FloatArray:
+    return _log2(_ratio_over_lists(success, chance, floor))
+
+
+def _log2(ratio: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log2(ratio) + 0.0
+
+
+_BITS_OVER_LISTS = Aggregate(value=_bits_over_lists, statistic=_ratio_over_lists, link=_log2, form="bits")
 
 
 def _ceiling(chance: FloatArray, miss: FloatArray) -> FloatArray:
@@ -144,6 +160,8 @@ class BaselineMeasure(_ChanceMeasure):
         columns = [size[known], relevant[known]]
         if judged.policy.short_lists == "returned":
             columns.append(judged.returned[known])
+        if depths.ndim > 1:
+            columns.append(depths[known, 0])
         first, back = distinct_columns(columns)
         rows = np.flatnonzero(known)[first]
         drawn = judged.drawn_at(depths)[rows]
@@ -151,7 +169,7 @@ class BaselineMeasure(_ChanceMeasure):
         place = np.full(len(judged), len(rows))
         place[known] = back
         chance, miss = (
-            np.append(each, np.full((1, len(depths)), np.nan), axis=0)[place]
+            np.append(each, np.full((1, drawn.shape[1]), np.nan), axis=0)[place]
             for each in random_success(size[rows, None], relevant[rows, None], drawn, self.m)
         )
         return chance, miss
@@ -171,8 +189,6 @@ class Success(_ChanceMeasure):
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "Success"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "1 if the top K holds m or more relevant passages, else 0"
     example: ClassVar[str] = "top 3 of a query holds one of its relevant passages: Success@3 = 1, Success(m=2)@3 = 0"
 
@@ -197,8 +213,6 @@ class RandomSuccess(BaselineMeasure):
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "RandomSuccess"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "P[X ≥ m], X ~ Hypergeometric(N, R, K)"
     example: ClassVar[str] = "N = 58 tools, R = 4 apply, K = 5 shown: 1 − C(54,5)/C(58,5) = 0.3098"
     higher_is_better: ClassVar[bool | None] = None
@@ -224,12 +238,11 @@ class EF(BaselineMeasure):
     Source: the enrichment factor of virtual screening; "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "EF"
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("Success", "RandomSuccess")
     example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: .60/.01983 = 30.26"
     per_query: ClassVar[bool] = False
-    aggregate: ClassVar[Aggregate] = _ENRICHMENT
+    aggregate: ClassVar[Aggregate] = RATIO
 
     @property
     def differs_with(self) -> Measure:
@@ -273,12 +286,17 @@ class BoR(EF):
     is twice as large compared with that of the draw. A ratio of means: a single query has no value, and Success and
     RandomSuccess are shown for it. Compare at equal K.
 
+    With `null=lists` the draw is not from the corpus: each query gets the list of another query, and the figure says
+    how much better its own list serves. A retriever that shows everybody the same popular passages can have many bits
+    over random, and has none over this. It is undefined for a part of the queries, and needs no corpus size.
+
     Unjudged relevant passages make the true random baseline higher, so BoR is then too high. If random passages of the
     corpus were graded by the judge of the labels (controls), `evaluate` estimates the baseline with that judge's rate
-    on them: `rag_selectivity.statistics.controls` has the formulas. The figure is then over all queries of the labels,
-    those without a relevant label included; it is log2(Success / RandomSuccess) under this judge's notion of relevance.
+    on them. The figure is then over all queries of the labels, those without a relevant label included; it is
+    log2(Success / RandomSuccess) under this judge's notion of relevance.
 
-    Formula: log2(mean Success@K / mean RandomSuccess@K)
+    Formula: log2(mean Success@K / mean RandomSuccess@K); with null=lists, log2(mean Success@K / the mean Success@K of
+    all lists of other queries)
     Range: −∞ to BoR_max, in bits; 0 is chance, below 0 is worse than chance; higher is better.
     NaN: if no query has m relevant passages, or if no draw of K can succeed (K < m).
     Edge cases: −∞ if no query succeeds; JSON has null with a reason. Queries with fewer than m relevant passages are
@@ -286,14 +304,71 @@ class BoR(EF):
     Source: "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "BoR"
+    null: str = parameter("random", Choice(("random", "lists")), "a random draw, or the lists of the other queries")
     ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: log2(.60/.01983) = 4.92 bits"
     aggregate: ClassVar[Aggregate] = _BITS
 
+    @property
+    def needs_corpus_size(self) -> bool:  # type: ignore[override]
+        """Whether it compares with a random draw: the lists of the other queries need no corpus size."""
+        return self.null == "random"
+
+    @property
+    def differs_with(self) -> Measure:
+        return super().differs_with if self.null == "random" else self
+
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        if self.null == "random":
+            return super().at_ranks(judged, depths)
+        counted = self._possible(judged) >= 0
+        if judged.other_lists is None:
+            nothing = np.full((len(judged), len(depths)), np.nan)
+            return Outcome((nothing,) * 3, OF_A_PART, _BITS_OVER_LISTS, of_all=True)
+        success = (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64)
+        weights = np.ones(len(judged)) if judged.weights is None else judged.weights.values
+        chance, floor = _success_of_others(
+            judged.other_lists, judged.threshold(self.rel), self.m, counted, weights, depths
+        )
+        parts = tuple(np.where(counted[:, None] & (floor > 0), part, np.nan) for part in (success, chance, floor))
+        reason = f"no list succeeds for another query, or {self._undefined}"
+        return Outcome(parts, reason, _BITS_OVER_LISTS, of_all=True)
+
+    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
+        return super().placebo(judged, universe, figures) if self.null == "random" else None
+
     def _beyond(self, figures: Outcome, shuffled: FloatArray, missed: FloatArray) -> Outcome:
         """BoR minus its placebo: log2 of mean Success / mean shuffled Success. The random baseline cancels."""
         return replace(figures, parts=(figures.parts[0], shuffled, missed))
+
+
+def _success_of_others(
+    others: OtherLists, threshold: int, m: int, counted: NDArray[np.bool_], weights: FloatArray, depths: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """How often the lists of the other queries succeed, and the least this could be: float64[queries, depths] each.
+
+    The mean over queries is E, the expected success where each query gets the list of another one, drawn at random. The
+    column of a query is e + f − E: e is what the other lists are worth to the query, f what its list is worth to the
+    other queries. Both vary with the queries, and resampled means of the column vary as E does (Hoeffding 1948). They
+    can fall below 0: one success among all pairs is the least. That column is 0 where no list succeeds for another
+    query.
+    """
+    query, owner, rank = others.ranks_of_success(threshold, m, counted)
+    weights = np.where(counted, weights, 0.0)
+    total = weights.sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = weights / (total - weights)
+    chance, floor = np.zeros((len(counted), len(depths))), np.zeros(len(depths))
+    for column, depth in enumerate(depths.tolist()):
+        within = rank <= depth
+        if not within.any():
+            continue
+        one, other = query[within], owner[within]
+        gained = np.bincount(one, weights[other] / (total - weights[one]), len(counted))
+        given = np.bincount(other, share[one], len(counted))
+        expected = float(weights @ gained / total)
+        chance[:, column], floor[column] = gained + given - expected, expected / len(one)
+    return chance, np.broadcast_to(floor, chance.shape)
 
 
 @register_measure
@@ -311,7 +386,6 @@ class BoR_max(BaselineMeasure):
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "BoR_max"
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("RandomSuccess",)
     example: ClassVar[str] = "N = 58, R = 4: 1.69 bits at K = 5, 0.28 at K = 20, 0 at K = 58"
@@ -340,7 +414,6 @@ class BoR_opt(Measure):
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "BoR_opt"
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("K/N",)
     example: ClassVar[str] = "N = 5,183, K = 10: log2(518.3) = 9.02 bits"
@@ -371,7 +444,7 @@ class BoR_recall(Measure):
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
-    name: ClassVar[str] = "BoR_recall"
+    ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("recall", "random recall")
     compares_with_all_labels: ClassVar[bool] = True
     needs_corpus_size: ClassVar[bool] = True

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.measures.given import Given
 
 #: What the judge can be asked about each passage; the last one is about a response, not about a reference answer.
 CHECKS = ("precision", "recall", "entities", "relevance")
@@ -38,26 +38,23 @@ DEFINITIONS = {
 _PARSED = re.compile(r"(?P<name>[^@]+?)@(?P<depth>\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimMeasure:
-    """A measure of claims at a depth; it prints as `ContextRecall@10`.
+class ClaimMeasure(Given):
+    """A measure of claims at a depth, which a judge makes and no join; it prints as `ContextRecall@10`.
 
     >>> ClaimMeasure.parse("contextrecall@10")
-    ClaimMeasure(name='ContextRecall', depth=10)
+    ContextRecall@10
     """
 
-    name: str
-    depth: int
-
     @classmethod
-    def of(cls, check: str, depth: int) -> ClaimMeasure:
-        """The measure that a check is named for."""
-        return cls(MEASURES[check], depth)
+    def named(cls, name: str, depth: int) -> ClaimMeasure:
+        """A measure by its name; of how many passages support the same claim neither more nor less is better."""
+        lowest, highest = (1.0, float(depth)) if name in (SUPPORTING, SMALLEST) else (0.0, 1.0)
+        return cls(name, lowest, highest, None if name in OF_SUPPORT else True, at=depth)
 
     @classmethod
     def all_of(cls, check: str, depth: int) -> list[ClaimMeasure]:
         """All measures that a check gives."""
-        return [cls(name, depth) for name in (MEASURES[check], *(OF_SUPPORT if check == "recall" else ()))]
+        return [cls.named(name, depth) for name in (MEASURES[check], *(OF_SUPPORT if check == "recall" else ()))]
 
     @classmethod
     def parse(cls, text: str) -> ClaimMeasure:
@@ -79,17 +76,4 @@ class ClaimMeasure:
             )
         if found is None or not int(found["depth"]):
             raise InputError(f"{text.strip()}: name the depth, as in {by_name[name.casefold()]}@5")
-        return cls(by_name[name.casefold()], int(found["depth"]))
-
-    @property
-    def higher_is_better(self) -> bool | None:
-        """None for what neither more nor less is better of: how many passages support the same claim."""
-        return None if self.name in OF_SUPPORT else True
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Between which its figures lie."""
-        return (1.0, float(self.depth)) if self.name in (SUPPORTING, SMALLEST) else (0.0, 1.0)
-
-    def __str__(self) -> str:
-        return f"{self.name}@{self.depth}"
+        return cls.named(by_name[name.casefold()], int(found["depth"]))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Hits
-from rag_selectivity.judged.judged_run import JudgedRun, count_at
+from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Choice,
@@ -55,7 +55,6 @@ def _share(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
 class RankedMeasure(Measure):
     """The base of measures that take the whole list without @, and the top K with @K."""
 
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     rel: int | None = rel_parameter()
 
     @classmethod
@@ -85,8 +84,6 @@ class P(Measure):
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
     """
 
-    name: ClassVar[str] = "P"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "relevant passages in the top K / K"
     example: ClassVar[str] = "relevance 1,0,1,1,0: P@5 = 3/5"
     unjudged_is_a_miss: ClassVar[bool] = True
@@ -113,8 +110,6 @@ class R(Measure):
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
     """
 
-    name: ClassVar[str] = "R"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "relevant passages in the top K / all relevant passages (R)"
     example: ClassVar[str] = "three relevant passages, two of them in the top 10: R@10 = 2/3"
     compares_with_all_labels: ClassVar[bool] = True
@@ -143,8 +138,6 @@ class F(Measure):
     Source: van Rijsbergen, Information Retrieval (1979); arXiv 2512.20854.
     """
 
-    name: ClassVar[str] = "F"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "n_p/(alpha·K + (1−alpha)·R), n_p relevant in the top K, R in all; alpha = 1/(1+beta²)"
     example: ClassVar[str] = "K = 5 with 3 relevant of 6: P = .6, R = .5, F@5 = 6/11 = 0.5455"
     compares_with_all_labels: ClassVar[bool] = True
@@ -175,7 +168,6 @@ class Rprec(RankedMeasure):
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
     """
 
-    name: ClassVar[str] = "Rprec"
     formula: ClassVar[str] = "relevant passages in the top R / R, the number of relevant passages"
     example: ClassVar[str] = "three relevant passages, two of them in the top 3: Rprec = 2/3"
     compares_with_all_labels: ClassVar[bool] = True
@@ -205,7 +197,6 @@ class AP(RankedMeasure):
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
     """
 
-    name: ClassVar[str] = "AP"
     formula: ClassVar[str] = "sum of the precision at the rank of each relevant passage / all relevant passages (R)"
     example: ClassVar[str] = "three relevant passages at ranks 1, 3, 6: AP = (1/1 + 2/3 + 3/6)/3 = 0.7222"
     compares_with_all_labels: ClassVar[bool] = True
@@ -247,8 +238,6 @@ class ContextPrecision(Measure):
     Source: the context precision of Ragas.
     """
 
-    name: ClassVar[str] = "ContextPrecision"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "mean precision at the ranks of the relevant passages in the top K"
     example: ClassVar[str] = "relevant at ranks 1 and 3 of the top 3: (1/1 + 2/3)/2 = 0.8333; the only one first: 1"
     rel: int | None = rel_parameter()
@@ -275,7 +264,6 @@ class RR(RankedMeasure):
     Source: trec_eval; Voorhees, The TREC-8 Question Answering Track Report (1999).
     """
 
-    name: ClassVar[str] = "RR"
     formula: ClassVar[str] = "1 / rank of the first relevant passage"
     example: ClassVar[str] = "the first relevant passage at rank 3: RR = 1/3, RR@2 = 0"
 
@@ -332,7 +320,6 @@ class DCG(_Gain):
     Source: Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002).
     """
 
-    name: ClassVar[str] = "DCG"
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     formula: ClassVar[str] = "Σ gain/log2(rank + 1) over the top K"
     example: ClassVar[str] = "grades 3,2,3 in this order: DCG@3 = 3/1 + 2/1.585 + 3/2 = 5.762"
@@ -356,9 +343,7 @@ class nDCG(_Gain):
     Source: Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002).
     """
 
-    name: ClassVar[str] = "nDCG"
     usually_whole: ClassVar[bool] = True
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "Σ gain/log2(rank + 1) over the top K / the same sum of the best order"
     example: ClassVar[str] = "grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.917 = 0.959"
     compares_with_all_labels: ClassVar[bool] = True
@@ -368,14 +353,14 @@ class nDCG(_Gain):
 
     def _normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """A discounted gain divided by that of the best order; 0 where that is 0."""
-        best = judged.once("ideal gain", (self.gain, *depths.tolist()), lambda: self._best(judged, depths))
+        best = judged.once("ideal gain", (self.gain, key_of(depths)), lambda: self._best(judged, depths))
         return np.divide(gained, best, out=np.zeros(best.shape), where=best > 0)
 
     def _best(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """The discounted gain of the best order: float64[queries, depths]."""
-        reach = int(min(depths.max(), judged.labelled.max(initial=0)))
+        reach = int(min(depths.max(initial=1), judged.labelled.max(initial=0)))
         discounted = discounts(reach)
-        best = np.zeros((len(judged), len(depths)))
+        best = np.zeros((len(judged), depths.shape[-1]))
         start = np.zeros(best.shape, np.int64)
         # From the highest grade down to the lowest that gains anything.
         gains = self._gain(judged.grades)
@@ -420,8 +405,6 @@ class IPrec(Measure):
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
     """
 
-    name: ClassVar[str] = "IPrec"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "highest precision from a recall of r on"
     example: ClassVar[str] = "relevant at ranks 1 and 4, of two: IPrec@0.5 = 1, IPrec@1 = 2/4"
     compares_with_all_labels: ClassVar[bool] = True
@@ -451,7 +434,6 @@ class IPrec11(WholeListMeasure):
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
     """
 
-    name: ClassVar[str] = "IPrec11"
     formula: ClassVar[str] = "mean of IPrec at recall 0, 0.1, … 1"
     example: ClassVar[str] = "relevant at ranks 1 and 4, of two: 6 times 1 and 5 times 2/4: IPrec11 = 8.5/11 = 0.7727"
     compares_with_all_labels: ClassVar[bool] = True

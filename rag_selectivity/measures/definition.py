@@ -6,6 +6,9 @@ import inspect
 
 from rag_selectivity.measures.base import Measure, plain_text
 
+#: What a larger figure says, by `Measure.higher_is_better`.
+DIRECTION = {True: "Higher is better.", False: "Lower is better.", None: "A property of corpus, labels and K."}
+
 
 def summary(measure: type[Measure]) -> str:
     """The first line of a measure's definition."""
@@ -15,8 +18,7 @@ def summary(measure: type[Measure]) -> str:
 def explain(measure: Measure) -> str:
     """A measure's definition, direction, parameters and worked example as text."""
     cls = type(measure)
-    direction = {True: "Higher is better.", False: "Lower is better.", None: "A property of corpus, labels and K."}
-    parts = [f"{cls.name}: {inspect.getdoc(cls)}", direction[cls.higher_is_better]]
+    parts = [f"{cls.name}: {inspect.getdoc(cls)}", DIRECTION[cls.higher_is_better]]
     lines = [
         f"  {item.name}={'scale' if item.default is None else plain_text(item.default)}: {item.metadata['doc']}"
         for item in cls.parameters()

@@ -11,6 +11,7 @@ from rag_selectivity.measures.base import REGISTRY, Measure
 
 #: Further names, under which other tools and papers have a measure. Reports show the measure's own name.
 ALIASES = {"MAP": "AP", "MRR": "RR", "F1": "F", "HitRate": "Success", "Hit": "Success"}
+ALIASES |= {"hit_rate": "Success", "precision": "P", "recall": "R"}
 for _alias, _own in ALIASES.items():
     REGISTRY.add_alias(_alias, _own)
 #: What a further name says of a parameter already.
@@ -22,8 +23,8 @@ _SHAPE = re.compile(r"\s*([^\s()@]+)\s*(?:\(([^()]*)\))?\s*(?:@\s*(\S+))?\s*")
 def parse_measure(text: str | Measure) -> Measure:
     """The measure that a string names; its `str` is the canonical spelling.
 
-    Names are case-insensitive. A typo is an InputError with the closest name. MAP, MRR, F1, HitRate and Hit are
-    further names of AP, RR, F and Success.
+    Names are case-insensitive. A typo is an InputError with the closest name. MAP, MRR, F1, precision, recall,
+    HitRate, hit_rate and Hit are further names of AP, RR, F, P, R and Success.
 
     >>> parse_measure("bor( rel=5, m=1 )@10")
     BoR(rel=5)@10

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.joining import join
-from rag_selectivity.judged.judged_run import JudgedRun, check_depth_fits
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
@@ -249,7 +249,7 @@ def evaluate_queries(
         part_of_whole=True,
     )
     columns = [query_figures(measure, joined, details=details) for measure in chosen]
-    of_queries = zip(judged, joined.queries, strict=True)
+    of_queries = zip(judged, qrels.queries, strict=True)
     return figures | {query: tuple([column[name] for column in columns]) for query, name in of_queries}
 
 
@@ -264,10 +264,7 @@ def query_figures(measure: str | Measure, joined: JudgedRun, *, details: bool = 
     measure = measure_with_depth(measure)
     depths = _depths_of(measure)
     if isinstance(measure.at, int):
-        joined.check_depths(depths)
-        if joined.corpus_size is not None and len(joined):
-            smallest = int(joined.corpus_size.min())
-            check_depth_fits(measure.at, (smallest, smallest))
+        joined.check_depths(depths, one_by_one=True)
     outcome = measure.outcome(joined, depths)
     repeats = None if outcome.refused is None else joined.repeats_at(depths)
     made_of = _details(measure, joined, depths) if details else {}

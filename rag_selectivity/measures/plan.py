@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -122,34 +122,20 @@ def wanted_measures(
             raise InputError(
                 f"{measure}: evaluate, compare and report measure at budgets of tokens; here give a depth K"
             )
-    return with_companions(parsed)
+    return list(dict.fromkeys([*parsed, *(companion for measure in parsed for companion in measure.companions())]))
 
 
 def scale_for(qrels: Qrels | None, scale: Any, measures: Any) -> Any:
     """The scale of the labels: for expected ids without grades `utility` if a measure needs it, else what was given."""
-    if scale is not None or (qrels is not None and (qrels.scale is not None or not _has_no_grades(qrels))):
+    if scale is not None or (
+        qrels is not None and (qrels.scale is not None or qrels.expected is None or not qrels.expected.all())
+    ):
         return scale
     asked = [measures] if isinstance(measures, (str, Measure)) else measures if isinstance(measures, Sequence) else ()
     parsed = [parse_measure(each) for each in asked if each != DEFAULT_MEASURES]
     # Harm and the like need grades of junk, which expected ids cannot tell.
     needs = any(each.required_scale == "utility" and each.compares_with_all_labels for each in parsed)
     return "utility" if needs else None
-
-
-def _has_no_grades(qrels: Qrels) -> bool:
-    return qrels.expected is not None and bool(qrels.expected.all())
-
-
-def with_companions(measures: Iterable[Measure]) -> list[Measure]:
-    """The measures, each once, and those that are always shown beside them."""
-    chosen = list(measures)
-    return list(dict.fromkeys([*chosen, *(companion for measure in chosen for companion in measure.companions())]))
-
-
-def with_upper_ends(measures: Iterable[Measure]) -> list[Measure]:
-    """The measures, and those that say how far the unjudged passages could raise them."""
-    chosen = list(measures)
-    return list(dict.fromkeys([*chosen, *(m.upper_end for m in chosen if m.upper_end is not None)]))
 
 
 def default_depths(longest: int, largest_corpus: int | None = None) -> IntArray:
@@ -189,8 +175,9 @@ def plan_of(measures: Iterable[Measure], grid: IntArray, *, whole_lists: bool = 
 
     `whole_lists` adds the depth of the whole list to every measure that is taken at depths.
     """
+    chosen = list(measures)
     depths: dict[Measure, set[Any]] = {}
-    for measure in with_upper_ends(measures):
+    for measure in [*chosen, *(upper for measure in chosen if (upper := measure.upper_end) is not None)]:
         at = depths.setdefault(measure.without_depth, set())
         at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at + 0])
         if whole_lists and not isinstance(measure.cutoff, Real):
@@ -223,10 +210,24 @@ def budgets_of(measures: Sequence[str | Measure] | str | Measure | None) -> list
     >>> budgets_of(["Success@5", "Success@2000tok", "Harm@500tok"])
     [500tok, 2000tok]
     """
+    return budgets_among(each.at for each in _named(measures) if each.at is not None)
+
+
+def need_other_lists(measures: Sequence[str | Measure] | str | Measure | None) -> bool:
+    """Whether one of the measures asks for the lists of the other queries.
+
+    >>> need_other_lists(["BoR(null=lists)@10"]), need_other_lists("BoR@10"), need_other_lists(None)
+    (True, False, False)
+    """
+    return any(getattr(each, "null", "random") == "lists" for each in _named(measures))
+
+
+def _named(measures: Sequence[str | Measure] | str | Measure | None) -> Iterator[Measure]:
+    """The measures that were asked for by name."""
     given = (measures,) if measures is None or isinstance(measures, (str, Measure)) else measures
-    listed = iterated(given, "measures must be a measure or a list of them")
-    asked = (each for each in listed if each is not None and not (isinstance(each, str) and each == DEFAULT_MEASURES))
-    return budgets_among(at for each in asked if (at := parse_measure(each).at) is not None)
+    for each in iterated(given, "measures must be a measure or a list of them"):
+        if each is not None and not (isinstance(each, str) and each == DEFAULT_MEASURES):
+            yield parse_measure(each)
 
 
 def budgets_in(plan: Plan) -> list[TokenBudget]:

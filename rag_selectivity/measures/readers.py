@@ -40,8 +40,6 @@ class RBP(RankedMeasure):
     Source: Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness (2008).
     """
 
-    name: ClassVar[str] = "RBP"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "(1 − p)·Σ p^(i−1) over the ranks i of relevant passages"
     example: ClassVar[str] = "relevant at ranks 1 and 3, p = .5: RBP(p=0.5) = .5·(1 + .25) = 0.625"
     unjudged_is_a_miss: ClassVar[bool] = True
@@ -74,8 +72,6 @@ class ERR(Measure):
     the TREC web tracks.
     """
 
-    name: ClassVar[str] = "ERR"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "Σ (1/i)·g_i·Π_{j<i} (1 − g_j) over the top K, g = (2^grade − 1)/2^max_grade"
     example: ClassVar[str] = "grades 4,0,2: ERR@3 = 15/16 + (1/3)·(3/16)·(1/16) = 0.9414"
     max_grade: int | None = parameter(

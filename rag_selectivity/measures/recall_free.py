@@ -40,7 +40,6 @@ class T(Measure):
     Source: arXiv 2512.20854.
     """
 
-    name: ClassVar[str] = "T"
     ends: ClassVar[tuple[float, float]] = (-1.0, np.inf)
     formula: ClassVar[str] = "((1−alpha)·n_p − alpha·n_n)/K, n_p relevant and n_n other passages in the top K"
     example: ClassVar[str] = "3 of 5 relevant, α = .5: T@5 = (1.5 − 1)/5 = 0.1, T(form=code)@5 = 1.5 − .2 = 1.3"
@@ -62,7 +61,8 @@ class T(Measure):
         values = t_score(
             positive, judged.returned_at(depths) - positive, judged.slots_at(depths), self.alpha, self.form
         )
-        highest = (1 - self.alpha) * (depths if self.form == "code" else 1)
+        deepest = np.atleast_2d(depths).max(axis=0, initial=1)
+        highest = (1 - self.alpha) * (deepest if self.form == "code" else 1)
         return Outcome((values,), "no query returned anything", bounds=(-self.alpha, highest))
 
 
@@ -79,8 +79,6 @@ class Fe(Measure):
     Source: arXiv 2512.20854.
     """
 
-    name: ClassVar[str] = "Fe"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "n_p/(alpha·K + (1−alpha)·R̂), n_p relevant in the top K and R̂ in the top 2K of the pool"
     uses_pool: ClassVar[bool] = True
     example: ClassVar[str] = "3 relevant in the top 5, 4 in the top 10, α = .5: Fe@5 = 3/(2.5 + 2) = 0.6667"

@@ -28,8 +28,6 @@ class Redundancy(Measure):
     redundant relevant documents mislead evaluation.
     """
 
-    name: ClassVar[str] = "Redundancy"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool | None] = False
     needs_groups: ClassVar[bool] = True
     formula: ClassVar[str] = "passages of the top K whose group stands above them / min(K, returned)"

@@ -6,7 +6,6 @@ After Trappolini et al. 2025, "Redefining Retrieval Evaluation in the Era of LLM
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -55,11 +54,7 @@ def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION)
         values, helps = np.asarray(scores, np.float64), np.asarray(relevant, bool)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"udcg needs a number and a truth value for each passage ({error})") from None
-    try:
-        factor = float(weight) if isinstance(weight, numbers.Real) else math.nan
-    except OverflowError:
-        factor = math.inf
-    if not math.isfinite(factor):
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
         raise InputError(f"udcg: weight must be a finite number, got {shown(weight)}")
     if values.ndim != 1 or values.shape != helps.shape or not len(values):
         raise InputError(
@@ -68,7 +63,7 @@ def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION)
     if not np.isfinite(values).all():
         raise InputError(f"udcg: score {int(np.flatnonzero(~np.isfinite(values))[0]) + 1} is not a finite number")
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = float(np.where(helps, values, -factor * values).mean())
+        mean = float(np.where(helps, values, -weight * values).mean())
         if math.isnan(mean):
             raise InputError("udcg: the scores are too large to be added; give smaller ones")
         return float(1 / (1 + np.exp(-mean)))
@@ -90,7 +85,6 @@ class UDCGGrades(Measure):
     """
 
     name: ClassVar[str] = "UDCG_grades"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "logistic((n_p − weight·n_n)/K), n_p relevant and n_n other passages in the top K"
     example: ClassVar[str] = "2 of 3 relevant: (2 − .333)/3 = .5557, UDCG_grades@3 = 0.6354"
     rel: int | None = rel_parameter()

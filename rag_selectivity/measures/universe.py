@@ -46,7 +46,7 @@ class Universe:
         """n, the number of passages: int64[queries, depths]."""
         labelled = self.judged.labelled[:, None]
         if self.of_labels.all():
-            return np.broadcast_to(labelled, (len(self.judged), len(self.depths)))
+            return np.broadcast_to(labelled, (len(self.judged), self.depths.shape[-1]))
         return np.where(self.of_labels, labelled, self._corpus_size)
 
     @property
@@ -91,7 +91,7 @@ class Universe:
     def ranks_in_corpus(self) -> IntArray:
         """The number of ranks that count where all passages of the corpus do: int64[queries, depths]; else 0."""
         if self.of_labels.all():
-            return np.zeros((len(self.judged), len(self.depths)), np.int64)
+            return np.zeros((len(self.judged), self.depths.shape[-1]), np.int64)
         return np.where(self.of_labels, 0, self.listed)
 
 

@@ -11,12 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Hits
-from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun, key_of
 from rag_selectivity.measures.base import (
+    RATIO,
     WHOLE_LIST,
-    Aggregate,
     Choice,
     FloatArray,
     Measure,
@@ -51,15 +50,6 @@ def diagnosis(proc: float, share: float, threshold: float = 0.8) -> str | None:
     if abs(proc - share) <= 1e-11:
         return "limited by both"
     return "retriever-limited" if proc < share else "selection-limited"
-
-
-def _require_utility(judged: JudgedRun, measure: Measure) -> None:
-    if judged.scale.name != "utility":
-        raise InputError(
-            f"{measure} needs grades 1 to 5 (the utility scale), but the scale is {judged.scale.name}: "
-            f"give scale='utility' (--scale utility); if the judgments have other grades, also give a grade map, as in "
-            f"grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5) (how-to: labels-on-the-wrong-scale)"
-        )
 
 
 def _level_counts(judged: JudgedRun) -> IntArray:
@@ -105,7 +95,6 @@ class _WeightedMeasure(Measure):
         }
 
     def _weights(self, judged: JudgedRun) -> FloatArray:
-        _require_utility(judged, self)
         key = tuple(self._chosen.values())
         return judged.once("weights", key, lambda: rarity_weights(_level_counts(judged), **self._chosen))
 
@@ -119,7 +108,7 @@ class _WeightedMeasure(Measure):
             best = best_of(_level_counts(judged), weights, judged.slots_at(depths))
             return np.where(best > 0, best, np.nan)
 
-        return judged.once("oracle", (*self._chosen.values(), *depths.tolist()), best)
+        return judged.once("oracle", (*self._chosen.values(), key_of(depths)), best)
 
     def _pool(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         """The weight of the best K of the pool; passages of the list that the pool lacks are added to the pool."""
@@ -149,7 +138,6 @@ class RANWG(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "RA-nWG"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "weight of the top K (G_obs) / largest weight of K judged passages (G_oracle)"
     example: ClassVar[str] = (
         "judged grades 5,4,4,3,3,3,2,1 and top 4 = 4,3,3,3: weights 1, .25, .0333; "
@@ -193,8 +181,6 @@ class PROC(_WeightedMeasure):
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
-    name: ClassVar[str] = "PROC"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = (
         "largest weight of K passages of the pool (G_pool) / largest weight of K judged passages (G_oracle)"
     )
@@ -224,19 +210,11 @@ class PROC(_WeightedMeasure):
     def _candidates_in(self, judged: JudgedRun, universe: Universe) -> IntArray:
         """How many passages of the pool are in the universe; those of the list that the pool lacks are added."""
         candidates = judged.candidates.chosen(~judged.candidates.repeated)
-        everything = np.full(len(universe.depths), WHOLE_LIST)
+        everything = np.full(universe.depths.shape[-1], WHOLE_LIST)
         drawn = universe.found(candidates, judged.candidates_returned, everything)
         outside = np.bincount(judged.hits_outside_pool().query, minlength=len(judged))
         both: IntArray = np.minimum(drawn + outside[:, None], universe.size)
         return both
-
-
-def _share_of_means(observed: FloatArray, ceiling: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return observed / ceiling
-
-
-_RATIO_OF_MEANS = Aggregate(value=_share_of_means, statistic=_share_of_means, link=lambda value: value, form="ratio")
 
 
 @register_measure
@@ -256,7 +234,6 @@ class PercentPROC(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "%PROC"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "RA-nWG / PROC"
     means_of: ClassVar[tuple[str, ...]] = ("RA-nWG", "PROC")
     uses_pool: ClassVar[bool] = True
@@ -273,7 +250,7 @@ class PercentPROC(_WeightedMeasure):
         known = selected & (ceiling > 0)
         observed, ceiling = np.where(known, observed, np.nan), np.where(known, ceiling, np.nan)
         if self.aggregate == "ratio":
-            return Outcome((observed, ceiling), undefined, _RATIO_OF_MEANS)
+            return Outcome((observed, ceiling), undefined, RATIO)
         return Outcome((observed / ceiling,), undefined)
 
 
@@ -288,7 +265,6 @@ class _NormalisedRecall(Measure):
         return (Judged(at=self.at),)
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        _require_utility(judged, self)
         available = judged.relevant(self._lowest)
         reachable = np.minimum(available[:, None], judged.slots_at(depths))
         recall = judged.hits_at(depths, self._lowest) / np.maximum(reachable, 1)
@@ -319,7 +295,6 @@ class NRecall4(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall4+"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "passages of grade 4 or 5 in the top K / min(K, all of grade 4 or 5)"
     example: ClassVar[str] = "three passages of grade ≥ 4 exist, the top 2 holds one: N-Recall4+@2 = 1/2"
     _lowest: ClassVar[int] = 4
@@ -340,7 +315,6 @@ class NRecall5(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall5"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "passages of grade 5 in the top K / min(K, all of grade 5)"
     example: ClassVar[str] = "two passages of grade 5 exist, the top 10 holds one: N-Recall5@10 = 1/2"
     _lowest: ClassVar[int] = 5
@@ -360,7 +334,6 @@ class Precision4(Measure):
     """
 
     name: ClassVar[str] = "Precision4+"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "passages of grade 4 or 5 in the top K / K"
     required_scale: ClassVar[str | None] = "utility"
     unjudged_is_a_miss: ClassVar[bool] = True
@@ -371,7 +344,6 @@ class Precision4(Measure):
         return (Judged(at=self.at),)
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        _require_utility(judged, self)
         return Outcome((over_slots(judged.hits_at(depths, 4), judged, depths),), "no query returned anything")
 
 
@@ -392,8 +364,6 @@ class Harm(Measure):
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
-    name: ClassVar[str] = "Harm"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "junk (grade ≤ max_grade) in the top K / K"
     required_scale: ClassVar[str | None] = "utility"
     higher_is_better: ClassVar[bool | None] = False
@@ -409,7 +379,6 @@ class Harm(Measure):
         return replace(self, unjudged="harmful") if self.unjudged == "harmless" else None
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        _require_utility(judged, self)
         harmful = judged.harmful_at(depths, self.max_grade)
         if self.unjudged == "harmful" and judged.policy.unjudged != "worst":
             harmful = harmful + judged.returned_at(depths) - judged.judged_at(depths)
@@ -438,8 +407,6 @@ class Judged(Measure):
     Source: Judged@K in ir_measures, which divides by K.
     """
 
-    name: ClassVar[str] = "Judged"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     formula: ClassVar[str] = "judged passages in the top K / min(K, returned)"
     example: ClassVar[str] = "10 passages returned, 8 of them judged: Judged@10 = 0.8"
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference import two_arms
+from rag_selectivity.inference.always_valid import BetEvidence, Blocks, Evidence, MeanEvidence
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.online.records import check_flag, check_share
 from rag_selectivity.results.online import BETTER, BROKEN, EQUAL, KEPT, NOT_YET, WORSE, ArmComparison
-from rag_selectivity.statistics import two_arms
-from rag_selectivity.statistics.always_valid import BetEvidence, Blocks, Evidence, MeanEvidence
 from rag_selectivity.tables.cells import LARGEST, shown
 from rag_selectivity.wording import counted
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.inference.paired import holm
 from rag_selectivity.online.arms import Metric, TwoArms
 from rag_selectivity.online.records import named
 from rag_selectivity.results.online import (
@@ -21,7 +22,6 @@ from rag_selectivity.results.online import (
     ArmComparison,
     ExperimentDecision,
 )
-from rag_selectivity.statistics.paired import holm
 from rag_selectivity.tables.cells import is_missing, names_in, number_of, shown
 from rag_selectivity.wording import counted, enumeration
 

@@ -6,10 +6,10 @@ from collections import Counter
 from typing import Any
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference import sign_share
 from rag_selectivity.online.joining import MAX_FAULTS, JoinedRecords, join_records
 from rag_selectivity.online.records import Record, check_flag, check_share, named
 from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, Preference
-from rag_selectivity.statistics import sign_share
 from rag_selectivity.tables.cells import shown
 
 #: What may cast a vote, the widest first: all impressions of a user, or of a session, belong together.

@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.people.task import FORMAT, VERSION, AnnotationTask
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.results.plain import plain_fields
 from rag_selectivity.tables.cells import number_or_nan
 from rag_selectivity.tables.files import json_document, opened
 from rag_selectivity.tables.grades import SCALES

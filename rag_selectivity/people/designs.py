@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.judged.lists import judge_lists
+from rag_selectivity.judged.lists import Judging
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.ids import IntArray
 
 #: The least labels of a stratum, if it has as many pairs: for figures, and for differences between runs.
@@ -230,8 +229,9 @@ def memberships(
     if not runs:
         raise InputError("there are no runs to draw from: give at least one")
     member = np.zeros((len(labels.query), len(runs)), bool)
+    judging = Judging(labels, labels.counts(), resolve_policy(None))
     for column, (name, run) in enumerate(runs.items()):
-        hits = judge_lists(labels, run, resolve_policy(None), name, AS_THEY_ARE).hits
+        hits = judging.lists(run, name).hits
         top = hits.rank <= depth
         member[hits.judgment[top], column] = True
         if best_rank is not None:

@@ -17,8 +17,8 @@ from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.people.designs import DrawnPair, Pair, pairs_at
 from rag_selectivity.people.drawing import Choice, numbers_of
-from rag_selectivity.statistics.sampled_totals import SampledTotal
 from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.trust.sampled_totals import SampledTotal
 from rag_selectivity.wording import counted
 
 _RELEVANT = scale_named("utility").relevant_from

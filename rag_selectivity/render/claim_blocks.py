@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS, MEASURES, OF_SUPPORT, SMALLEST
 from rag_selectivity.render.blocks import BLANK, WIDTH, Block, Heading, Id, Lines, Note, Table, with_interval
 from rag_selectivity.render.difference_blocks import difference_blocks
-from rag_selectivity.results.claims import SAMPLES, ClaimMeasure, ClaimReport, ClaimRun
-from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED, Agreement
+from rag_selectivity.results.claims import SAMPLES, ClaimReport, ClaimRun
+from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED, Agreement
 from rag_selectivity.wording import MARKS, counted, visible
 
 #: How many missed claims the terminal shows; the page has all.
@@ -36,12 +36,12 @@ def claim_blocks(report: ClaimReport) -> Iterable[Block]:
 
 def figure_tables(run: ClaimRun, depths: Sequence[int]) -> Iterable[Block]:
     """The figures of a run, and those of the passages that support claims in a table of their own."""
-    names = list(dict.fromkeys(measure.name for measure in run.estimates))
+    names = list(dict.fromkeys(measure.name for measure, _ in run.figures.plan))
     groups = ([name for name in names if name not in OF_SUPPORT], [name for name in names if name in OF_SUPPORT])
     for group in filter(None, groups):
         rows = []
         for depth in depths:
-            cells = [run.estimates.get(ClaimMeasure(name, depth)) for name in group]
+            cells = [run.estimates.get(f"{name}@{depth}") for name in group]
             rows.append([str(depth), *(BLANK if cell is None else with_interval(cell) for cell in cells)])
         yield Table(["K", *group], rows, breaks=False)
 

@@ -42,7 +42,7 @@ def claim_page(report: ClaimReport) -> str:
         }
         for place, (name, run) in enumerate(report.runs.items())
     ]
-    shown = dict.fromkeys(measure.name for run in report.runs.values() for measure in run.estimates)
+    shown = dict.fromkeys(measure.name for run in report.runs.values() for measure, _ in run.figures.plan)
     further = list(difference_blocks(report.differences, report.settings))
     further += [] if report.agreement is None else list(agreement_blocks(report.agreement))
     return page_of(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rag_selectivity.decision.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
-from rag_selectivity.decision.decide import decide
+from rag_selectivity.advice.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
+from rag_selectivity.advice.decide import decide
 from rag_selectivity.render.blocks import markdown
 from rag_selectivity.render.decision_blocks import figures_of, marked_caveats, signs_text, table_of_runs
 from rag_selectivity.render.first_lines import names_of_columns
@@ -15,7 +15,7 @@ from rag_selectivity.render.github import escaped
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED, PLACEBO, WORSE
 from rag_selectivity.results.decision import Answer, Decision
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.wording import MARKS, counted, ends_text, enumeration, level_text, signed
 
 #: A comment that is longer is not read.
@@ -41,7 +41,7 @@ def comment_of(
     report: Report,
     *,
     decision: Decision | None = None,
-    against: StoredReport | str | Path | None = None,
+    against: Report | str | Path | None = None,
     on: str = "all",
 ) -> str:
     """The decision in at most 40 lines of Markdown, as GitHub shows it in a comment.
@@ -53,11 +53,11 @@ def comment_of(
     report : Report
         With the lists of the runs.
     decision : Decision, optional
-        Default: that of the report, or `rag_selectivity.decision.decide(report)`.
-    against : StoredReport or path, optional
+        Default: that of the report, or `rag_selectivity.advice.decide(report)`.
+    against : Report or path, optional
         A stored report, such as that of the main branch: adds what changed for each run that both have.
     on : {"all", "shared"}
-        As in `rag_selectivity.against.Against.of`.
+        As in `rag_selectivity.compare.stored.differences_since`.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def comment_of(
     ## Retrieval at K = 1
     """
     decision = decision or report.decision or decide(report)
-    stored = against if isinstance(against, StoredReport) or against is None else StoredReport.read(against)
+    stored = against if isinstance(against, Report) or against is None else read_report(against)
     changes = None if stored is None else changes_since(report, decision, stored, on=on)
     names = names_of_columns(report, decision)
     runs = table_of_runs(decision, names)
@@ -148,7 +148,7 @@ def _what_changed(changes: Changes, decision: Decision, most: int | None) -> lis
     changed = [run for run in changes.runs if run.figures and not run.is_unchanged]
     changed.sort(key=_urgency)
     names = list(dict.fromkeys(name for run in changed for name in run.figures))
-    measures = [next(run.figures[name].measure for run in changed if name in run.figures) for name in names]
+    measures = [next(run.figures[name].row.measure for run in changed if name in run.figures) for name in names]
     header = ["run", *(escaped(str(measure)) for measure in measures)]
     rows = [[_name(run), *(_cell(run.figures.get(name)) for name in names)] for run in changed]
     lines = [f"### What changed against {escaped(changes.name)}"]
@@ -170,12 +170,12 @@ def _name(run: RunChange) -> str:
 def _cell(each: FigureChange | None) -> str:
     if each is None:
         return "–"
-    before, now = each.change.before, each.change.now
+    before, now, row = each.before, each.now, each.row
     if each.verdict == UNCHANGED:
         return f"{figure_text(now)}{_NEW_LINE}unchanged"
     lines = [f"{figure_text(before)} → {figure_text(now)}"]
     if before.possible is None and now.possible is None:
-        lines.append(f"{signed(now.value - before.value)}{ends_text(each.change.low, each.change.high, signed)}")
+        lines.append(f"{signed(row.difference)}{ends_text(row.low, row.high, signed)}")
     lines.append(_WORDS[each.verdict])
     return _NEW_LINE.join(lines)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag_selectivity.results.grading import Grading
-from rag_selectivity.statistics.control_power import ControlPower
+from rag_selectivity.trust.control_power import ControlPower
 from rag_selectivity.wording import counted
 
 

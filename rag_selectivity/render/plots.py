@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.advice.planning import plan
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import (
     PROC,
     BoR,
@@ -27,7 +29,6 @@ from rag_selectivity.measures import (
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
 from rag_selectivity.measures.plan import at_depth
-from rag_selectivity.planning import plan
 from rag_selectivity.render.labels import axes_for, direct_labels
 from rag_selectivity.render.run_styles import name_of_pair, plot_text, shortened, style_of_run
 from rag_selectivity.results.comparison import Comparison, RunDifference
@@ -35,7 +36,6 @@ from rag_selectivity.results.decision import Decision, Pair
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 # The palette of Okabe and Ito.
 BLUE, GREY, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#666666", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"

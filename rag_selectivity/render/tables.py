@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -35,7 +34,7 @@ from rag_selectivity.render.online_blocks import (
 )
 from rag_selectivity.render.report_table import report_blocks
 from rag_selectivity.render.validation_blocks import validation_blocks
-from rag_selectivity.results.agreement import AS_PEOPLE, INVERTS, OPEN, JudgeReport, Ranking
+from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.answers import AnswerReport
 from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.claims import ClaimReport
@@ -44,10 +43,11 @@ from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.online import ArmComparison, ExperimentDecision, Preference
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.result import Result
+from rag_selectivity.results.result import VIEWS, Result
 from rag_selectivity.results.sweep import AnswersByK, RunSweep, Sweep
 from rag_selectivity.results.validation import Validation
-from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
+from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED
+from rag_selectivity.trust.ranking import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.wording import counted, level_text, number, signed
 
 
@@ -97,6 +97,28 @@ def _shown(result: Result, details: bool) -> Iterable[Block]:
 def as_latex(result: Result) -> str:
     """LaTeX; needs booktabs."""
     return latex_of(blocks_of(result))
+
+
+def _page(report: Report, **options: Any) -> str:
+    from rag_selectivity.render.html import to_html
+
+    return to_html(report, **options)
+
+
+def _in_a_notebook(report: Report) -> str:
+    from rag_selectivity.render.html import notebook_html
+
+    return notebook_html(report)
+
+
+def _claim_page(report: ClaimReport) -> str:
+    from rag_selectivity.render.claim_page import claim_page
+
+    return claim_page(report)
+
+
+VIEWS.update(text=as_text, markdown=as_markdown, latex=as_latex)
+VIEWS.update(report=_page, notebook=_in_a_notebook, claims=_claim_page)
 
 
 @blocks_of.register
@@ -260,10 +282,11 @@ def _rankings_in_words(ranks: Sequence[Ranking]) -> Iterable[str]:
         names = " and ".join(each.runs)
         if each.difference.reason:
             yield f"{names}: open, since {each.difference.reason}"
-        elif each.needed is not None and each.needed >= each.pairs:
+        elif each.labels_needed is not None and each.labels_needed >= each.pairs:
             yield f"{names}: open; labels of all {each.pairs:,} {pairs} may not settle it ({each.labels:,} have one)"
-        elif each.needed is not None:
-            yield f"{names}: open; about {each.needed:,} labels of {pairs} would settle it ({each.labels:,} have one)"
+        elif each.labels_needed is not None:
+            about = f"about {each.labels_needed:,} labels of {pairs}"
+            yield f"{names}: open; {about} would settle it ({each.labels:,} have one)"
 
 
 # -- grading -------------------------------------------------------------------------------------------
@@ -299,7 +322,7 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     yield from drawn_lines(grading)
     yield f"{counted(grading.requests, 'request')}, {_tokens(grading)}{_cost(grading)}"
     if grading.way is not None:
-        yield f"the endpoint was asked with {_way(json.loads(grading.way))}"
+        yield f"the endpoint was asked with {_way(grading.way)}"
     if grading.other_models:
         yield f"warning: the endpoint named {', '.join(grading.other_models)} as the model, not {grading.judge}"
     if grading.errors:
@@ -330,7 +353,7 @@ def _cost(grading: Grading) -> str:
     return f", cost {grading.cost:.4g} ({source})"
 
 
-def _way(way: dict[str, Any]) -> str:
+def _way(way: Mapping[str, Any]) -> str:
     """The fields with which an endpoint was asked, in words."""
     parts = [
         way["answer"] if way["answer"] != "text" else "the JSON schema in words",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.render.blocks import Block, Heading, Note, Paragraph, Table
 from rag_selectivity.results.validation import QUERIES, RUNS, WITHIN, Chosen, Following, Segment, Validation
-from rag_selectivity.statistics.agreement import Interval
 from rag_selectivity.wording import level_text, number, signed
 
 

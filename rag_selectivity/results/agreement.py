@@ -6,55 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.results.estimate import plain, plain_fields
+from rag_selectivity.inference.interval import Interval
+from rag_selectivity.results.plain import plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trust import Trust
-from rag_selectivity.statistics.agreement import Agreement, Interval
+from rag_selectivity.trust.agreement import Agreement
+from rag_selectivity.trust.ranking import Ranking
 
 SCHEMA = "rag-selectivity/agreement/2"
 _ENDS = ("value", "low", "high")
-
-
-#: The verdicts of a ranking.
-AS_PEOPLE, INVERTS, OPEN = "as_people", "inverts", "open"
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Whether a judge ranks two runs as people do.
-
-    Attributes
-    ----------
-    runs : (str, str)
-    measure : str
-        With its depth: the share of the top K that is relevant.
-    verdict : {"as_people", "inverts", "open"}
-        `as_people`: the interval leaves out 0, and the judge's difference has its sign. `inverts`: it leaves out 0,
-        and the judge's difference has the other sign. `open`: neither.
-    difference : Interval
-        The first run's figure minus the second's on completed labels, for these queries; `reason` says why there is
-        none.
-    as_judged : float
-        The same on the judge's labels.
-    labels, pairs : int
-        The pairs in one of the two lists only: those that people labelled, and all.
-    needed : int or None
-        Roughly how many labels of these pairs would settle an open verdict.
-    """
-
-    runs: tuple[str, str]
-    measure: str
-    verdict: str
-    difference: Interval
-    as_judged: float
-    labels: int
-    pairs: int
-    needed: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {**plain_fields(self, "needed"), "labels_needed": self.needed}
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.answers import ScoreKind, bits_ceiling
-from rag_selectivity.results.estimate import Estimate, finite, plain, plain_fields
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import Plain, flat, ids_in_cell, plain, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
-
-SCHEMA = "rag-selectivity/answer-report/1"
 
 #: What a model can be shown beside the lists of runs. No run may have one of these names.
 CLOSED_BOOK, RANDOM, IDEAL, JUNK = "closed-book", "random", "ideal", "junk"
@@ -24,23 +22,12 @@ RESERVED = (*CONTROLS, JUNK)
 BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE = "best-first", "worst-first", "shuffled", "middle"
 ORDERS = (BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE)
 
-
-def ids_in_cell(ids: Sequence[str]) -> str:
-    """Ids as one cell of a table: with spaces between them, or a list in JSON where that would be read as other ids.
-
-    >>> ids_in_cell(["d1", "d2"]), ids_in_cell(["a b", "d2"])
-    ('d1 d2', '["a b", "d2"]')
-    """
-    text = " ".join(ids)
-    return text if text.split() == list(ids) and not text.startswith("[") else json.dumps(list(ids), ensure_ascii=False)
-
-
 #: Kinds of contrasts, in the order of tables.
 LIFT, SHARE, BITS, DEPTH, RUN, ORDER, SLOPE = "lift", "share", "bits", "depth", "run", "order", "slope"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Plain):
     """What the model is shown for every query.
 
     Attributes
@@ -73,12 +60,8 @@ class Shown:
         return self.run not in RESERVED
 
 
-#: The fields of an answer that are in its JSON under their own names.
-_OF_AN_ANSWER = ("abstained", "passages", "cited", "scores", "prompt", "served_model")
-
-
 @dataclass(frozen=True, slots=True)
-class AnswerRow:
+class AnswerRow(Plain):
     """One answer with its scores.
 
     Attributes
@@ -110,27 +93,24 @@ class AnswerRow:
     prompt: str
     served_model: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {
-            "query_id": self.query,
-            **plain_fields(self.shown),
-            "answer": self.text,
-            **{name: plain(getattr(self, name)) for name in _OF_AN_ANSWER},
-        }
-
     def to_row(self) -> dict[str, Any]:
         """As a flat row: each score in a column of its own, and lists of ids as texts (`ids_in_cell`)."""
-        row = self.to_dict()
-        scores = row.pop("scores")
-        texts = {name: ids_in_cell(row[name]) for name in ("passages", "cited")}
-        # The passages that an answer cites, and the score that says whether a relevant one is among them.
-        renamed = {"cited_passages" if name == "cited" else name: value for name, value in (row | texts).items()}
-        return {**renamed, **scores}
+        return {
+            "query_id": self.query,
+            **flat(self.shown),
+            "answer": self.text,
+            "abstained": self.abstained,
+            "passages": ids_in_cell(self.passages),
+            # `cited` is the score that says whether a relevant passage is among them.
+            "cited_passages": ids_in_cell(self.cited),
+            "prompt": self.prompt,
+            "served_model": self.served_model,
+            **plain(self.scores),
+        }
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
+class Contrast(Plain):
     """A difference between two things that a model was shown, over the queries that have both answers.
 
     Attributes
@@ -156,6 +136,9 @@ class Contrast:
         Why the value is not a finite number.
     """
 
+    also: ClassVar[tuple[str, ...]] = ("ceiling",)
+    sparse: ClassVar[bool] = True
+
     kind: str
     score: str
     shown: Shown
@@ -175,14 +158,9 @@ class Contrast:
         """Of bits: those that all right answers would have; NaN of anything else, and without a right random answer."""
         return bits_ceiling(self.second) if self.kind == BITS else math.nan
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
-        row = plain_fields(self, *(() if self.reason is not None else ("reason",)))
-        return {**row, "ceiling": finite(self.ceiling)} if self.kind == BITS else row
-
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Plain):
     """What asking took, or with `dry_run` would take.
 
     Attributes
@@ -216,10 +194,6 @@ class Spent:
     stopped_by: str | None = None
     dry_run: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {**plain_fields(self, "usage", "stopped_by"), **asdict(self.usage)}
-
 
 @dataclass(frozen=True, repr=False)
 class AnswerReport(Result):
@@ -241,6 +215,8 @@ class AnswerReport(Result):
     resume : str or None
         The command that goes on.
     """
+
+    schema = "rag-selectivity/answer-report/1"
 
     figures: Mapping[tuple[Shown, str], Estimate]
     contrasts: tuple[Contrast, ...]
@@ -313,7 +289,7 @@ class AnswerReport(Result):
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {
-            "schema": SCHEMA,
+            "schema": self.schema,
             **plain_fields(self, "figures", "kinds"),
             "scores": {name: kind.definition for name, kind in self.kinds.items()},
             "queries": len(self.queries),
@@ -323,7 +299,7 @@ class AnswerReport(Result):
             ],
         }
 
-    def to_rows(self) -> list[dict[str, Any]]:
+    def table(self) -> Iterable[dict[str, Any]]:
         """One flat row for each figure and each contrast."""
         every: list[tuple[str, str, Shown, str, Estimate | Contrast, float]] = [
             *(("mean", score, shown, "", each, math.nan) for (shown, score), each in self.figures.items()),
@@ -333,7 +309,7 @@ class AnswerReport(Result):
             {
                 "figure": figure,
                 "score": score,
-                **plain_fields(shown),
+                **flat(shown),
                 "against": against,
                 **{name: getattr(each, name) for name in ("value", "low", "high")},
                 "p": p,

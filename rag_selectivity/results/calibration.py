@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from rag_selectivity.results.estimate import plain_fields
 from rag_selectivity.results.result import Result
-
-SCHEMA = "rag-selectivity/calibration/1"
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +35,8 @@ class Calibration(Result):
         Of the spread over resamples.
     """
 
+    schema = "rag-selectivity/calibration/1"
+
     alpha: float | None
     correlation: float
     alpha_low: float
@@ -50,11 +48,3 @@ class Calibration(Result):
     regime: float
     advice: str
     level: float = 0.95
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON; an undefined number is None."""
-        return {"schema": SCHEMA, **plain_fields(self)}
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """One row."""
-        return [plain_fields(self, "advice")]

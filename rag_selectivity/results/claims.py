@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.figures.figures import Facts, Figures, Rules
+from rag_selectivity.figures.stored import figures_as_data
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.covers import EXACT, smallest_cover
+from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.claims import (
     CHECKS,
     GROUNDEDNESS,
@@ -22,29 +28,23 @@ from rag_selectivity.measures.claims import (
     WHOLE,
     ClaimMeasure,
 )
-from rag_selectivity.results.comparison import RunDifference
-from rag_selectivity.results.estimate import Caveat, Estimate, finite, plain_fields
-from rag_selectivity.results.result import Result
+from rag_selectivity.measures.plan import Plan
+from rag_selectivity.results.comparison import RunDifference, difference_of
+from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
+from rag_selectivity.results.result import OfRuns
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.statistics.agreement import Agreement
-from rag_selectivity.statistics.covers import EXACT, smallest_cover
+from rag_selectivity.trust.agreement import Agreement
 
-__all__ = ["CHECKS", "MEASURES", "SCHEMA", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
+__all__ = ["CHECKS", "MEASURES", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
 
-SCHEMA = "rag-selectivity/claims/2"
 #: Of a check that was not made, or whose claims are not known.
 NOT_KNOWN = -1
 #: The run of samples that come without a run.
 SAMPLES = "samples"
 _CHECK_OF = {**{name: check for check, name in MEASURES.items()}, **dict.fromkeys(OF_SUPPORT, "recall")}
-
-
-def fingerprint_of(sample: Sample) -> str:
-    """16 hexadecimal digits that change if the question or the reference answer changes."""
-    texts = "\0".join((sample.user_input, sample.reference or ""))
-    return blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _as_data(agreement: Agreement) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _nothing() -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class ClaimCheck:
+class ClaimCheck(Plain):
     """The checks of one sample. Rows are claims or entities, columns are passages in rank order.
 
     Attributes
@@ -83,6 +83,8 @@ class ClaimCheck:
         Whether a passage alone supports a claim of the response.
     """
 
+    also: ClassVar[tuple[str, ...]] = ("fingerprint", "redundancy", "smallest_set", "unsupported")
+
     sample: Sample
     claims: tuple[str, ...]
     entities: tuple[str, ...]
@@ -95,6 +97,17 @@ class ClaimCheck:
     known: Mapping[str, int] = field(default_factory=dict)
     response_claims: tuple[str, ...] = ()
     grounds: NDArray[np.bool_] = field(default_factory=_nothing)
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change if the question or the reference answer changes."""
+        texts = "\0".join((self.sample.user_input, self.sample.reference or ""))
+        return blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """The claims of the reference that no passage supports; none if that is not known."""
+        return self.missed(self.support.shape[1])
 
     def is_known(self, check: str, depth: int) -> bool:
         """Whether the judge answered for all of the top K."""
@@ -109,7 +122,7 @@ class ClaimCheck:
         a passage that stands twice in the list (under one id, or without ids with one text) counts once.
         """
         asked = ClaimMeasure.parse(measure) if isinstance(measure, str) else measure
-        depth = asked.depth
+        depth = int(asked.at or 0)
         if asked.name == WHOLE:
             return self.whole.get(depth, math.nan)
         check = _CHECK_OF[asked.name]
@@ -158,26 +171,6 @@ class ClaimCheck:
         rows = self.support[:, :depth]
         return tuple(claim for claim, row in zip(self.claims, rows, strict=True) if not row.any())
 
-    def to_dict(self, checks: Sequence[str], depths: Sequence[int]) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        measures = [measure for check in checks for depth in depths for measure in ClaimMeasure.all_of(check, depth)]
-        return {
-            "id": self.sample.id,
-            "user_input": self.sample.user_input,
-            "fingerprint": fingerprint_of(self.sample),
-            "passages": list(self.sample.passage_ids),
-            "claims": list(self.claims),
-            "support": [[int(cell) for cell in row] for row in self.support.tolist()],
-            "missed": list(self.missed(self.support.shape[1])),
-            "entities": list(self.entities),
-            "response_claims": list(self.response_claims),
-            "grounds": [[int(cell) for cell in row] for row in self.grounds.tolist()],
-            "redundancy": finite(self.redundancy),
-            "smallest_set": list(self.smallest_set),
-            "measures": {str(measure): finite(self.value(measure)) for measure in measures},
-            **({"whole_context": {str(k): finite(v) for k, v in self.whole.items()}} if self.whole else {}),
-        }
-
     def _of_support(self, name: str, depth: int) -> float:
         """What the passages of the top K that support claims say together; each passage counts once."""
         if name == SMALLEST:
@@ -198,25 +191,41 @@ def _average_precision(useful: NDArray[np.bool_]) -> float:
     return float((np.arange(1, len(ranks) + 1) / ranks).mean()) if len(ranks) else 0.0
 
 
+#: The rules of all figures of claims.
+RULES = Rules("claims", {}, False, None)
+
+
+def figures_of_claims(checks: Sequence[ClaimCheck], measures: Sequence[ClaimMeasure]) -> Figures:
+    """The figures of claim checks, a row for each sample, whose label is its question and reference answer."""
+    labels = np.array([int(check.fingerprint, 16) for check in checks], np.uint64)
+    plan: Plan = [(measure.without_depth, np.array([measure.at])) for measure in measures]
+    outcomes = []
+    for measure in measures:
+        values = np.array([[check.value(measure)] for check in checks], np.float64)
+        outcomes.append(Outcome((values,), "no sample has what the check needs", bounds=measure.ends))
+    return Figures(tuple(check.sample.id for check in checks), plan, outcomes, stored=(Facts(labels), RULES))
+
+
 @dataclass(frozen=True)
 class ClaimRun:
-    """The claim checks of one run: a ClaimCheck for each query, and the means with their intervals.
+    """The claim checks of one run: a ClaimCheck for each query, their figures, and the means with their intervals.
 
     `label_caveats` are the caveats about the judge, which concern every figure.
     """
 
     samples: tuple[ClaimCheck, ...]
-    estimates: Mapping[ClaimMeasure, Estimate]
+    figures: Figures
+    estimates: Mapping[str, Estimate]
     label_caveats: tuple[Caveat, ...] = ()
 
     @property
     def caveats(self) -> tuple[RunCaveat, ...]:
         """The caveats of all figures: one for each code and level."""
-        return caveats_of(self.label_caveats, {str(measure): each for measure, each in self.estimates.items()})
+        return caveats_of(self.label_caveats, self.estimates)
 
 
 @dataclass(frozen=True, repr=False)
-class ClaimReport(Result):
+class ClaimReport(OfRuns):
     """What `check_claims` returns: `report["ContextRecall@5"]`, or with several runs `report["dense", …]`.
 
     Attributes
@@ -235,6 +244,8 @@ class ClaimReport(Result):
         Queries that are left out, and the like.
     """
 
+    schema = "rag-selectivity/claims/2"
+
     runs: Mapping[str, ClaimRun]
     checks: tuple[str, ...]
     depths: tuple[int, ...]
@@ -251,38 +262,28 @@ class ClaimReport(Result):
     baseline: str = SAMPLES
     differences: tuple[RunDifference, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    #: What made its intervals, for those of drops.
+    bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
     agreement: Agreement | None = None
     notes: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.runs)
-
-    def __getitem__(self, key: str | ClaimMeasure | tuple[str, str | ClaimMeasure]) -> Estimate:
-        run, measure = key if isinstance(key, tuple) else (self._only(), key)
-        if run not in self.runs:
-            raise InputError(f"there is no run {run!r}, but {', '.join(self.runs)}")
-        by_name = {str(checked): estimate for checked, estimate in self.runs[run].estimates.items()}
-        if str(measure) not in by_name:
-            raise InputError(f"{measure} was not checked; the report has {', '.join(by_name)}")
-        return by_name[str(measure)]
+    #: The file that it was read from, which holds its figures alone; None for a new report.
+    path: Path | None = field(default=None, repr=False, compare=False)
 
     @property
     def samples(self) -> tuple[ClaimCheck, ...]:
         """The checks of the only run."""
-        return self.runs[self._only()].samples
+        samples: tuple[ClaimCheck, ...] = self.run().samples
+        return samples
 
     @property
-    def estimates(self) -> Mapping[ClaimMeasure, Estimate]:
+    def estimates(self) -> Mapping[str, Estimate]:
         """The means of the only run."""
-        return self.runs[self._only()].estimates
+        estimates: Mapping[str, Estimate] = self.run().estimates
+        return estimates
 
     def difference(self, run: str, measure: str | ClaimMeasure) -> RunDifference:
         """The difference between a run and the baseline run under a measure."""
-        for row in self.differences:
-            if row.run == run and str(row.measure) == str(measure):
-                return row
-        known = dict.fromkeys(str(row.measure) for row in self.differences)
-        raise InputError(f"{measure} of {run!r} was not compared with {self.baseline!r}; choose {', '.join(known)}")
+        return difference_of(self.differences, run, measure)
 
     def to_html(self) -> str:
         """The report as one HTML file: figures, missed claims, and for each query its claims and passages.
@@ -292,37 +293,42 @@ class ClaimReport(Result):
         MissingExtraError
             If Jinja2 is not installed (the extra `report`).
         """
-        from rag_selectivity.render.claim_page import claim_page
-
-        return claim_page(self)
+        return self._view("claims")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {
-            "schema": SCHEMA,
-            **plain_fields(self, "usage", "stopped_by", "agreement", "runs"),
-            **asdict(self.usage),
+            "schema": self.schema,
+            **plain_fields(self, "runs", "agreement"),
             "agreement": None if self.agreement is None else _as_data(self.agreement),
             "runs": {
                 name: {
-                    "samples": len(run.samples),
-                    "measures": {str(key): estimate.to_dict() for key, estimate in run.estimates.items()},
-                    "caveats": [caveat.to_dict() for caveat in run.caveats],
-                    "per_sample": [sample.to_dict(self.checks, self.depths) for sample in run.samples],
+                    "measures": plain(run.estimates),
+                    "caveats": plain(run.caveats),
+                    "label_caveats": plain(run.label_caveats),
+                    "per_sample": plain(run.samples),
+                    "per_query": figures_as_data(run.figures, run.estimates),
                 }
                 for name, run in self.runs.items()
             },
         }
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """One row for each run, measure and depth."""
-        return [
-            {"run": name, "measure": str(key), **estimate.to_dict()}
-            for name, run in self.runs.items()
-            for key, estimate in run.estimates.items()
-        ]
+    def refuse_other(self, judge: str, runs: Sequence[str]) -> None:
+        """Refuse to compare with another judge, or without one of the runs; this is known before anything is asked.
 
-    def _only(self) -> str:
-        if len(self.runs) > 1:
-            raise InputError(f"the report has the runs {', '.join(self.runs)}: name one, as in report[RUN, MEASURE]")
-        return next(iter(self.runs))
+        Raises
+        ------
+        InputError
+        """
+        if judge != self.judge:
+            raise InputError(
+                f"{self.path} cannot be compared: the judge is {judge} here and {self.judge} there, and two judges "
+                f"differ in what they take for support; check both with one judge"
+            )
+        for name in runs:
+            self.run_like(name, len(runs))
+
+    def table(self) -> Iterable[dict[str, Any]]:
+        """One row for each run, measure and depth."""
+        for name, run in self.runs.items():
+            yield from ({"run": name, "measure": key, **flat(each)} for key, each in run.estimates.items())

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.measures.claims import ClaimMeasure
-from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite, if_any, plain, plain_fields
+from rag_selectivity.results.estimate import AS_JUDGED, Caveat
+from rag_selectivity.results.plain import Number, Plain, flat, plain, plain_fields
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.slices import FEWEST
-
-SCHEMA = "rag-selectivity/comparison/2"
 
 BETTER, WORSE = "better", "worse"
 NOT_SHOWN, JUDGED_IN_PART, NOT_TESTED = "no difference shown", "undecided: judged in part", "not tested"
@@ -24,10 +22,6 @@ PLACEBO = "undecided: no more than placebos"
 TOO_FEW = f"none: under {FEWEST} queries"
 #: The test of a difference over completions of the labels by people's.
 COMPLETED = "completions"
-#: What is in the JSON of a difference behind its verdict, where it is known.
-_BEHIND = ("possible", "caveats", "moved", "reason", "basis", "effective", "as_judged", "as_judged_interval")
-#: What a flat row has no column for.
-_NESTED = ("moved", "possible", "caveats", "as_judged_interval")
 #: In the order of the notes below a table.
 VERDICTS = (BETTER, WORSE, JUDGED_IN_PART, PLACEBO, NOT_SHOWN, TOO_FEW, NOT_TESTED)
 
@@ -46,7 +40,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class RunDifference:
+class RunDifference(Plain):
     """The difference between a run and the baseline run under one measure at one depth.
 
     A paired difference (the default) is over the queries that have a figure under both runs; in an unpaired one, each
@@ -103,9 +97,12 @@ class RunDifference:
         `wins`, `ties`, `losses` and `moved`, which are of single queries, are then weighted.
     """
 
+    also: ClassVar[tuple[str, ...]] = ("verdict",)
+    sparse: ClassVar[bool] = True
+
     run: str
     baseline: str
-    measure: Measure | ClaimMeasure
+    measure: Measure
     value: float
     baseline_value: float
     difference: float
@@ -123,16 +120,16 @@ class RunDifference:
     n: int
     n_baseline: int
     n_total: int
-    level: float
-    possible: tuple[float, float] | None = None
+    level: float = field(repr=False)
+    possible: tuple[Number, Number] | None = None
     caveats: tuple[Caveat, ...] = ()
     moved: tuple[Moved, ...] = ()
     reason: str | None = None
-    equal_to_placebos: bool = False
+    equal_to_placebos: bool = field(default=False, repr=False)
     basis: str = AS_JUDGED
     as_judged: float | None = None
-    as_judged_interval: tuple[float, float] | None = None
-    by: tuple[str, str] | None = None
+    as_judged_interval: tuple[Number, Number] | None = None
+    by: tuple[str, str] | None = field(default=None, repr=False)
     effective: float | None = None
 
     @property
@@ -160,15 +157,21 @@ class RunDifference:
             return JUDGED_IN_PART
         return BETTER if (self.difference > 0) == bool(self.measure.higher_is_better) else WORSE
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON; a number that is not finite is None."""
-        figures = plain_fields(self, "level", "equal_to_placebos", "by", *_BEHIND) | {"measure": str(self.measure)}
-        known = {name: value for name in _BEHIND if (value := getattr(self, name)) not in (None, "")}
-        return {**figures, "verdict": self.verdict, **plain(known)}
+
+def difference_of(rows: Sequence[RunDifference], run: str, measure: str | Measure) -> RunDifference:
+    """The difference of a run from the baseline under a measure, among some."""
+    for row in rows:
+        if (row.run, str(row.measure)) == (run, str(measure)):
+            return row
+    runs, measures = dict.fromkeys(row.run for row in rows), dict.fromkeys(str(row.measure) for row in rows)
+    raise InputError(
+        f"{measure} of {run!r} was not compared: choose from the runs {', '.join(runs)} and the measures "
+        f"{', '.join(measures)}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class SliceDifferences:
+class SliceDifferences(Plain):
     """The differences between runs and the baseline within a slice of the queries.
 
     Attributes
@@ -179,6 +182,8 @@ class SliceDifferences:
     rows : tuple of RunDifference
         `p_adjusted` is over all slices of the comparison.
     """
+
+    also: ClassVar[tuple[str, ...]] = ("few",)
 
     column: str
     value: str
@@ -191,73 +196,38 @@ class SliceDifferences:
         return self.queries < FEWEST
 
     def __getitem__(self, key: tuple[str, str]) -> RunDifference:
-        for row in self.rows:
-            if (row.run, str(row.measure)) == key:
-                return row
-        raise InputError(f"{key[1]} of {key[0]!r} was not compared within slices")
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {
-            "queries": self.queries,
-            "few": self.few,
-            "differences": [{**row.to_dict(), "few": row.few} for row in self.rows],
-        }
+        return difference_of(self.rows, *key)
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Result):
     """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a RunDifference; `report` holds the runs' figures."""
 
+    schema = "rag-selectivity/comparison/2"
     has_latex = True
 
     baseline: str
     rows: tuple[RunDifference, ...]
-    report: Report
+    report: Report = field(repr=False)
     settings: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     #: The differences within slices of the queries, by column and value.
     slices: Mapping[str, Mapping[str, SliceDifferences]] = field(default_factory=dict)
 
     def __getitem__(self, key: tuple[str, str]) -> RunDifference:
-        run, measure = key
-        for row in self.rows:
-            if row.run == run and str(row.measure) == measure:
-                return row
-        known = dict.fromkeys(str(row.measure) for row in self.rows)
-        runs = dict.fromkeys(row.run for row in self.rows)
-        raise InputError(
-            f"{measure} of {run!r} was not compared with {self.baseline!r}; "
-            f"choose from the runs {', '.join(runs)} and the measures {', '.join(known)}"
-        )
+        return difference_of(self.rows, *key)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "schema": SCHEMA,
-            "baseline": self.baseline,
-            "settings": dict(self.settings),
-            "differences": plain(self.rows),
-            **if_any("decision", self.report.decision),
-            **if_any("slices", {column: {"values": by_value} for column, by_value in self.slices.items()}),
-            "notes": list(self.notes),
-        }
+        own = plain_fields(self, "rows")
+        return {"schema": self.schema, **own, "differences": plain(self.rows), "decision": plain(self.report.decision)}
 
-    def to_rows(self) -> list[dict[str, Any]]:
+    def table(self) -> Iterable[dict[str, Any]]:
         """One flat row for each difference, as in the CSV output and the DataFrame.
 
         If queries are sliced, the columns `by` and `slice` say of which queries a row is; both are empty for all.
         """
         of_slices = [row for by_value in self.slices.values() for part in by_value.values() for row in part.rows]
-        return [
-            {**(dict(zip(("by", "slice"), row.by or ("", ""), strict=True)) if self.slices else {}), **self._flat(row)}
-            for row in (*self.rows, *of_slices)
-        ]
-
-    @staticmethod
-    def _flat(row: RunDifference) -> dict[str, Any]:
-        data = {key: value for key, value in row.to_dict().items() if key not in _NESTED}
-        low, high = row.possible or (math.nan, math.nan)
-        ends = {"possible_low": finite(low), "possible_high": finite(high)}
-        codes = " ".join(caveat.code for caveat in row.caveats)
-        return {**data, **ends, "caveats": codes, "reason": row.reason, "as_judged": data.get("as_judged")}
+        for row in (*self.rows, *of_slices):
+            by = dict(zip(("by", "slice"), row.by or ("", ""), strict=True)) if self.slices else {}
+            yield {**by, **flat(row)}

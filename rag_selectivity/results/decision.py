@@ -9,7 +9,8 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.results.estimate import Estimate, finite, plain_fields
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import finite, plain_fields
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trade_off import TradeOff
 
@@ -58,6 +59,50 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {"question": self.question, "text": self.text, "shown": self.shown, "more": self.more or None}
+
+
+@dataclass(frozen=True, slots=True)
+class AdvisedK:
+    """The K of a run: the last rank at which one more passage is worth reading.
+
+    Attributes
+    ----------
+    value : int or None
+        None if there is no evidence, or if no rank brings enough of it.
+    low, high : int or None
+        Its interval over queries; None where an end is open, or without an interval.
+    reason : str
+        Why it is this K, or why an end is open.
+    flat : bool
+        Whether all ranks bring about as much evidence, so that no rank stands out.
+    open : bool
+        Whether labels or lists end before the interval does.
+    queries : int
+        The queries with any evidence among their labels, over which the mean is.
+    evidence : tuple of float
+        The mean evidence at K = 1, 2, …
+    """
+
+    value: int | None = None
+    low: int | None = None
+    high: int | None = None
+    reason: str = ""
+    flat: bool = False
+    open: bool = False
+    queries: int = 0
+    evidence: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        """The K with its interval, as in `9 [5, 10]`."""
+        if self.value is None:
+            return "none"
+        if self.open:
+            return f"at least {self.value if self.low is None else min(self.low, self.value)}"
+        return f"{self.value}" if self.low is None else f"{self.value} [{self.low}, {self.high}]"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"value": self.value, "low": self.low, "high": self.high, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
-import numpy as np
-
-from rag_selectivity.measures.base import Measure
+from rag_selectivity.results.plain import Known, Number, Plain
 from rag_selectivity.wording import MARKS
 
 #: What a figure rests on: the labels as they are; the judge's labels with random controls, or completed from those of a
@@ -19,13 +17,18 @@ AS_JUDGED, WITH_CONTROLS, WITH_TAIL, CALIBRATED = "as judged", "with controls", 
 
 #: The fields of every estimate.
 NUMBERS = ("value", "low", "high", "n", "n_total")
+#: Codes of caveats that follow from a figure alone.
+CONCENTRATED, CONCENTRATED_CONTROLS = "concentrated-chance", "concentrated-controls"
+PARTLY_JUDGED = "partly-judged"
 #: The levels of caveats, from the mildest on; `--require-trust` names one.
 NOTE, SOFT, STRONG = "note", "soft", "strong"
 LEVELS = (NOTE, SOFT, STRONG)
+#: The reasons of numbers that JSON lacks: a part of that of a value of −∞, and that of an infinite end.
+NO_SUCCESS, INFINITE_END = "log2 of 0", "some resamples have no success, so an end of the interval is infinite"
 
 
 @dataclass(frozen=True, slots=True)
-class Caveat:
+class Caveat(Plain):
     """A reason not to take a figure at face value.
 
     Attributes
@@ -46,17 +49,13 @@ class Caveat:
     level: str = SOFT
     figures: Mapping[str, Any] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON; a number that is not finite is None."""
-        return plain_fields(self)
-
     def is_at_least(self, level: str) -> bool:
         """Whether it has this level, or a higher one."""
         return LEVELS.index(self.level) >= LEVELS.index(level)
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Plain):
     """The figure of one measure at one depth, over the queries of one run.
 
     Attributes
@@ -91,21 +90,23 @@ class Estimate:
         With weights of queries, the effective number of the n queries, (Σw)²/Σw² (Kish); None without weights.
     """
 
-    value: float
-    low: float
-    high: float
+    sparse: ClassVar[bool] = True
+
+    value: Number
+    low: Number
+    high: Number
     n: int
     n_total: int
     reason: str | None = None
-    possible: tuple[float, float] | None = None
+    possible: tuple[Number, Number] | None = None
     caveats: tuple[Caveat, ...] = ()
     basis: str = AS_JUDGED
-    as_judged: float | None = None
-    as_judged_interval: tuple[float, float] | None = None
-    shown: float | None = None
+    as_judged: Known = None
+    as_judged_interval: tuple[Number, Number] | None = None
+    shown: Known = None
     rough: bool = False
-    placebo: float | None = None
-    above_placebo: tuple[float, float] | None = None
+    placebo: Known = None
+    above_placebo: tuple[Number, Number] | None = None
     effective: float | None = None
 
     @property
@@ -120,54 +121,34 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
-        result = {name: plain(getattr(self, name)) for name in NUMBERS}
-        if self.reason is not None:
-            result["reason"] = self.reason
-        elif math.isinf(self.low) or math.isinf(self.high):
-            result["reason"] = "some resamples have no success, so an end of the interval is infinite"
-        elif math.isnan(self.low):
-            result["reason"] = "no interval was computed"
-        own = plain_fields(self, *NUMBERS, "reason", *(("basis",) if self.basis == AS_JUDGED else ()))
-        absent = {name for name in own if getattr(self, name) is None or own[name] is False or own[name] == []}
-        return result | {name: value for name, value in own.items() if name not in absent}
+        reason = self.reason
+        if reason is None and (math.isinf(self.low) or math.isinf(self.high)):
+            reason = INFINITE_END
+        elif reason is None and math.isnan(self.low):
+            reason = "no interval was computed"
+        return Plain.to_dict(self if reason is None else replace(self, reason=reason))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(_with_infinities, handler(source))
+
+
+def _with_infinities(stored: Estimate) -> Estimate:
+    """A stored estimate, with −∞ and ∞ where its reason says that a missing number is one."""
+    reason = stored.reason or ""
+    if math.isnan(stored.value) and NO_SUCCESS in reason:
+        low = -math.inf if math.isnan(stored.low) else stored.low
+        return replace(stored, value=-math.inf, low=low)
+    if reason != INFINITE_END:
+        return stored
+    low = -math.inf if math.isnan(stored.low) else stored.low
+    high = math.inf if math.isnan(stored.high) else stored.high
+    return replace(stored, low=low, high=high)
 
 
 def mark_of(caveats: Sequence[Caveat]) -> str:
     """The mark of the highest level among some caveats; empty without any, and for notes."""
     levels = [LEVELS.index(caveat.level) for caveat in caveats]
     return MARKS[LEVELS[max(levels)]] if levels else ""
-
-
-def finite(value: float) -> float | None:
-    """The value, or None if it is not finite (JSON has no such numbers)."""
-    return float(value) if np.isfinite(value) else None
-
-
-def plain(value: Any) -> Any:
-    """A value as plain data, ready for JSON; a number that is not finite is None.
-
-    What has a `to_dict` is what that says, a measure is its name, and another dataclass its fields.
-    """
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if isinstance(value, Measure):
-        return str(value)
-    if is_dataclass(value):
-        return plain_fields(value)
-    if isinstance(value, float):
-        return finite(value)
-    if isinstance(value, (tuple, list)):
-        return [plain(each) for each in value]
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    return value
-
-
-def plain_fields(result: Any, *left_out: str) -> dict[str, Any]:
-    """The fields of a dataclass as plain data, but for some."""
-    return {each.name: plain(getattr(result, each.name)) for each in fields(result) if each.name not in left_out}
-
-
-def if_any(name: str, value: Any) -> dict[str, Any]:
-    """The value as plain data under its name; nothing of None, and of what is empty."""
-    return {name: plain(value)} if value else {}

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.results.plain import Plain
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.statistics.control_power import ControlPower
-
-SCHEMA = "rag-selectivity/grading/2"
+from rag_selectivity.trust.control_power import ControlPower
 
 
 def other_models(asked: str, served: Iterable[str]) -> tuple[str, ...]:
@@ -34,7 +31,7 @@ def _without_provider(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnPart:
+class DrawnPart(Plain):
     """The pairs that were drawn at random for grading: from the tail of the pool, or from the corpus (controls).
 
     Attributes
@@ -66,7 +63,7 @@ class DrawnPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartCost:
+class PartCost(Plain):
     """What one part of a grading run would take: the pool, the tail or the controls.
 
     Attributes
@@ -84,10 +81,6 @@ class PartCost:
     requests: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {**plain_fields(self, "usage"), **asdict(self.usage)}
 
 
 @dataclass(frozen=True, repr=False, slots=True, kw_only=True)
@@ -121,8 +114,8 @@ class Grading(Result):
     cost_from : {"prices", "server"} or None
     served_models : tuple of str
         The models that the endpoint named.
-    way : str or None
-        How the endpoint was asked, as JSON: the fields that it accepts.
+    way : mapping or None
+        How the endpoint was asked: the fields that it accepts.
     stopped : str or None
         Why the run ended before the end of the pool.
     stopped_by : {"budget", "endpoint", "interrupted"} or None
@@ -135,6 +128,8 @@ class Grading(Result):
     resume : str or None
         The command that continues, if work is left.
     """
+
+    schema = "rag-selectivity/grading/2"
 
     judge: str
     store: Path
@@ -150,7 +145,7 @@ class Grading(Result):
     cost: float | None
     cost_from: str | None = None
     served_models: tuple[str, ...] = ()
-    way: str | None = None
+    way: Mapping[str, Any] | None = None
     stopped: str | None = None
     stopped_by: str | None = None
     dry_run: bool = False
@@ -167,20 +162,3 @@ class Grading(Result):
     def other_models(self) -> tuple[str, ...]:
         """The models that the endpoint named and that are not the one that was asked for."""
         return other_models(self.judge, self.served_models)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {
-            "schema": SCHEMA,
-            **plain_fields(self, "usage"),
-            "store": str(self.store),
-            **asdict(self.usage),
-            "way": None if self.way is None else json.loads(self.way),
-            "control_power": None if self.control_power is None else asdict(self.control_power),
-        }
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """One row of the run; what has parts of its own is in `to_dict`."""
-        own_parts = ("tail", "controls", "part_costs", "control_power")
-        left_out = ("schema", "errors", "way", "served_models", *own_parts)
-        return [{name: value for name, value in self.to_dict().items() if name not in left_out}]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.results.plain import flat
 from rag_selectivity.results.result import Result
-
-#: Of each result, in its order below.
-PREFERENCE, ARMS, EXPERIMENT = (f"rag-selectivity/{name}/1" for name in ("preference", "arms", "experiment"))
 
 BETTER, WORSE, EQUAL, NOT_YET = "better", "worse", "equal within the margin", "not yet"
 #: The verdicts on a guardrail.
@@ -20,8 +17,6 @@ KEPT, BROKEN = "kept", "broken"
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class _Tested(Result):
     """What was tested, and what follows from it."""
-
-    schema: ClassVar[str]
 
     p: float
     low: float
@@ -35,15 +30,6 @@ class _Tested(Result):
     still_needed: int | None = None
     power: float = 0.8
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        every, shared = plain_fields(self), {each.name for each in fields(_Tested)}
-        return {"schema": self.schema, **dict(sorted(every.items(), key=lambda item: item[0] in shared))}
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """One flat row."""
-        return [{name: value for name, value in self.to_dict().items() if name not in ("schema", "notes")}]
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
@@ -84,7 +70,7 @@ class Preference(_Tested):
     notes : tuple of str
     """
 
-    schema = PREFERENCE
+    schema = "rag-selectivity/preference/1"
 
     baseline: str
     candidate: str
@@ -135,7 +121,7 @@ class ArmComparison(_Tested):
     notes : tuple of str
     """
 
-    schema = ARMS
+    schema = "rag-selectivity/arms/1"
 
     metric: str
     kind: str
@@ -174,6 +160,8 @@ class ExperimentDecision(Result):
     notes : tuple of str
     """
 
+    schema = "rag-selectivity/experiment/1"
+
     metrics: tuple[ArmComparison, ...]
     guardrails: tuple[ArmComparison, ...]
     p_adjusted: tuple[float, ...]
@@ -182,11 +170,7 @@ class ExperimentDecision(Result):
     missing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {"schema": EXPERIMENT, **plain_fields(self)}
-
-    def to_rows(self) -> list[dict[str, Any]]:
+    def table(self) -> Iterable[dict[str, Any]]:
         """A row for each metric and guardrail."""
-        rows = [{**row.to_rows()[0], "p_adjusted": p} for row, p in zip(self.metrics, self.p_adjusted, strict=True)]
-        return rows + [{**row.to_rows()[0], "p_adjusted": None} for row in self.guardrails]
+        yield from ({**flat(row), "p_adjusted": p} for row, p in zip(self.metrics, self.p_adjusted, strict=True))
+        yield from ({**flat(row), "p_adjusted": None} for row in self.guardrails)

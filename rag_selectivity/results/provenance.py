@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat, plain_fields
-from rag_selectivity.statistics.agreement import POOR, TOO_FEW, Agreement, agreement
-from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat, Estimate
+from rag_selectivity.results.plain import Plain
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.agreement import POOR, TOO_FEW, Agreement, agreement
 from rag_selectivity.wording import counted, enumeration
 
 ONE_JUDGE, NO_AGREEMENT, LOW_AGREEMENT = "one-judge", "agreement-unknown", "agreement-too-low"
@@ -23,7 +23,26 @@ UNKNOWN_ORIGIN, NOT_DRAWN, UNLABELLED_STRATA = "unknown-origin", "people-not-dra
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
+class Check(Plain):
+    """How far judge and people agree, over the `n` pairs that both graded."""
+
+    n: int
+    kappa_quadratic: Estimate
+    verdict: str
+    reason: str
+
+    @classmethod
+    def of(cls, found: Agreement | None) -> Check | None:
+        """What of an agreement says what labels are worth; None without pairs."""
+        if found is None:
+            return None
+        kappa = found.kappa_quadratic
+        estimate = Estimate(kappa.value, kappa.low, kappa.high, found.n, found.n, kappa.reason or None)
+        return cls(found.n, estimate, found.verdict, found.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance(Plain):
     """Where labels come from.
 
     Attributes
@@ -35,7 +54,7 @@ class Provenance:
     judges, annotators : {name: number of grades}
     by_people : int
         Labels whose grade is a person's.
-    agreement : Agreement or None
+    agreement : Check or None
         Of judge and people, over the pairs that both graded; None if there are too few of them.
     compared : int
         The number of these pairs.
@@ -57,7 +76,7 @@ class Provenance:
     judges: Mapping[str, int] = field(default_factory=dict)
     annotators: Mapping[str, int] = field(default_factory=dict)
     by_people: int = 0
-    agreement: Agreement | None = None
+    agreement: Check | None = None
     compared: int = 0
     outdated: int = 0
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
@@ -86,11 +105,13 @@ class Provenance:
             judges=origins.judges,
             annotators=origins.annotators,
             by_people=int(origins.by_person.sum()),
-            agreement=agreement_of(
-                qrels.grade[both],
-                origins.judge_grade[both],
-                [qrels.queries[i] for i in qrels.query[both].tolist()],
-                scale or scale_named(qrels.scale or "utility"),
+            agreement=Check.of(
+                agreement_of(
+                    qrels.grade[both],
+                    origins.judge_grade[both],
+                    [qrels.queries[i] for i in qrels.query[both].tolist()],
+                    scale or scale_named(qrels.scale or "utility"),
+                )
             ),
             compared=len(both),
             outdated=origins.outdated,
@@ -104,7 +125,7 @@ class Provenance:
             self,
             judges=self.judges or {"": self.labels},
             annotators={"people": 0 if found is None else found.n},
-            agreement=found,
+            agreement=Check.of(found),
             compared=0 if found is None else found.n,
             drawn_for_people=drawn,
             calibrated=calibrated,
@@ -169,16 +190,6 @@ class Provenance:
                 f"than it is."
             )
             yield Caveat(NOT_DRAWN, text, SOFT, {"pairs": apart})
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        found = self.agreement
-        kappa, verdict = (None, None) if found is None else (found.kappa_quadratic.to_dict(), found.verdict)
-        return {
-            **plain_fields(self, "compared", "calibrated", "cost_of_a_grade", "unused"),
-            "agreement": {"pairs": self.compared, "kappa_quadratic": kappa, "verdict": verdict},
-            "drawn_for_people": {name or "unknown": count for name, count in self.drawn_for_people.items()},
-        }
 
 
 def agreement_of(human: IntArray, judge: IntArray, queries: list[str], scale: Scale) -> Agreement | None:

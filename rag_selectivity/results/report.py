@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.errors import InputError
 from rag_selectivity.figures.stored import MOST_IN_JSON, figures_as_data, figures_as_parquet
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.token_budget import budgets_among
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
@@ -22,19 +22,16 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.estimate import NUMBERS, Caveat, Estimate, finite, if_any, plain
+from rag_selectivity.results.plain import finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.remedy import remedy
-from rag_selectivity.results.result import Result
+from rag_selectivity.results.result import OfRuns
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice, each_slice
 from rag_selectivity.results.steps import Steps
-from rag_selectivity.results.trust import CLOSED, CONTROLS, TAIL, Trust
-from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.results.trust import Trust
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.writing import Content, json_text, write_files
-
-SCHEMA = "rag-selectivity/report/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class Diagnosis:
     """Which step lost evidence: overall, the number of queries for each answer, and the answer for each query.
 
     The answers are `retriever-limited`, `selection-limited`, `limited by both` and `healthy`. They follow from the
-    figures alone; a decision (`rag_selectivity.decision.decide`) tests which step loses more. `remedy` says what to
+    figures alone; a decision (`rag_selectivity.advice.decide`) tests which step loses more. `remedy` says what to
     look at, where an interval shows that PROC or %PROC is below the threshold (`rag_selectivity.results.remedy`).
     """
 
@@ -53,12 +50,13 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Result):
+class Report(OfRuns):
     """What `evaluate` returns. It can be printed, indexed, and converted to JSON or a DataFrame.
 
     `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` is enough.
     """
 
+    schema = "rag-selectivity/report/2"
     has_latex = True
 
     runs: Mapping[str, RunReport]
@@ -71,14 +69,16 @@ class Report(Result):
     bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
     #: Measures that belong beside those shown and could not be measured, with the reason.
     absent: Mapping[str, str] = field(default_factory=dict)
-    #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.calibrated.ground`).
+    #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.trust.ground`).
     ground: Any = field(default=None, repr=False, compare=False)
-    #: What was computed of completed labels, for its decision (`rag_selectivity.calibrated.figures.Completed`).
+    #: What was computed of completed labels, for its decision (`rag_selectivity.trust.calibrated.Completed`).
     completed: Any = field(default=None, repr=False, compare=False)
     #: Where the labels come from; None if that was not looked at.
     provenance: Provenance | None = None
     #: What follows from it for the one who decides; None unless `with_decision` was called.
     decision: Decision | None = None
+    #: The file that it was read from, which holds no lists and no decision; None for a new report.
+    path: Path | None = field(default=None, repr=False, compare=False)
     #: How the steps are written that it proposes.
     steps: Steps = field(default=Steps(), repr=False, compare=False)
 
@@ -102,50 +102,25 @@ class Report(Result):
         """What the labels are worth: where they come from, what may be concluded, and the cheapest next step."""
         return Trust.of(self.runs, self.measures, self.depths, self.provenance, self.steps)
 
-    def __getitem__(self, key: str | Measure | tuple[str, str | Measure]) -> Estimate:
-        if isinstance(key, tuple):
-            run, measure = key
-        else:
-            if len(self.runs) != 1:
-                several = ", ".join(self.runs)
-                raise InputError(f"the report has several runs: use report[run, measure] with one of {several}")
-            run, measure = next(iter(self.runs)), key
-        name = str(parse_measure(measure))
-        estimates = self._run(run).estimates
-        if name not in estimates:
-            reason = self.absent.get(parse_measure(measure).name)
-            if reason is not None:
-                raise InputError(f"{name} was not measured: {reason}")
-            raise InputError(f"{name} was not measured; the report has {', '.join(estimates)}")
-        return estimates[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.runs)
+    def key_of(self, measure: Any) -> str:
+        """The name by which a figure is known; an InputError with the reason of a measure that has none."""
+        parsed = parse_measure(measure)
+        if parsed.name in self.absent:
+            raise InputError(f"{parsed} was not measured: {self.absent[parsed.name]}")
+        return str(parsed)
 
     def with_input(self, run: str, facts: Mapping[str, Any], notes: Iterable[str] = ()) -> Report:
         """The same report with further facts about a run's input, and with notes on it."""
-        part = self._run(run)
+        part = self.run(run)
         known = replace(part, input={**part.input, **facts}, notes=(*part.notes, *notes))
         return replace(self, runs={**self.runs, run: known})
 
     def with_steps(self, steps: Steps) -> Report:
-        """The same report with the next steps as calls of an adapter's functions, also in caveats of closed labels.
-
-        Caveats of labels that no judge gave stay as they are: the same judge must grade what is added.
-        """
-        if self.provenance is None or not self.provenance.judges:
-            return replace(self, steps=steps)
-        runs = {}
-        for name, part in self.runs.items():
-            estimates = {}
-            for key, estimate in part.estimates.items():
-                caveats = tuple(_in_calls(each, parse_measure(key), steps) for each in estimate.caveats)
-                estimates[key] = replace(estimate, caveats=caveats)
-            runs[name] = replace(part, estimates=estimates)
-        return replace(self, runs=runs, steps=steps)
+        """The same report with the next steps as calls of an adapter's functions."""
+        return replace(self, steps=steps)
 
     def with_decision(self, decision: Decision) -> Report:
-        """The same report with a decision (of `rag_selectivity.decision.decide`), with which its views end."""
+        """The same report with a decision (of `rag_selectivity.advice.decide`), with which its views end."""
         return replace(self, decision=decision)
 
     def delta(self, run: str, measure: str | Measure, k1: int, k2: int) -> Delta:
@@ -171,8 +146,8 @@ class Report(Result):
         pair = [measure if depth is None else measure @ depth for measure in (PROC(), PercentPROC())]
         pool, share = (self[run, measure] for measure in pair)
         overall = diagnosis(pool.value, share.value)
-        columns = [self._run(run).per_query.get(str(measure), np.empty(0)).tolist() for measure in pair]
-        verdicts = {query: diagnosis(*pair) for query, *pair in zip(self._run(run).queries, *columns, strict=True)}
+        columns = [self.run(run).per_query.get(str(measure), np.empty(0)).tolist() for measure in pair]
+        verdicts = {query: diagnosis(*pair) for query, *pair in zip(self.run(run).queries, *columns, strict=True)}
         counts = dict(Counter(filter(None, verdicts.values())))
         return Diagnosis(overall, counts, verdicts, remedy(pool, share, depth))
 
@@ -190,7 +165,7 @@ class Report(Result):
         rel : int, optional
             The lowest grade that counts as relevant. Default: that of the scale.
         """
-        part = self._run(run)
+        part = self.run(run)
         if self.ground is not None:
             return {}
         mean = part.mean_relevant(scale_named(self.scale).relevant_from if rel is None else rel)
@@ -204,7 +179,7 @@ class Report(Result):
         """
         rows: list[dict[str, Any]] = []
         for name in [run] if run is not None else list(self.runs):
-            part = self._run(name)
+            part = self.run(name)
             columns = {key: values.tolist() for key, values in {**part.per_query, **self.query_details(name)}.items()}
             verdicts = self._diagnoses(name)
             for i, query in enumerate(part.queries):
@@ -219,7 +194,7 @@ class Report(Result):
 
         Empty if the report lacks the lists, as that of a monitor does.
         """
-        part = self._run(run)
+        part = self.run(run)
         details: dict[str, FloatArray] = {}
         if part.judged is None:
             return details
@@ -257,29 +232,17 @@ class Report(Result):
         `beside` says of runs where their figures by query stand instead.
         """
         return {
-            "schema": SCHEMA,
-            "corpus_size": self.corpus_size,
-            "scale": self.scale,
-            "settings": dict(self.settings),
-            "absent": dict(self.absent),
+            "schema": self.schema,
+            **plain_fields(self, "runs", "measures", "depths", "provenance"),
             "trust": self.trust.to_dict(),
-            **if_any("decision", self.decision),
             "runs": {
                 name: {
-                    "queries": {
-                        "evaluated": part.evaluated,
-                        "missing_from_run": part.coverage.missing_from_run,
-                        "not_in_qrels": part.coverage.not_in_qrels,
-                        "duplicates": part.coverage.duplicates,
-                    },
+                    **plain_fields(part, "estimates", "coverage"),
                     "measures": plain(part.estimates),
-                    "slots_per_relevant": {str(k): ratio for k, ratio in self.slots_per_relevant(name).items()},
-                    **if_any("slices", part.slices),
-                    **if_any("diagnosis", self._diagnoses_as_data(name)),
-                    **if_any("pool_sources", part.pool_sources),
-                    "input": dict(part.input),
+                    "queries": {"evaluated": part.evaluated, **plain_fields(part.coverage)},
                     "caveats": plain(part.caveats),
-                    "notes": list(part.notes),
+                    "slots_per_relevant": plain(self.slots_per_relevant(name)),
+                    "diagnosis": {str(k): plain_fields(each, "queries") for k, each in self._diagnoses(name).items()},
                     **(self._stored_as_data(name, beside) if queries else {}),
                 }
                 for name, part in self.runs.items()
@@ -289,91 +252,51 @@ class Report(Result):
     def to_rows(self) -> list[dict[str, Any]]:
         """One row for each run, measure and depth, as in the CSV output and the DataFrame.
 
-        `possible_low` and `possible_high` are the ends of the possible range, NaN without one. `basis` says what the
-        value rests on; `as_judged` is the figure with the labels as they are, NaN where that is the value, and `shown`
-        the bits that random controls show without a model, NaN without controls. `caveats` holds the
-        codes of the caveats. With weights of queries, `effective` is the effective number of the n queries. If queries
-        are sliced, the columns `by` and `slice` say of which queries a row is; both are empty for all queries, whose
-        rows come first for each run.
+        `basis` says what the value rests on, and `as_judged` is the figure with the labels as they are; `caveats` holds
+        the codes of the caveats. If queries are sliced, the columns `by` and `slice` say of which queries a row is;
+        both are empty for all queries, whose rows come first for each run.
         """
         sliced = any(part.slices for part in self.runs.values())
-        rows = []
-        for name, part in self.runs.items():
-            whole = Slice("", "", part.evaluated, part.estimates)
-            for some in (whole, *each_slice(part.slices)):
-                of_slice = {"by": some.column, "slice": some.value} if sliced else {}
-                rows += [
-                    {"run": name, **of_slice, **_as_row(key, each, weighted=self.weights is not None)}
-                    for key, each in some.estimates.items()
-                ]
-        return rows
+        return [
+            {"run": name, **({"by": some.column, "slice": some.value} if sliced else {}), "measure": key, **flat(each)}
+            for name, part in self.runs.items()
+            for some in (Slice("", "", part.evaluated, part.estimates), *each_slice(part.slices))
+            for key, each in some.estimates.items()
+        ]
 
     def to_html(self, **options: Any) -> str:
-        """The report as one HTML file; `rag_selectivity.render.html.to_html` documents the options."""
-        from rag_selectivity.render.html import to_html
+        """The report as one HTML file; `rag_selectivity.render.html.to_html` documents the options.
 
-        return to_html(self, **options)
+        Raises
+        ------
+        InputError
+            If the report was read from a file.
+        """
+        if self.path is not None:
+            raise InputError(
+                f"{self.path} holds the figures, and the page needs the lists of the runs and the texts too: evaluate "
+                f"the runs again"
+            )
+        return self._view("report", **options)
 
     def _repr_html_(self) -> str:
-        from rag_selectivity.render.html import notebook_html
-
-        return notebook_html(self)
+        return self._view("notebook")
 
     def _diagnoses(self, run: str) -> dict[int, Diagnosis]:
         """The diagnosis at every depth that has one."""
-        estimates = self._run(run).estimates
+        estimates = self.run(run).estimates
         return {
             depth: self.diagnosis(run, depth)
             for depth in self.depths
             if at_depth(estimates, PROC(), depth) and at_depth(estimates, PercentPROC(), depth)
         }
 
-    def _diagnoses_as_data(self, run: str) -> dict[str, Any]:
-        return {
-            str(depth): {"overall": verdict.overall, "queries": dict(verdict.counts), "remedy": verdict.remedy or None}
-            for depth, verdict in self._diagnoses(run).items()
-        }
-
     def _stored_as_data(self, run: str, beside: Mapping[str, Any]) -> dict[str, Any]:
         """What a later report is compared with: the rules, and the figures of each query; None for live retrievals."""
-        part = self._run(run)
-        if part.judged is None or part.figures.rules is None:
+        part = self.run(run)
+        if part.figures.rules is None:
             return {"fingerprint": None, "per_query": None}
         rules = {"fingerprint": asdict(part.figures.rules)}
         if run in beside:
             return {**rules, "per_query": None, "figures": beside[run]}
         return {**rules, "per_query": figures_as_data(part.figures, part.estimates)}
-
-    def _run(self, name: str) -> RunReport:
-        try:
-            return self.runs[name]
-        except KeyError:
-            raise InputError(f"no run {name!r}{did_you_mean(name, self.runs)} (runs: {', '.join(self.runs)})") from None
-
-
-def _in_calls(caveat: Caveat, measure: Measure, steps: Steps) -> Caveat:
-    """A caveat of closed labels with the call that lifts it: controls serve against a random draw, a tail otherwise."""
-    if caveat.code != CLOSED:
-        return caveat
-    command, controls = "(grade --controls)", steps.controls(CONTROLS)
-    if command in caveat.text:
-        return replace(caveat, text=caveat.text.replace(command, f"({controls})"))
-    depth = measure.at if type(measure.at) is int else 10
-    further = controls if measure.needs_corpus_size else steps.tail(TAIL, depth)
-    return replace(caveat, text=f"{caveat.text} To show more: {further}.")
-
-
-def _as_row(key: str, estimate: Estimate, *, weighted: bool) -> dict[str, Any]:
-    """The columns of a figure."""
-    none = (math.nan, math.nan)
-    return {
-        "measure": key,
-        **{name: getattr(estimate, name) for name in NUMBERS},
-        **({"effective": math.nan if estimate.effective is None else estimate.effective} if weighted else {}),
-        "possible_low": (estimate.possible or none)[0],
-        "possible_high": (estimate.possible or none)[1],
-        "basis": estimate.basis,
-        "as_judged": math.nan if estimate.as_judged is None else estimate.as_judged,
-        "shown": math.nan if estimate.shown is None else estimate.shown,
-        "caveats": " ".join(caveat.code for caveat in estimate.caveats),
-    }

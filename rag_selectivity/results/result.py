@@ -1,45 +1,54 @@
-"""Result: the base of all results, with their conversions to data, rows, tables, DataFrames and files."""
+"""Result: the base of all results, with their conversions to data, rows, tables, DataFrames, pages and files."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import Plain, flat
 from rag_selectivity.tables.writing import json_text, write_whole
 
+#: How results are shown, by the name of the view: what draws them fills it when it is imported.
+VIEWS: dict[str, Callable[..., str]] = {}
+_VIEWS_ARE_IN = "rag_selectivity.render.tables"
 
-class Result(ABC):
-    """A result as a value. A subclass defines its data and its rows; `rag_selectivity.render` defines its tables."""
+
+class Result(Plain):
+    """A result as a value: its fields are its data, and `rag_selectivity.render` defines its tables."""
 
     __slots__ = ()
 
+    #: The format and the version of its JSON.
+    schema: ClassVar[str]
     #: Whether the result has a LaTeX table.
     has_latex: ClassVar[bool] = False
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; an undefined figure is None."""
+        return {"schema": self.schema, **Plain.to_dict(self)}
 
-    @abstractmethod
+    def table(self) -> Iterable[Any]:
+        """What the rows are made of: the result itself, unless it has several."""
+        return (self,)
+
     def to_rows(self) -> list[dict[str, Any]]:
-        """As flat rows, for CSV and DataFrames."""
+        """As flat rows, for CSV and DataFrames; what no row has is left out."""
+        return [each if isinstance(each, dict) else flat(each) for each in self.table()]
 
     def to_text(self, *, ruled: bool = True, details: bool = False) -> str:
         """Text for a terminal; of a report and a comparison the first screen, with `details` all of it.
 
         `ruled=False` leaves out the lines below the table heads.
         """
-        from rag_selectivity.render.tables import as_text
-
-        return as_text(self, ruled=ruled, details=details)
+        return self._view("text", ruled=ruled, details=details)
 
     def to_markdown(self, *, details: bool = False) -> str:
         """As `to_text`, in Markdown, for example for a pull request."""
-        from rag_selectivity.render.tables import as_markdown
-
-        return as_markdown(self, details=details)
+        return self._view("markdown", details=details)
 
     def details(self) -> str:
         """All of it as text: every table, interval and note."""
@@ -55,9 +64,7 @@ class Result(ABC):
         """
         if not self.has_latex:
             raise InputError(f"a {type(self).__name__} has no LaTeX output; use text, Markdown, JSON or CSV")
-        from rag_selectivity.render.tables import as_latex
-
-        return as_latex(self)
+        return self._view("latex")
 
     def to_json(self, indent: int | None = 2) -> str:
         """As JSON text; an undefined figure is null."""
@@ -75,9 +82,54 @@ class Result(ABC):
         """Write the JSON to a file, completely or not at all; `--against` reads such a file."""
         write_whole(path, self.to_json() + "\n")
 
+    def _view(self, name: str, **options: Any) -> str:
+        import_module(_VIEWS_ARE_IN)
+        return VIEWS[name](self, **options)
+
     def __str__(self) -> str:
         return self.to_text()
 
     def __repr__(self) -> str:
         """What an interactive session shows: the tables, as for a DataFrame."""
         return self.to_text()
+
+
+class OfRuns(Result):
+    """A result of several runs, which can be read from a file."""
+
+    runs: Mapping[str, Any]
+    path: Path | None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.runs)
+
+    def __getitem__(self, key: Any) -> Estimate:
+        """The figure of (run, measure); with a single run the measure is enough."""
+        run, measure = key if isinstance(key, tuple) else (None, key)
+        estimates, name = self.run(run).estimates, self.key_of(measure)
+        if name not in estimates:
+            raise InputError(f"{name} was not measured; the report has {', '.join(estimates)}")
+        figure: Estimate = estimates[name]
+        return figure
+
+    def key_of(self, measure: Any) -> str:
+        """The name by which a figure is known."""
+        return str(measure)
+
+    def run(self, name: str | None = None) -> Any:
+        """A run by its name, or the only one."""
+        if name is None and len(self.runs) > 1:
+            raise InputError(
+                f"the report has several runs: use report[run, measure] with one of {', '.join(self.runs)}"
+            )
+        if name is not None and name not in self.runs:
+            raise InputError(f"no run {name!r}{did_you_mean(name, self.runs)} (runs: {', '.join(self.runs)})")
+        return self.runs[next(iter(self.runs)) if name is None else name]
+
+    def run_like(self, name: str, runs: int) -> Any:
+        """A run of a stored report by name. If both sides have only one run, its name does not matter."""
+        if name not in self.runs and len(self.runs) == runs == 1:
+            return next(iter(self.runs.values()))
+        if name not in self.runs:
+            raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
+        return self.runs[name]

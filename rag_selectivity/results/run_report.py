@@ -12,6 +12,7 @@ from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.plain import Plain
 from rag_selectivity.results.slices import Slices
 
 
@@ -41,7 +42,7 @@ def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate
 
 
 @dataclass(frozen=True, slots=True)
-class PoolSource:
+class PoolSource(Plain):
     """The best evidence that one of several pools holds, as PROC at a depth, over the queries of a run.
 
     All three rest on the labels as they are. Intervals are those of the report's bootstrap, with the same resamples.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from rag_selectivity.results.plain import Plain
 from rag_selectivity.tables.ids import text_id
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Plain):
     """A question with its retrieved texts, a reference answer and a response; the field names are those of Ragas.
 
     `retrieved_contexts` are in rank order; `passages` are their ids, empty if they have none. The other fields of Ragas
@@ -16,7 +17,7 @@ class Sample:
     """
 
     user_input: str
-    retrieved_contexts: tuple[str, ...]
+    retrieved_contexts: tuple[str, ...] = field(repr=False)
     reference: str | None = None
     id: str = ""
     response: str | None = None

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.results.estimate import Estimate, plain
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import Plain
 
 #: A slice with fewer queries is marked, and a difference over fewer has no verdict.
 FEWEST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Plain):
     """The figures of the queries that have one value in a column: `slice["BoR@10"]` is an Estimate.
 
     Attributes
@@ -26,6 +27,8 @@ class Slice:
         The number of its queries, with and without figures.
     estimates : {measure: Estimate}
     """
+
+    also: ClassVar[tuple[str, ...]] = ("few",)
 
     column: str
     value: str
@@ -43,10 +46,6 @@ class Slice:
             return self.estimates[name]
         except KeyError:
             raise InputError(f"{name} was not measured; the slice has {', '.join(self.estimates)}") from None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {"queries": self.queries, "few": self.few, "measures": plain(self.estimates)}
 
 
 #: {column: {value: what is known of the slice}}

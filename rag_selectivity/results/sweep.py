@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.results.plain import plain_fields
 from rag_selectivity.results.result import Result
 
 SCHEMA = "rag-selectivity/sweep/1"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.results.estimate import Estimate, finite, plain, plain_fields
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import finite, plain, plain_fields
 
 _A_THOUSAND = 1000
 

@@ -10,12 +10,13 @@ from typing import Any
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import Judged
-from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONTROLS, WITH_TAIL, Estimate, plain
+from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONTROLS, WITH_TAIL, Estimate
+from rag_selectivity.results.plain import plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.steps import Steps
-from rag_selectivity.statistics.agreement import TOO_FEW
-from rag_selectivity.statistics.control_power import most_bits
+from rag_selectivity.trust.agreement import TOO_FEW
+from rag_selectivity.trust.control_power import most_bits
 from rag_selectivity.wording import counted, ends_text, enumeration, number, percent
 
 #: The codes of caveats that decide what may be concluded.
@@ -146,6 +147,7 @@ class _About:
         yield from self._of_origin()
         yield from self._of_reach()
         yield from self._of_placebos()
+        yield from self.of_other_lists()
         yield from self._of_controls()
         yield from self._of_agreement()
         yield from self._of_basis()
@@ -193,6 +195,18 @@ class _About:
             one = "is not shown to differ from its placebo, the figure"
             many = "are not shown to differ from their placebos, the figures"
             yield f"{enumeration(equal)} {one if len(equal) == 1 else many} of shuffled grades."
+
+    def of_other_lists(self) -> Iterator[str]:
+        """Whose lists beat a random draw, and are not shown to beat the lists of the other queries."""
+        for name, run in self.runs.items():
+            for key, over_lists in run.input.get("other_lists", {}).items():
+                over_random, low = run.estimates.get(key), over_lists["low"]
+                if over_random is not None and over_random.low > 0 and low is not None and low <= 0:
+                    figure = f"{over_lists['measure']} {number(over_lists['value'])}"
+                    yield (
+                        f"{name}'s lists beat a random draw, but not one another: the list of another query serves as "
+                        f"well ({figure}{ends_text(low, over_lists['high'])})."
+                    )
 
     def _of_controls(self) -> Iterator[str]:
         controls = next(filter(None, (run.input.get("controls") for run in self.runs.values())), None)
@@ -297,7 +311,7 @@ class _About:
                 f"people give them",
                 CHECKED,
             )
-        if controlled and all(not cell.low > 0 for cell in controlled):
+        if controlled and not any(map(_is_beyond_chance, controlled)):
             return (
                 "Nothing is shown about the retriever: it is not shown that a random draw does worse. Precision, Harm "
                 "and T say how the judge grades the lists.",
@@ -341,7 +355,7 @@ class _About:
             known = found is not None and found.verdict != TOO_FEW
             kappa = number(found.kappa_quadratic.value) if found is not None and known else "unknown"
             facts.append(f"kappa with people {kappa}")
-        return f"{answer}: {', '.join(facts)}."
+        return " ".join([f"{answer}: {', '.join(facts)}.", *self.of_other_lists()])
 
     def _by_whom(self) -> str:
         known = self.provenance
@@ -387,3 +401,8 @@ class _About:
         """`, which cost about 0.4,` if the cost of a grade is known."""
         cost = None if self.provenance is None else self.provenance.cost_of_a_grade
         return "" if not cost else f", which cost about {cost * grades:.2g},"
+
+
+def _is_beyond_chance(cell: Estimate) -> bool:
+    """Whether bits over a random draw are shown: by the interval, or without one as far as no model is needed."""
+    return cell.low > 0 if not math.isnan(cell.low) else (cell.shown or 0.0) > 0

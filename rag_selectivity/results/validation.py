@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.inference.interval import Interval
+from rag_selectivity.results.plain import Plain, flat
 from rag_selectivity.results.result import Result
-from rag_selectivity.statistics.agreement import Interval
-
-SCHEMA = "rag-selectivity/validation/1"
 
 #: What a correlation is over: the queries of each run; the differences between runs within each query; or the runs.
 QUERIES, WITHIN, RUNS = "queries", "runs within queries", "runs"
@@ -18,7 +16,7 @@ RISES, FALLS, NOT_SHOWN = "rises with the answers", "falls as the answers rise",
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class Following(Plain):
     """How far one measure follows the scores of answers.
 
     Attributes
@@ -64,24 +62,9 @@ class Following:
     verdict: str = ""
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        left_out = ("partial",) if self.partial is None else ()
-        return {**plain_fields(self, *left_out), "verdict": self.verdict or None}
-
-    def to_row(self) -> dict[str, Any]:
-        """As a flat row; an undefined number is None."""
-        row: dict[str, Any] = {}
-        for name, value in plain_fields(self, "notes").items():
-            if isinstance(value, dict):
-                row |= {name: value["value"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
-            elif name != "partial":
-                row[name] = value
-        return row
-
 
 @dataclass(frozen=True, slots=True)
-class FollowingDifference:
+class FollowingDifference(Plain):
     """Whether one measure follows the answers better than another, over the same queries.
 
     Attributes
@@ -103,13 +86,9 @@ class FollowingDifference:
     p_holm: float
     verdict: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return plain_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Plain):
     """Parameters of a measure that were chosen by the answers.
 
     Attributes
@@ -136,13 +115,9 @@ class Chosen:
     gain: Interval
     reason: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return plain_fields(self, *(() if self.reason else ("reason",)))
-
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Plain):
     """The sets of passages whose K, divided by the number of relevant passages N_p, lies between two borders.
 
     Attributes
@@ -160,6 +135,8 @@ class Segment:
         What these answers show, in a sentence or two.
     """
 
+    also: ClassVar[tuple[str, ...]] = ("name",)
+
     low: float
     high: float
     sets: int
@@ -175,10 +152,6 @@ class Segment:
         if self.low <= 0:
             return "all sets" if self.high == float("inf") else f"K/N_p < {self.high:g}"
         return f"K/N_p ≥ {self.low:g}" if self.high == float("inf") else f"{self.low:g} ≤ K/N_p < {self.high:g}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {"segment": self.name, **plain_fields(self)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -205,6 +178,8 @@ class Validation(Result):
         What was left out, and what else may explain a correlation.
     """
 
+    schema = "rag-selectivity/validation/1"
+
     rows: tuple[Following, ...]
     differences: tuple[FollowingDifference, ...]
     chosen: tuple[Chosen, ...]
@@ -220,11 +195,7 @@ class Validation(Result):
         """The rows of the family that is corrected: the means over runs, or those of the only run."""
         return tuple(row for row in self.rows if row.verdict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {"schema": SCHEMA, **plain_fields(self)}
-
-    def to_rows(self) -> list[dict[str, Any]]:
+    def table(self) -> Iterable[dict[str, Any]]:
         """One flat row for each measure, run and K, and those of the segments, with their segment."""
-        rows = [{"segment": "", **row.to_row()} for row in self.rows]
-        return rows + [{"segment": segment.name, **row.to_row()} for segment in self.segments for row in segment.rows]
+        yield from ({"segment": "", **flat(row)} for row in self.rows)
+        yield from ({"segment": segment.name, **flat(row)} for segment in self.segments for row in segment.rows)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference.betting import highest_mean, highest_rate
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.results.sweep import AnswersAtK, AnswersByK, Recommendation
-from rag_selectivity.statistics.betting import highest_mean, highest_rate
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.scores import AnswerScores
 from rag_selectivity.wording import counted, level_text, number

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.inference.choosing import best_column, folds_of, mean_correlations, out_of_fold
+from rag_selectivity.inference.correlation import SPEARMAN, Distribution, Series
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.results.validation import Chosen
-from rag_selectivity.statistics.choosing import best_column, folds_of, mean_correlations, out_of_fold
-from rag_selectivity.statistics.correlation import SPEARMAN, Distribution, Series
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.validate.following import Found, mean_of
 from rag_selectivity.validate.sets import Sets

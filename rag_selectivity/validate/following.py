@@ -9,11 +9,11 @@ from itertools import combinations
 
 import numpy as np
 
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.correlation import KINDS, PARTIAL, SPEARMAN, Distribution, Series, correlated
+from rag_selectivity.inference.paired import holm
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.validation import FALLS, NOT_SHOWN, RISES, Following, FollowingDifference
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.correlation import KINDS, PARTIAL, SPEARMAN, Distribution, Series, correlated
-from rag_selectivity.statistics.paired import holm
 
 #: The correlations of each series by kind.
 Found = Mapping[Series, Mapping[str, Distribution]]

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.slices import FEWEST as FEW
 from rag_selectivity.results.validation import QUERIES, Segment
-from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.validate.choosing import choose
 from rag_selectivity.validate.following import Found, Row, beaten_by, correlations_of, differences_of
 from rag_selectivity.validate.measures import depth_of

@@ -9,10 +9,10 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.correlation import Series
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics.correlation import Series
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.scores import AnswerScores
 from rag_selectivity.validate.measures import depth_of

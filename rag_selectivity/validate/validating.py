@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.correlation import FEWEST, KINDS, Series, correlated_means, detectable
+from rag_selectivity.inference.paired import holm
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.validation import QUERIES, RUNS, WITHIN, Following, Validation
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.correlation import FEWEST, KINDS, Series, correlated_means, detectable
-from rag_selectivity.statistics.paired import holm
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.validate.choosing import choose
@@ -93,7 +93,7 @@ def validate(
 
     Notes
     -----
-    `rag_selectivity.statistics.correlation.correlated` documents intervals and p-values. Holm's correction is over all
+    `rag_selectivity.inference.correlation.correlated` documents intervals and p-values. Holm's correction is over all
     measures and K (of the means over runs), and over all pairs of measures of the same K.
 
     Examples

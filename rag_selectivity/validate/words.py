@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from rag_selectivity.inference.correlation import FEWEST
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.validation import FALLS, NOT_SHOWN, RISES, Following, Validation
-from rag_selectivity.statistics.correlation import FEWEST
 from rag_selectivity.tables.scores import AnswerScores
 from rag_selectivity.validate.following import beaten_by
 from rag_selectivity.validate.sets import AnsweredRun

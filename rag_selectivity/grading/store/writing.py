@@ -21,7 +21,7 @@ from rag_selectivity.grading.store.records import (
     Settings,
     StoredAnswer,
 )
-from rag_selectivity.results.estimate import plain_fields
+from rag_selectivity.results.plain import plain_fields
 
 
 def _upsert(table: str, keys: Sequence[str], columns: Sequence[str], done: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from rag_selectivity.results.estimate import Estimate, plain_fields
-from rag_selectivity.statistics.betting import highest_rate
+from rag_selectivity.inference.betting import highest_rate
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import Plain
 
 #: Names and reasons are the application's own; this bounds what a faulty one can fill.
 _MOST_NAMES = 1000
@@ -20,7 +21,7 @@ Name = TypeVar("Name")
 
 
 @dataclass(frozen=True, slots=True)
-class Confusion:
+class Confusion(Plain):
     """A cell of the confusion table: so many labelled calls in which these tools applied and that one was called.
 
     Attributes
@@ -31,6 +32,8 @@ class Confusion:
         None if no tool was called.
     calls : int
     """
+
+    also: ClassVar[tuple[str, ...]] = ("right",)
 
     expected: tuple[str, ...]
     called: str | None
@@ -43,7 +46,7 @@ class Confusion:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolChoice:
+class ToolChoice(Plain):
     """Which tools a model called, over the model calls with labels. Intervals are exact, at 95 %.
 
     `right`, `wrong` and `none` add up to 1. A call in which a right and a wrong tool were called is wrong. If the
@@ -71,11 +74,6 @@ class ToolChoice:
     none: Estimate
     right_if_shown: Estimate
     confusion: tuple[Confusion, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        cells = [{**plain_fields(cell), "right": cell.right} for cell in self.confusion]
-        return {**plain_fields(self), "confusion": cells}
 
 
 def rate(count: int, total: int, of: str) -> Estimate:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from rag_selectivity.live.tools.choice import ToolChoice
 from rag_selectivity.live.tools.similar import SimilarTools
 from rag_selectivity.measures.chance import regime
-from rag_selectivity.results.estimate import Estimate, finite, plain_fields
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
-
-SCHEMA = "rag-selectivity/tools/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +111,9 @@ class ToolReport(Result):
         The most tools of which a random draw would serve in less than 1 − 1/e of the calls, for the mean R.
     """
 
+    schema = "rag-selectivity/tools/2"
+    also: ClassVar[tuple[str, ...]] = ("regime", "never_called")
+
     calls: int
     catalogue: int
     shown: float
@@ -144,24 +145,9 @@ class ToolReport(Result):
         """`healthy`, `degraded` or `collapse`, by how often a random draw would serve; None where R is not known."""
         return None if math.isnan(self.BoR_max) else regime(2**-self.BoR_max)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {
-            "schema": SCHEMA,
-            **plain_fields(self, "lam"),
-            "lambda": finite(self.lam),
-            "regime": self.regime,
-            "misfits": list(map(plain_fields, self.misfits)),
-            "similar": [
-                {"tools": [pair.first, pair.second], **plain_fields(pair, "first", "second")} for pair in self.similar
-            ],
-            "never_called": list(self.never_called),
-            "tools": self.to_rows(),
-        }
-
-    def to_rows(self) -> list[dict[str, Any]]:
+    def table(self) -> Iterable[ToolUse]:
         """A row for each tool."""
-        return [{"tool": tool.name, **plain_fields(tool, "name")} for tool in self.tools]
+        return self.tools
 
     def to_html(self) -> str:
         """The lines and tables as a piece of HTML; names and reasons are escaped."""

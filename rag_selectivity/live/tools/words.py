@@ -20,9 +20,9 @@ def tool_blocks(report: ToolReport) -> Iterable[Block]:
     """The lines about a report, then its tables."""
     yield Lines([*_lines(report)])
     rows = report.to_rows()
-    always, sometimes = ("tool", "shown", "called"), ("wrong", "misfits", "ran", "failed")
+    always, sometimes = ("name", "shown", "called"), ("wrong", "misfits", "ran", "failed")
     used = [*always, *(name for name in sometimes if any(row[name] for row in rows)), "tokens"]
-    yield _listed(used, [[str(row[name]) for name in used] for row in rows])
+    yield _listed(["tool", *used[1:]], [[str(row[name]) for name in used] for row in rows])
     if report.choice is not None and report.choice.confusion:
         yield Heading("Called against expected: calls with labels, * if wrong")
         yield _listed(["expected", "called", "calls"], [_cells(cell) for cell in report.choice.confusion])

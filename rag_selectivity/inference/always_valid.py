@@ -1,0 +1,234 @@
+"""Evidence about a mean that may be looked at any time: e-processes, and the p-values and intervals that come of them.
+
+An e-process of the hypothesis that a mean is δ starts at 1 and exceeds 1/α at any time with a probability of at most α
+if the hypothesis is true (Ville's inequality). One process here gains if the mean is above δ, another if it is below.
+The two-sided p-value is 2/(the larger one); the interval holds every δ for which both are below 2/α. So both come from
+the same processes: p ≤ α if and only if 0 is outside the interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rag_selectivity.inference.bisection import end_of
+from rag_selectivity.measures.base import FloatArray
+
+#: Stakes, as shares of the largest stake that cannot lose everything; each has the same money.
+_STAKES = np.geomspace(0.002, 0.95, 12)
+#: The variance, summed over the differences of values from 0 to 1, at which the interval of a mean is narrowest.
+_TUNED_AT = 100.0
+#: How far from 0 the running mean is believed, as a share of the range: a smaller reach makes the interval narrower.
+_BELIEVED = 0.25
+
+
+@dataclass(slots=True)
+class BetEvidence:
+    """Differences from −1 to 1 with few distinct values, as those of rates have: bets on a difference above δ.
+
+    Each of twelve accounts multiplies its money by 1 + s·(D − δ)/(1 + δ) for each difference D, where s is its stake;
+    the process is their mean. If the mean of each D, given those before it, is δ or less, the expected money does not
+    grow, whatever the distribution. The order of the values does not matter: their counts are enough.
+
+    References
+    ----------
+    Waudby-Smith and Ramdas 2024, Estimating means of bounded random variables by betting, JRSS B 86. For two rates and
+    δ = 0 it is a test of the coin that says which arm succeeded, if one did: Turner, Ly and Grünwald 2024, Generic
+    e-variables for exact sequential k-sample tests that allow for optional stopping.
+
+    Examples
+    --------
+    >>> evidence = BetEvidence()
+    >>> evidence.add(np.repeat([1.0, 0.0, -1.0], [60, 500, 20]))
+    >>> round(evidence.mean, 4), round(evidence.p(), 5), [round(end, 3) for end in evidence.interval(0.95)]
+    (0.069, 0.00062, [0.018, 0.123])
+    """
+
+    counts: dict[float, int] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def mean(self) -> float:
+        n = self.n
+        return math.fsum(value * count for value, count in self.counts.items()) / n if n else math.nan
+
+    def add(self, differences: FloatArray) -> None:
+        for value, count in zip(*np.unique(np.round(differences, 12), return_counts=True), strict=True):
+            self.counts[float(value)] = self.counts.get(float(value), 0) + int(count)
+
+    def log_e(self, delta: float, sign: int) -> float:
+        """The logarithm of the process that gains above δ (sign 1) or below it (sign −1)."""
+        values = sign * np.array(list(self.counts))
+        return _money(values, np.array(list(self.counts.values()), np.float64), sign * delta)
+
+    def p(self) -> float:
+        if not self.counts:
+            return 1.0
+        return min(1.0, 2 * math.exp(-max(self.log_e(0.0, 1), self.log_e(0.0, -1))))
+
+    def interval(self, level: float) -> tuple[float, float]:
+        if not self.counts:
+            return -1.0, 1.0
+        limit = math.log(2) - math.log1p(-level)
+        low = _last_above(lambda delta: self.log_e(delta, 1), -1.0, self.mean, limit)
+        high = -_last_above(lambda delta: self.log_e(-delta, -1), -1.0, -self.mean, limit)
+        return low, high
+
+    def excess(self, mean: float, variance: float, n: float) -> float:
+        square = min(1.0, variance + mean * mean)
+        gained = n * max(0.0, (square + mean) / 2)
+        lost = n * max(0.0, (square - mean) / 2)
+        return _money(np.array([1.0, -1.0]), np.array([gained, lost]), 0.0)
+
+
+def _money(values: FloatArray, counts: FloatArray, delta: float) -> float:
+    if delta <= -1:
+        return math.inf
+    shares = (values - delta) / (1 + delta)
+    grown: FloatArray = np.log1p(_STAKES[:, None] * shares[None, :]) @ counts
+    largest = float(grown.max())
+    return largest + math.log(float(np.exp(grown - largest).sum()) / len(_STAKES))
+
+
+def _last_above(log_e: Callable[[float], float], outside: float, inside: float, limit: float) -> float:
+    """The point where a falling process crosses the limit, between one where it is above and one where it is not."""
+    if log_e(outside + 1e-12) < limit:
+        return outside
+    return end_of(lambda x: log_e(x) < limit, inside, outside)[1]
+
+
+@dataclass(slots=True)
+class MeanEvidence:
+    """Bounded differences: an empirical-Bernstein confidence sequence with a gamma-exponential mixture.
+
+    With S = Σ(D − δ) and V = Σ(D − D̂)², where D̂ is a mean of the differences before, exp(λS/c − ψ(λ)V/c²) with
+    ψ(λ) = −log(1 − λ) − λ is an e-process for each λ in [0, 1); so is its mixture over λ, which has a closed form. Here
+    c is the largest possible distance of D below D̂.
+
+    Parameters
+    ----------
+    reach : float
+        Differences are from −reach to reach.
+
+    References
+    ----------
+    Howard, Ramdas, McAuliffe and Sekhon 2021, Time-uniform, nonparametric, nonasymptotic confidence sequences, Annals
+    of Statistics 49: theorem 4, and the gamma-exponential mixture.
+
+    Examples
+    --------
+    >>> evidence = MeanEvidence(1.0)
+    >>> evidence.add(np.random.default_rng(7).uniform(-0.4, 0.6, 3000))
+    >>> round(evidence.mean, 3), evidence.p() < 1e-6, [round(end, 3) for end in evidence.interval(0.95)]
+    (0.103, True, [0.085, 0.121])
+    """
+
+    reach: float
+    n: int = 0
+    total: float = 0.0
+    spread: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.n if self.n else math.nan
+
+    def add(self, differences: FloatArray) -> None:
+        if not len(differences):
+            return
+        before = self.total + np.concatenate([[0.0], np.cumsum(differences)[:-1]])
+        believed = before / (self.n + 1 + np.arange(len(differences)))
+        bound = _BELIEVED * self.reach
+        self.spread += float(np.sum((differences - np.clip(believed, -bound, bound)) ** 2))
+        self.total += float(differences.sum())
+        self.n += len(differences)
+
+    @property
+    def _scale(self) -> float:
+        return (1 + _BELIEVED) * self.reach
+
+    def _log_e(self, surplus: float, spread: float) -> float:
+        c = self._scale
+        return log_gamma_mixture(surplus / c, spread / c**2, _rho())
+
+    def p(self) -> float:
+        if not self.n:
+            return 1.0
+        return min(1.0, 2 * math.exp(-self._log_e(abs(self.total), self.spread)))
+
+    def interval(self, level: float) -> tuple[float, float]:
+        if not self.n:
+            return -self.reach, self.reach
+        limit = math.log(2) - math.log1p(-level)
+        inside, outside = 0.0, self._scale
+        while self._log_e(outside, self.spread) < limit:
+            inside, outside = outside, 2 * outside
+        outside = end_of(lambda x: self._log_e(x, self.spread) < limit, inside, outside)[1]
+        low, high = (self.total - outside) / self.n, (self.total + outside) / self.n
+        return max(low, -self.reach), min(high, self.reach)
+
+    def excess(self, mean: float, variance: float, n: float) -> float:
+        return self._log_e(n * mean, n * variance)
+
+
+def _rho() -> float:
+    """The parameter with which the mixture is narrowest at a spread of `_TUNED_AT` and a level of 95 %."""
+    tail = math.log(1 / 0.025)
+    return _TUNED_AT / (1 + _BELIEVED) ** 2 / (2 * tail + math.log(1 + 2 * tail))
+
+
+#: What was seen of a mean difference.
+Evidence = BetEvidence | MeanEvidence
+
+
+def log_gamma_mixture(surplus: float, spread: float, rho: float) -> float:
+    """log ∫ exp(λ·surplus − ψ(λ)·spread) dF(λ) over λ in [0, 1), with ψ(λ) = −log(1 − λ) − λ.
+
+    F has the density ρ^ρ e^(−ρ(1−λ)) (1−λ)^(ρ−1) / (Γ(ρ)·P(ρ, ρ)), where P is the regularized lower incomplete gamma
+    function.
+
+    >>> round(log_gamma_mixture(30.0, 100.0, 10.0), 4)
+    2.8742
+    """
+    from scipy.special import gammainc, gammaln
+
+    shape, rate = spread + rho, surplus + spread + rho
+    if rate <= 0:
+        return -math.inf
+    prior = rho * math.log(rho) - float(gammaln(rho)) - math.log(float(gammainc(rho, rho)))
+    tail = float(gammainc(shape, rate))
+    if tail <= 0:
+        return -math.inf
+    return prior + float(gammaln(shape)) + math.log(tail) - shape * math.log(rate) + surplus + spread
+
+
+@dataclass(slots=True)
+class Blocks:
+    """Pairs the values of two arms in their order: blocks of so many values of the first and of the second.
+
+    A block gives one difference, the mean of its second values minus that of its first ones. What waits for its
+    partners is kept.
+
+    Parameters
+    ----------
+    sizes : (int, int)
+        As the traffic was planned: (1, 1) for equal shares.
+    """
+
+    sizes: tuple[int, int]
+    _waiting: list[FloatArray] = field(default_factory=lambda: [np.empty(0), np.empty(0)])
+
+    def add(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """The differences of the blocks that are complete with these values."""
+        joined = [np.concatenate([old, new]) for old, new in zip(self._waiting, (first, second), strict=True)]
+        count = min(len(values) // size for values, size in zip(joined, self.sizes, strict=True))
+        means = []
+        for side, (values, size) in enumerate(zip(joined, self.sizes, strict=True)):
+            means.append(values[: count * size].reshape(count, size).mean(axis=1) if count else np.empty(0))
+            self._waiting[side] = values[count * size :].copy()
+        return means[1] - means[0]

@@ -1,0 +1,389 @@
+"""Bootstrap over queries, for every measure, depth and system from the same resamples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.inference import bounded
+from rag_selectivity.inference.draws import resample_counts
+from rag_selectivity.inference.exact import ends_if_all_agree, weighted_rate
+from rag_selectivity.inference.interval_methods import Estimand, bca_ends, means_of, of_success_rate
+from rag_selectivity.judged.query_weights import effective_size
+from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.tables.cells import is_missing
+from rag_selectivity.tables.forms import AS_THEY_ARE
+from rag_selectivity.tables.ids import IntArray
+
+#: Low and high of an outcome, float64[depths] each.
+Ends = tuple[FloatArray, FloatArray]
+#: Sums that are held at once for each resample, over all slices and columns.
+_SUMS_AT_ONCE = 1536
+_DEPTHS_AT_ONCE = 64
+#: All resamples together draw at most so many queries, but there are always some hundreds.
+_MOST_DRAWN, _FEWEST_RESAMPLES = 500_000_000, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """Intervals from resampled queries.
+
+    Every measure, depth and system is resampled with the same draws of queries, so that their
+    differences are paired. The resample counts times the value matrix give all means at once.
+
+    Quantiles are corrected for bias and skewness (BCa, Efron 1987), with the quantile of Student's t for few queries
+    (Hesterberg 2015), and with equal resampled figures counted as halves on either side. A plain success rate, and BoR
+    where chance is the same for all queries, has its interval from the binomial distribution itself (mid-P). An
+    interval in which all queries agree is widened to what so many queries can tell: for a success rate that is Clopper
+    and Pearson's exact bound.
+
+    Attributes
+    ----------
+    resamples : int
+    seed : int
+        For `numpy.random.default_rng`; equal seeds give equal figures.
+    level : float
+        Share of the resamples inside the interval.
+    clusters : {query: group}, optional
+        Queries that belong together (of one user, one document, paraphrases of one question) are
+        drawn together. Without this their likeness makes intervals too narrow.
+
+    References
+    ----------
+    Efron 1987, Better Bootstrap Confidence Intervals; Hesterberg 2015, What Teachers Should Know About
+    the Bootstrap; Clopper and Pearson 1934; Lancaster 1961 (mid-P).
+    """
+
+    resamples: int = 5000
+    seed: int = 7
+    level: float = 0.95
+    clusters: Mapping[str, object] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.resamples, bool) or not isinstance(self.resamples, int) or self.resamples < 1:
+            raise InputError(f"bootstrap `resamples` must be a whole number ≥ 1, got {self.resamples!r}")
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise InputError(f"bootstrap `seed` must be a whole number ≥ 0, got {self.seed!r}")
+        if not isinstance(self.level, Real) or not 0 < self.level < 1:
+            raise InputError(f"bootstrap `level` must be in the open interval (0, 1), got {self.level!r}")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a report says of how its intervals were made."""
+        settings = {"method": "bca", "resamples": self.resamples, "seed": self.seed, "level": self.level}
+        return {**settings, "clusters": len(set(self.clusters.values()))} if self.clusters is not None else settings
+
+    @classmethod
+    def of(cls, value: Bootstrap | None) -> Bootstrap | None:
+        """A Bootstrap as it is, or None."""
+        return None if value is None else cls.required(value)
+
+    @classmethod
+    def required(cls, value: Bootstrap) -> Bootstrap:
+        """A Bootstrap as it is, where None will not do."""
+        if not isinstance(value, Bootstrap):
+            raise InputError(f"bootstrap must be a Bootstrap, as in Bootstrap(resamples=1000), got {value!r}")
+        return value
+
+    def for_queries(self, number: int) -> Bootstrap:
+        """The same, with fewer resamples where there are more than 100,000 queries: 500 for a million."""
+        most = max(_FEWEST_RESAMPLES, _MOST_DRAWN // max(1, number))
+        return self if self.resamples <= most else replace(self, resamples=most)
+
+    def intervals(self, outcomes: Sequence[Outcome], queries: Sequence[str] = ()) -> list[Ends]:
+        """Low and high for each outcome: float64[depths], NaN where fewer than two queries are defined.
+
+        All outcomes must be over the same queries, whose names matter only where there are clusters. A
+        resample that holds none of the defined queries is left out.
+        """
+        return self.of_slices(outcomes, queries, [None])[0]
+
+    def of_slices(
+        self, outcomes: Sequence[Outcome], queries: Sequence[str], slices: Sequence[NDArray[np.bool_] | None]
+    ) -> list[list[Ends]]:
+        """Low and high of each outcome in each slice, `result[slice][outcome]`, from resamples of all queries.
+
+        Of each slice a resample holds those of its queries that were drawn. The columns are resampled a few hundred at
+        a time, so that memory does not grow with the depths.
+
+        Parameters
+        ----------
+        slices : sequence of bool[queries] or None
+            Which queries are in a slice; None for all.
+        """
+        units = self.units(queries)
+        pieces: list[list[list[FloatArray]]] = [[[] for _ in outcomes] for _ in slices]
+        waiting: list[tuple[int, Outcome, list[list[int]]]] = []
+        columns = _Columns()
+
+        def settle() -> None:
+            for of_slice, inside, sums in zip(
+                pieces, slices, self._resampled_sums(columns.matrix(), units, slices), strict=True
+            ):
+                for number, piece, places in waiting:
+                    of_slice[number].append(self._ends_of(_within(piece, inside), units, sums, places))
+
+        width = max(1, min(_DEPTHS_AT_ONCE, _SUMS_AT_ONCE // (3 * max(1, len(slices)))))
+        for number, outcome in enumerate(outcomes):
+            for start in range(0, max(1, outcome.parts[0].shape[1]), width):
+                piece = outcome.at(slice(start, start + width))
+                waiting.append((number, piece, [columns.add(block) for block in _blocks_of(piece)]))
+                if len(columns) * len(slices) >= _SUMS_AT_ONCE:
+                    settle()
+                    waiting, columns = [], _Columns()
+        if waiting:
+            settle()
+        joined = [[np.concatenate(of_outcome, axis=1) for of_outcome in of_slice] for of_slice in pieces]
+        return [[(low, high) for low, high in of_slice] for of_slice in joined]
+
+    def _ends_of(
+        self, outcome: Outcome, units: IntArray | None, sums: FloatArray, places: list[list[int]]
+    ) -> FloatArray:
+        """Low and high of an outcome: float64[2, depths], from the resampled sums of its columns."""
+        tail = (1 - self.level) / 2
+        estimand = _estimand_of(outcome, units)
+        *parts, mask = (sums[:, place].T for place in places)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            resampled = estimand.statistic(*(part / mask for part in parts))
+        bounds = np.sort(outcome.aggregate.link(bca_ends(estimand, resampled, tail)), axis=0)
+        decided = None
+        if units is None:
+            exact = of_success_rate(outcome, tail)
+            bounds = np.where(np.isnan(exact), bounds, exact)
+            decided = np.asarray(np.isfinite(exact).all(axis=0))
+        return self.for_few_queries(outcome, estimand, bounds, decided)
+
+    def for_few_queries(
+        self, outcome: Outcome, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_] | None = None
+    ) -> FloatArray:
+        """Bounds of an outcome, no narrower than so few queries allow: float64[2, depths].
+
+        `decided` marks the depths whose bounds hold for any number of queries.
+        """
+        tail = (1 - self.level) / 2
+        low, high = _widened(bounds, _if_all_agree(outcome, estimand.effective, tail), estimand.units)
+        low, high = self._for_few(outcome, estimand, low, high, decided)
+        if estimand.weighted:
+            low, high = _allowing_for_heavy(outcome, estimand, low, high, decided)
+            few = _of_few_successes(outcome, tail)
+            low, high = np.fmin(low, few[0]), np.fmax(high, few[1])
+        return np.where(outcome.without_spread(), np.nan, np.stack([low, high]))
+
+    def _for_few(
+        self,
+        outcome: Outcome,
+        estimand: Estimand,
+        low: FloatArray,
+        high: FloatArray,
+        decided: NDArray[np.bool_] | None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """The bounds of means; where few units differ, no narrower than the interval of bounded values."""
+        if outcome.aggregate.form != "mean" or outcome.bounds is None:
+            return low, high
+        low, high = low.copy(), high.copy()
+        for column in np.flatnonzero(estimand.units > 1).tolist():
+            inside = estimand.mask[:, column] > 0
+            rows = np.stack([estimand.parts[0][inside, column], estimand.mask[inside, column]], axis=1)
+            alone = (rows[:, 1] == 1).all()
+            values = rows[:, 0]
+            unequal = estimand.weighted and not alone
+            if unequal:
+                values = rows[:, 0] / rows[:, 1]
+                if (decided is not None and decided[column]) or not bounded.few_differ(values[:, None], rows[:, 1]):
+                    continue
+            elif (alone and ((values == 0) | (values == 1)).all()) or not bounded.few_differ(rows):
+                continue
+            ends = outcome.ends_at(column)
+            if ends is None:
+                continue
+            # An unseen query stands for as much as an average one; where queries weigh unequally, for as much as the
+            # average of what is weighed, so that the bound of rows that agree is that of their effective number.
+            size = (rows[:, 1] ** 2).sum() / rows[:, 1].sum() if unequal else rows[:, 1].mean()
+            below, above = bounded.ends(
+                rows,
+                np.array([ends[0] * size, size]),
+                np.array([ends[1] * size, size]),
+                lambda sums: sums[:, 0] / sums[:, 1],
+                self.level,
+                self.seed,
+            )
+            low[column], high[column] = min(low[column], below), max(high[column], above)
+        return low, high
+
+    def units(self, queries: Sequence[str]) -> IntArray | None:
+        """The number of each query's cluster; None where every query is its own."""
+        if self.clusters is None:
+            return None
+        group_of = {AS_THEY_ARE.of_cell(query, "clusters", "query"): group for query, group in self.clusters.items()}
+        without = [query for query, group in group_of.items() if is_missing(group)]
+        if without:
+            raise InputError(f"clusters: {examples(without)}: the cluster is missing; give each query one")
+        absent = [query for query in queries if query not in group_of]
+        if absent:
+            raise InputError(f"clusters: {len(absent)} of the {len(queries)} queries have none ({examples(absent)})")
+        number: dict[object, int] = {}
+        return np.array([number.setdefault(group_of[query], len(number)) for query in queries], np.int64)
+
+    def _resampled_sums(
+        self, matrix: FloatArray, units: IntArray | None, slices: Sequence[NDArray[np.bool_] | None]
+    ) -> FloatArray:
+        """Column sums of each slice under each resample: float64[slices, resamples, columns]."""
+        drawn = len(matrix) if units is None else int(units.max(initial=-1)) + 1
+        parts = []
+        for inside in slices:
+            rows = None if inside is None else np.flatnonzero(inside)
+            unit = rows if units is None else units if rows is None else units[rows]
+            parts.append((unit, matrix if rows is None else matrix[rows]))
+        sums = np.empty((len(slices), self.resamples, matrix.shape[1]))
+        start = 0
+        for counts in resample_counts(self.seed, self.resamples, drawn):
+            stop = start + len(counts)
+            for of_slice, (unit, block) in zip(sums, parts, strict=True):
+                np.matmul(counts if unit is None else counts.take(unit, axis=1), block, out=of_slice[start:stop])
+            start = stop
+        return sums
+
+
+def _within(outcome: Outcome, inside: NDArray[np.bool_] | None) -> Outcome:
+    """The outcome with the queries outside undefined."""
+    if inside is None:
+        return outcome
+    return replace(outcome, parts=tuple(np.where(inside[:, None], part, np.nan) for part in outcome.parts))
+
+
+def _estimand_of(outcome: Outcome, units: IntArray | None) -> Estimand:
+    """What the interval of an outcome is about; `units` are the numbers of the queries' clusters."""
+    *parts, mask = (_by_unit(block, units) for block in _blocks_of(outcome))
+    return Estimand(tuple(parts), mask, outcome.aggregate.statistic, outcome.counting() is not None)
+
+
+def _blocks_of(outcome: Outcome) -> list[FloatArray]:
+    """What each query adds to the sums of each part, and how much it counts: float64[queries, depths] each.
+
+    NaN counts as 0, since the last block carries it. With weights, all are weighted.
+    """
+    counts, defined = outcome.counting(), outcome.defined
+    if counts is None and defined.all():
+        # A million queries with a figure each need neither copies nor a mask of their own.
+        return [*outcome.parts, np.broadcast_to(1.0, defined.shape)]
+    parts = [np.nan_to_num(part, nan=0.0) for part in outcome.parts]
+    if counts is None:
+        return [*parts, defined.astype(np.float64)]
+    return [*(part * counts for part in parts), counts]
+
+
+def _by_unit(filled: FloatArray, units: IntArray | None) -> FloatArray:
+    """Sums over the queries of each unit."""
+    if units is None:
+        return filled
+    sums = np.zeros((int(units.max(initial=-1)) + 1, filled.shape[1]))
+    np.add.at(sums, units, filled)
+    return sums
+
+
+class _Columns:
+    """Distinct columns, each kept once: Success, EF and BoR share most of theirs."""
+
+    def __init__(self) -> None:
+        self._index: dict[bytes, int] = {}
+        self._columns: list[FloatArray] = []
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def add(self, block: FloatArray) -> list[int]:
+        """Where each column of the block is kept."""
+        places = []
+        for column in block.T:
+            column = np.ascontiguousarray(column)
+            key = blake2b(column.tobytes(), digest_size=16).digest()
+            if key not in self._index:
+                self._index[key] = len(self._columns)
+                self._columns.append(column)
+            places.append(self._index[key])
+        return places
+
+    def matrix(self) -> FloatArray:
+        return np.stack(self._columns, axis=1)
+
+
+# -- samples without any spread -----------------------------------------------------------------------
+
+
+def _widened(bounds: FloatArray, exact: FloatArray, units: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The bounds, no narrower than the exact ones; NaN where there are fewer than two units."""
+    low, high = np.fmin(bounds[0], exact[0]), np.fmax(bounds[1], exact[1])
+    return np.where(units < 2, np.nan, low), np.where(units < 2, np.nan, high)
+
+
+def _allowing_for_heavy(
+    outcome: Outcome,
+    estimand: Estimand,
+    low: FloatArray,
+    high: FloatArray,
+    decided: NDArray[np.bool_] | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds that are widened where the heavy queries happen to lie near the mean.
+
+    A resample tells the spread of a heavy query from its own figure alone. If all queries have the spread of the whole,
+    the variance is s²/n with the effective number n (Kish 1965). Where that is larger than the variance Σw²z²/(Σw)²,
+    both ends are moved away from the figure by the root of the ratio. Equal weights have the ratio 1.
+    """
+    mask, total = estimand.mask, estimand.mask.sum(axis=0)
+    value = outcome.aggregate.value(*means_of(outcome))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        away = np.where(mask > 0, estimand.value - estimand.without_each(), 0.0)
+        effects = np.where(mask > 0, away * (total - mask) / np.where(mask > 0, mask, 1.0), 0.0)
+        of_all = (mask * effects**2).sum(axis=0) / total / estimand.effective
+        own = ((mask * effects) ** 2).sum(axis=0) / total**2
+        wider = np.where(own > 0, np.sqrt(np.maximum(of_all / np.where(own > 0, own, 1.0), 1.0)), 1.0)
+        if decided is not None:
+            wider = np.where(decided, 1.0, wider)
+        wider = np.where(np.isfinite(wider) & np.isfinite(value), wider, 1.0)
+        moved = (
+            np.where(wider > 1, value - (value - low) * wider, low),
+            np.where(wider > 1, value + (high - value) * wider, high),
+        )
+    if outcome.aggregate.form != "mean" or outcome.bounds is None:
+        return moved
+    lowest, highest = (np.broadcast_to(end, value.shape) for end in outcome.bounds)
+    return np.maximum(moved[0], np.minimum(lowest, low)), np.minimum(moved[1], np.maximum(highest, high))
+
+
+def _of_few_successes(outcome: Outcome, tail: float) -> FloatArray:
+    """Bounds of a weighted ratio to a random baseline whose successes or failures are effectively fewer than ten.
+
+    float64[2, depths], NaN elsewhere. The rate has the bounds of `weighted_rate`, and the baseline is taken as it is:
+    with so few of them nearly all uncertainty is about the rate, and resamples do not hold the heavy query that might
+    succeed and did not.
+    """
+    first, counts = outcome.parts[0], outcome.counting()
+    result = np.full((2, first.shape[1]), np.nan)
+    if counts is None or outcome.aggregate.form not in ("ratio", "bits") or outcome.bounds is None:
+        return result
+    for column in range(first.shape[1]):
+        success = first[:, column]
+        if not (np.isnan(success) | (success == 0) | (success == 1)).all():
+            continue
+        weights = counts[:, column]
+        if all(effective_size(weights[success == side]) >= bounded.FEW for side in (0, 1)):
+            continue
+        rates = weighted_rate(success[:, None], weights[:, None], tail)[:, 0]
+        others = [mean[column] for mean in means_of(outcome)[1:]]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            result[:, column] = [float(outcome.aggregate.value(np.asarray(rate), *others)) for rate in rates]
+    return result
+
+
+def _if_all_agree(outcome: Outcome, units: FloatArray, tail: float) -> FloatArray:
+    first = outcome.parts[0]
+    lowest = np.where(outcome.defined, first, np.inf).min(axis=0)
+    agree = lowest == np.where(outcome.defined, first, -np.inf).max(axis=0)
+    return ends_if_all_agree(means_of(outcome), agree, outcome.bounds, units, tail, outcome.aggregate)

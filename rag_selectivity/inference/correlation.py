@@ -1,0 +1,536 @@
+"""Correlations of figures with scores over queries: values, intervals, p-values and paired differences.
+
+All of them come from the same random weights of the queries (the Bayesian bootstrap), so that differences between
+measures are paired. An interval and its p-value are read from one distribution and cannot disagree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_selectivity.inference.interval import Interval
+from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.tables.ids import IntArray
+
+SPEARMAN, PEARSON, KENDALL = "spearman", "pearson", "kendall"
+KINDS = (SPEARMAN, PEARSON, KENDALL)
+#: Spearman's partial correlation, given a third column.
+PARTIAL = "partial"
+#: With fewer queries there is no correlation.
+FEWEST = 4
+TOO_FEW = f"fewer than {FEWEST} queries"
+#: Why there is none if a column is constant: of the figures, the scores, the scores without passages.
+_SAME_IN = ("all figures are the same", "all scores are the same", "all scores without passages are the same")
+
+#: The spread of z of Spearman's rho, beside that of Pearson's (Fieller, Hartley and Pearson 1957).
+_SPREAD_OF_RANKS = math.sqrt(1.06)
+_CELLS_AT_ONCE = 1 << 19
+#: Kendall's tau looks at all pairs of different (figure, score), up to so many of them; beyond, at their influence.
+_MOST_PAIRED = 1200
+#: The largest correlation whose z is told from that of 1.
+_NEARLY_ONE = 1 - 1e-9
+#: Smaller p-values are not told apart.
+_LEAST_P = 1e-6
+#: The largest correction for bias, in standard deviations.
+_MOST_BIAS = 0.5
+#: Correlations that differ by less are equal but for rounding.
+_SAME = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """Figures and scores of sets of passages, side by side.
+
+    Attributes
+    ----------
+    figures, scores : float64[rows]
+    units : int64[rows]
+        The number of the query (or cluster) of each row, which is drawn whole.
+    others : float64[rows], optional
+        A third column, of which a partial correlation takes out the linear influence of its ranks.
+    kinds : tuple of str
+        The correlations that are wanted.
+    """
+
+    figures: FloatArray
+    scores: FloatArray
+    units: IntArray
+    others: FloatArray | None = None
+    kinds: tuple[str, ...] = KINDS
+
+    @classmethod
+    def of(cls, figures: FloatArray, scores: FloatArray, units: IntArray, others: FloatArray | None = None) -> Series:
+        """The rows in which no column is NaN; with a third column, for the partial correlation."""
+        known = ~(np.isnan(figures) | np.isnan(scores))
+        if others is None:
+            return cls(figures[known], scores[known], units[known])
+        known &= ~np.isnan(others)
+        return cls(figures[known], scores[known], units[known], others[known], (SPEARMAN, PARTIAL))
+
+    @property
+    def columns(self) -> list[FloatArray]:
+        """The figures, the scores, and the third column if there is one."""
+        return [self.figures, self.scores, *([] if self.others is None else [self.others])]
+
+    @property
+    def queries(self) -> int:
+        """The number of different queries (or clusters)."""
+        return len(np.unique(self.units))
+
+    @property
+    def reason(self) -> str:
+        """Why there is no correlation; empty if there is one."""
+        if self.queries < FEWEST:
+            return TOO_FEW
+        return next((reason for column, reason in zip(self.columns, _SAME_IN, strict=False) if _constant(column)), "")
+
+    @property
+    def effective(self) -> float:
+        """How many queries tell something, at most all: n · 2r · 2s.
+
+        r and s are the shares of the queries whose value is not the most common one in a column, for the two columns in
+        which most have the same value; at most ½. Of 60 queries with 80 % right answers and 80 % successes, 10 count.
+        """
+        rarest = sorted(1 - np.unique(column, return_counts=True)[1].max() / len(column) for column in self.columns)
+        return float(self.queries * min(1.0, 2 * rarest[0]) * min(1.0, 2 * rarest[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A correlation, or a mean or difference of some, with its values under random weights of the queries.
+
+    Attributes
+    ----------
+    value : float
+        NaN if undefined.
+    drawn : float64[draws]
+        The values under random weights of the queries.
+    unseen : float64[draws]
+        The weight of one query that was not seen, in each draw.
+    effective : float
+        The number of queries that tell something (`Series.effective`).
+    furthest : float
+        The highest possible value; the lowest one is −furthest.
+    reason : str
+        Why it is undefined; empty if it is defined.
+    """
+
+    value: float
+    drawn: FloatArray
+    unseen: FloatArray
+    effective: float
+    furthest: float = 1.0
+    reason: str = ""
+
+    @classmethod
+    def undefined(cls, reason: str) -> Distribution:
+        """One without a value."""
+        return cls(math.nan, np.empty(0), np.empty(0), 0.0, reason=reason)
+
+    @classmethod
+    def mean(cls, parts: Sequence[Distribution]) -> Distribution:
+        """The mean of the defined ones; undefined if none is."""
+        known = [part for part in parts if not part.reason]
+        if not known:
+            return cls.undefined(parts[0].reason if parts else TOO_FEW)
+        if len(known) == 1:
+            return known[0]
+        return cls(
+            float(np.mean([part.value for part in known])),
+            np.mean([part.drawn for part in known], axis=0),
+            np.mean([part.unseen for part in known], axis=0),
+            min(part.effective for part in known),
+            known[0].furthest,
+        )
+
+    def minus(self, other: Distribution) -> Distribution:
+        """The difference of two that come from the same weights."""
+        if self.reason or other.reason:
+            return Distribution.undefined(self.reason or other.reason)
+        return Distribution(
+            self.value - other.value,
+            self.drawn - other.drawn,
+            np.maximum(self.unseen, other.unseen),
+            min(self.effective, other.effective),
+            furthest=2.0,
+        )
+
+    @property
+    def same(self) -> bool:
+        """Whether it is a difference of two that are equal under all weights."""
+        return not self.reason and bool((np.abs(self.drawn) <= _SAME).all())
+
+    def interval(self, level: float) -> Interval:
+        """The value with its interval at a level."""
+        if self.reason:
+            return Interval(math.nan, math.nan, math.nan, self.reason)
+        tail, bias = (1 - level) / 2, self._bias
+        low = self._tail(1).quantile(self._share_of(tail, min(0.0, bias)))
+        high = -self._tail(-1).quantile(self._share_of(tail, min(0.0, -bias)))
+        return Interval(self.value, min(low, self.value), max(high, self.value))
+
+    @property
+    def p(self) -> float:
+        """The two-sided p-value of 0: it is at most 1 − level where the interval at that level excludes 0.
+
+        At least 1e-6, since the draws do not tell smaller ones apart.
+        """
+        if self.reason:
+            return math.nan
+        if self.value == 0:
+            return 1.0
+        # The interval contains the value, so only the end on the other side of 0 can exclude 0.
+        sign = 1 if self.value > 0 else -1
+        tail = self._tail_of(self._tail(sign).share(0.0), min(0.0, sign * self._bias))
+        return min(1.0, max(_LEAST_P, 2 * tail))
+
+    def _tail(self, sign: int) -> _LowerTail:
+        """The draws with the query that was not seen at its worst (sign 1), or at its best and turned over (−1)."""
+        return _LowerTail((1 - self.unseen) * sign * self.drawn - self.unseen, self.furthest)
+
+    @property
+    def _bias(self) -> float:
+        """How far the draws lie on one side of the value, in standard deviations (Efron 1987), within ±½.
+
+        It moves ends outwards only: moved inwards, an end would exclude too much where few queries tell anything.
+        """
+        from scipy.special import ndtri
+
+        near = _SAME * max(1.0, abs(self.value))
+        share = ((self.drawn < self.value - near).mean() + (self.drawn <= self.value + near).mean()) / 2
+        least = 0.5 / len(self.drawn)
+        return float(np.clip(ndtri(np.clip(share, least, 1 - least)), -_MOST_BIAS, _MOST_BIAS))
+
+    def _share_of(self, tail: float, bias: float) -> float:
+        """The share of the draws outside of one end: with few queries smaller than the tail (Hesterberg 2015)."""
+        from scipy.special import ndtr, stdtrit
+
+        if self.effective <= 1:
+            return 0.0
+        reach = -float(stdtrit(self.effective - 1, tail)) * math.sqrt(self.effective / (self.effective - 1))
+        return float(ndtr(2 * bias - reach))
+
+    def _tail_of(self, share: float, bias: float) -> float:
+        """The tail that belongs to a share of the draws: the inverse of `_share_of`."""
+        from scipy.special import ndtri, stdtr
+
+        if self.effective <= 1:
+            return 1.0
+        reach = (2 * bias - float(ndtri(share))) / math.sqrt(self.effective / (self.effective - 1))
+        return float(stdtr(self.effective - 1, -reach))
+
+
+class _LowerTail:
+    """Quantiles of draws, and shares of draws: the inverse of each other, also beyond the lowest draws.
+
+    Below the lowest hundredth of the draws, Fisher's z of the draws is continued as a normal distribution, with the
+    spread between the median and that hundredth.
+    """
+
+    def __init__(self, drawn: FloatArray, furthest: float) -> None:
+        from scipy.special import ndtri
+
+        self.ordered, self.furthest = np.sort(drawn), furthest
+        place = max(1, len(drawn) // 100)
+        self.share_of_anchor = place / (len(drawn) + 1)
+        self.anchor = _z(self.ordered[place - 1], furthest)
+        away = _z(float(np.median(self.ordered)), furthest) - self.anchor
+        self.spread = max(away / -float(ndtri(self.share_of_anchor)), 1e-12)
+
+    def quantile(self, share: float) -> float:
+        """The value below which a share of the draws lie."""
+        from scipy.special import ndtri
+
+        if share >= self.share_of_anchor:
+            return float(self.ordered[math.floor(share * (len(self.ordered) + 1) * (1 + _SAME)) - 1])
+        away = float(ndtri(share)) - float(ndtri(self.share_of_anchor))
+        return self.furthest * math.tanh(self.anchor + away * self.spread)
+
+    def share(self, value: float) -> float:
+        """The share of the draws at or below a value."""
+        from scipy.special import ndtr, ndtri
+
+        count = int(np.searchsorted(self.ordered, value, side="right")) + 1
+        if count > self.share_of_anchor * (len(self.ordered) + 1):
+            return min(1.0, count / (len(self.ordered) + 1))
+        away = (_z(value, self.furthest) - self.anchor) / self.spread
+        return float(ndtr(float(ndtri(self.share_of_anchor)) + away))
+
+
+def _z(value: float, furthest: float) -> float:
+    """Fisher's z, finite at the ends too."""
+    return math.atanh(min(max(value / furthest, -_NEARLY_ONE), _NEARLY_ONE))
+
+
+# -- all correlations from the same weights ---------------------------------------------------------------
+
+
+def correlated(series: Sequence[Series], *, draws: int, seed: int) -> list[dict[str, Distribution]]:
+    """The correlations of each series, by kind, all from the same random weights of the queries.
+
+    Parameters
+    ----------
+    series : sequence of Series
+        Their `units` number the same queries.
+    draws, seed : int
+        The number of random weights, and the seed of `numpy.random.default_rng`.
+
+    Returns
+    -------
+    list of {"spearman", "pearson", "kendall" or "partial": Distribution}
+        Those that are wanted of each series.
+
+    Notes
+    -----
+    The weights are those of the Bayesian bootstrap, Dirichlet(1, …, 1) over the n queries and one query that was not
+    seen. Its weight u could move the correlation r of the others down to (1 − u)·r − u and up to (1 − u)·r + u, so no
+    interval has width zero. A bias of the draws moves an end outwards (Efron 1987), and with few queries both ends lie
+    further out (Student's t, Hesterberg 2015), by the number of queries that tell something (`Series.effective`).
+    Beyond the lowest hundredth of the draws, Fisher's z of the draws is continued as a normal distribution.
+
+    References
+    ----------
+    Rubin 1981, The Bayesian Bootstrap; Efron 1987, Better Bootstrap Confidence Intervals; Hesterberg 2015, What
+    Teachers Should Know About the Bootstrap.
+
+    >>> x = np.arange(12.0)
+    >>> found = correlated([Series(x, x**2, np.arange(12))], draws=1000, seed=7)[0]["spearman"]
+    >>> found.value, round(found.interval(0.95).low, 1), found.p < 0.05
+    (1.0, 0.3, True)
+    """
+    units = 1 + max((int(each.units.max(initial=-1)) for each in series), default=-1)
+    found = [_Correlations(each) for each in series]
+    for weights, unseen in _weights(units, draws, seed):
+        shared: dict[tuple[bytes, bytes], FloatArray] = {}
+        for each in found:
+            each.draw(weights, unseen, shared)
+    return [each.distributions() for each in found]
+
+
+def correlated_means(series: Sequence[Series], *, draws: int, seed: int) -> dict[str, Distribution]:
+    """The correlations, over runs, of the mean figure of each run with its mean score, by kind.
+
+    Their intervals are over queries, for these runs: they do not say what other runs would give.
+
+    Parameters
+    ----------
+    series : sequence of Series
+        One for each run; their `units` number the same queries.
+    """
+    some = [part for part in series if len(part.units)]
+    if len(some) < FEWEST:
+        return dict.fromkeys(KINDS, Distribution.undefined(f"fewer than {FEWEST} runs"))
+    means = [np.array([[part.columns[i].mean() for part in some]]) for i in (0, 1)]
+    for column, reason in zip(means, _SAME_IN, strict=False):
+        if _constant(column):
+            return dict.fromkeys(KINDS, Distribution.undefined(reason))
+    drawn, left = [], []
+    for weights, unseen in _weights(1 + max(int(part.units.max()) for part in some), draws, seed):
+        left.append(unseen / (weights.sum(axis=1) + unseen))
+        figures, scores = (
+            np.stack([(own := weights[:, part.units]) @ part.columns[i] / own.sum(axis=1) for part in some], axis=1)
+            for i in (0, 1)
+        )
+        drawn.append(_over_rows(figures, scores))
+    effective = float(min(part.queries for part in some))
+    return {
+        kind: Distribution(
+            float(value[0]),
+            np.nan_to_num(np.concatenate([each[kind] for each in drawn])),
+            np.concatenate(left),
+            effective,
+        )
+        for kind, value in _over_rows(*means).items()
+    }
+
+
+def _over_rows(left: FloatArray, right: FloatArray) -> dict[str, FloatArray]:
+    """The correlations along the rows of two float64[draws, columns], by kind: float64[draws] each."""
+    from scipy.stats import rankdata
+
+    equal = np.full(left.shape, 1 / left.shape[1])
+    ranks = [rankdata(each, axis=1) for each in (left, right)]
+    signs = [np.sign(each[:, :, None] - each[:, None, :]) for each in (left, right)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pairs = np.sqrt((signs[0] ** 2).sum(axis=(1, 2)) * (signs[1] ** 2).sum(axis=(1, 2)))
+        tau = (signs[0] * signs[1]).sum(axis=(1, 2)) / pairs
+    return {SPEARMAN: _pearson(ranks[0], ranks[1], equal), PEARSON: _pearson(left, right, equal), KENDALL: tau}
+
+
+def detectable(n: float, level: float, power: float) -> float:
+    """The smallest Spearman correlation that n queries show with the given power, if the others are like chance.
+
+    An approximation by Fisher's z, checked by simulation. 1 if no correlation is enough.
+
+    Parameters
+    ----------
+    level : float
+        The level of the test: in Holm's correction, that of the smallest p-value of the family.
+
+    >>> round(detectable(100, 0.05, 0.8), 2), detectable(3, 0.05, 0.8)
+    (0.31, 1.0)
+    """
+    from scipy.special import ndtri, stdtrit
+
+    if n <= FEWEST - 1:
+        return 1.0
+    reach = -float(stdtrit(n - 1, level / 2)) * math.sqrt(n / (n - 1)) + float(ndtri(power))
+    # Fisher's z, whose spread is nearly the same for all correlations; 1/(n + 1) is the weight of an unseen query.
+    return min(1.0, math.tanh(_SPREAD_OF_RANKS * reach / math.sqrt(n - 3)) + 2 / (n + 1))
+
+
+def _weights(units: int, draws: int, seed: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Exponential weights, float64[some draws, units], and of the query that was not seen, float64[some draws]."""
+    rng = np.random.default_rng(seed)
+    at_once = max(1, _CELLS_AT_ONCE // (units + 1))
+    for start in range(0, draws, at_once):
+        drawn = rng.standard_exponential((min(at_once, draws - start), units + 1))
+        yield drawn[:, :-1], drawn[:, -1]
+
+
+class _Correlations:
+    """The correlations of one series, drawn part by part."""
+
+    def __init__(self, series: Series) -> None:
+        self.series, self.reason = series, series.reason
+        self.drawn: list[dict[str, FloatArray]] = []
+        self.unseen: list[FloatArray] = []
+        self.own = np.unique(series.units)
+        if self.reason:
+            return
+        self.tau = _Tau(series.figures, series.scores) if KENDALL in series.kinds else None
+        self.orders = [_Order(column) for column in series.columns]
+
+    def draw(self, weights: FloatArray, unseen: FloatArray, shared: dict[tuple[bytes, bytes], FloatArray]) -> None:
+        """The correlations under some weights of all queries; `shared` holds ranks that several series have."""
+        if self.reason:
+            return
+        self.unseen.append(unseen / (weights[:, self.own].sum(axis=1) + unseen))
+        own = weights[:, self.series.units]
+        self.drawn.append(self.under(own / own.sum(axis=1, keepdims=True), shared))
+
+    def under(self, weights: FloatArray, shared: dict[tuple[bytes, bytes], FloatArray]) -> dict[str, FloatArray]:
+        """The correlations by kind, under weights of the rows that add up to 1: float64[draws] each."""
+        units = self.series.units.tobytes()
+        ranks = []
+        for order in self.orders:
+            key = units, order.key
+            if key not in shared:
+                shared[key] = order.ranks(weights)
+            ranks.append(shared[key])
+        found = {SPEARMAN: _pearson(ranks[0], ranks[1], weights)}
+        if PEARSON in self.series.kinds:
+            found[PEARSON] = _pearson(self.series.figures[None], self.series.scores[None], weights)
+        if self.tau is not None:
+            found[KENDALL] = self.tau.under(weights)
+        if self.series.others is not None:
+            found[PARTIAL] = _partial(found[SPEARMAN], *(_pearson(ranks[i], ranks[2], weights) for i in (0, 1)))
+        return found
+
+    def distributions(self) -> dict[str, Distribution]:
+        """The correlations by kind."""
+        if self.reason:
+            return {kind: Distribution.undefined(self.reason) for kind in self.series.kinds}
+        rows = len(self.series.figures)
+        effective, unseen = self.series.effective, np.concatenate(self.unseen)
+        found = {}
+        for kind, (value,) in self.under(np.full((1, rows), 1 / rows), {}).items():
+            if not math.isfinite(value):
+                found[kind] = Distribution.undefined("the scores without passages explain all of the others")
+                continue
+            drawn = np.nan_to_num(np.concatenate([each[kind] for each in self.drawn]), nan=float(value))
+            found[kind] = Distribution(float(value), drawn, unseen, effective)
+        return found
+
+
+class _Order:
+    """The order of a column, for its ranks under weights."""
+
+    def __init__(self, column: FloatArray) -> None:
+        self.key = column.tobytes()
+        self.order = np.argsort(column, kind="stable")
+        ordered = column[self.order]
+        starts = np.append(True, ordered[1:] != ordered[:-1])
+        self.group = np.cumsum(starts) - 1
+        self.last = np.append(np.flatnonzero(starts)[1:] - 1, len(column) - 1)
+
+    def ranks(self, weights: FloatArray) -> FloatArray:
+        """The share of the weight below each value, and half of that beside it: float64[draws, rows]."""
+        upto = np.cumsum(weights[:, self.order], axis=1)[:, self.last]
+        middle = upto.copy()
+        middle[:, 1:] += upto[:, :-1]
+        ranks = np.empty_like(weights)
+        ranks[:, self.order] = (middle / 2)[:, self.group]
+        return ranks
+
+
+def _pearson(left: FloatArray, right: FloatArray, weights: FloatArray) -> FloatArray:
+    """The weighted correlation in each draw: float64[draws]."""
+    left = left - (weights * left).sum(axis=1, keepdims=True)
+    right = right - (weights * right).sum(axis=1, keepdims=True)
+    weighted = weights * left
+    scale = np.sqrt((weighted * left).sum(axis=1) * (weights * right * right).sum(axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: FloatArray = np.clip((weighted * right).sum(axis=1) / scale, -1.0, 1.0)
+    return found
+
+
+def _partial(both: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+    """The correlation of two columns whose correlations with a third are `left` and `right`, without that third."""
+    rest = (1 - left**2) * (1 - right**2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: FloatArray = np.where(rest > _SAME, np.clip((both - left * right) / np.sqrt(rest), -1.0, 1.0), np.nan)
+    return found
+
+
+class _Tau:
+    """Kendall's tau-b under weights: of all pairs of rows, those in the same order minus those in the opposite one."""
+
+    def __init__(self, figures: FloatArray, scores: FloatArray) -> None:
+        cells, cell = np.unique(np.stack([figures, scores], axis=1), axis=0, return_inverse=True)
+        self.cells = _Groups(cell.ravel())
+        self.tied = [_Groups(column) for column in (figures, scores)]
+        self.paired = len(cells) <= _MOST_PAIRED
+        if self.paired:
+            self.order = np.sign(cells[:, None, 0] - cells[None, :, 0]) * np.sign(cells[:, None, 1] - cells[None, :, 1])
+            return
+        plain = np.bincount(cell.ravel()) / cell.size
+        self.influence = np.empty(len(cells))
+        for row, (x, y) in enumerate(cells):
+            self.influence[row] = (np.sign(x - cells[:, 0]) * np.sign(y - cells[:, 1])) @ plain
+        self.mean = float(self.influence @ plain)
+
+    def under(self, weights: FloatArray) -> FloatArray:
+        """tau-b in each draw: float64[draws]."""
+        of_cells = self.cells.sums(weights)
+        if self.paired:
+            same = ((of_cells @ self.order) * of_cells).sum(axis=1)
+        else:
+            # To first order: twice the mean of each row's pairs, minus the mean of all pairs.
+            same = 2 * of_cells @ self.influence - self.mean
+        x, y = (1 - (tied.sums(weights) ** 2).sum(axis=1) for tied in self.tied)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: FloatArray = np.clip(same / np.sqrt(x * y), -1.0, 1.0)
+        return found
+
+
+class _Groups:
+    """Rows in groups of the same value, whose weights are added."""
+
+    def __init__(self, group: IntArray | FloatArray) -> None:
+        self.order = np.argsort(group, kind="stable")
+        ordered = group[self.order]
+        self.starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+
+    def sums(self, weights: FloatArray) -> FloatArray:
+        """The weight of each group: float64[draws, groups]."""
+        found: FloatArray = np.add.reduceat(weights[:, self.order], self.starts, axis=1)
+        return found
+
+
+def _constant(column: FloatArray) -> bool:
+    return len(column) == 0 or bool(column.max() == column.min())

@@ -1,0 +1,222 @@
+"""How an interval is made of resampled figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.inference.exact import mid_p_rate, weighted_rate
+from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.tables.ids import IntArray
+
+#: Resampled figures closer than this, relative to the largest, are one figure: whole counts over whole
+#: counts fall on few values, and which side of a tie the last digit lands on differs with the platform.
+_SAME = 1e-11
+#: Chances of which the largest is at most so many times the smallest hardly bear on the interval of their ratio.
+_NEARLY = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Estimand:
+    """What an interval is about: a statistic of the means of some columns, at each depth.
+
+    Attributes
+    ----------
+    parts : tuple of float64[units, depths]
+        The sums of the columns over each unit: a query, or a cluster of queries that are drawn together.
+    mask : float64[units, depths]
+        How many queries of the unit count; with weights, the sum of these.
+    statistic : callable
+        Means of the columns → the statistic, float64[depths].
+    weighted : bool
+        Whether queries count unequally.
+    """
+
+    parts: tuple[FloatArray, ...]
+    mask: FloatArray
+    statistic: Callable[..., FloatArray]
+    weighted: bool = False
+
+    @property
+    def units(self) -> IntArray:
+        """Units with a defined query, at each depth."""
+        result: IntArray = (self.mask > 0).sum(axis=0)
+        return result
+
+    @property
+    def effective(self) -> FloatArray:
+        """So many units of equal weight tell as much: (Σw)²/Σw² (Kish 1965); without weights the number of units."""
+        if not self.weighted:
+            return self.units.astype(np.float64)
+        squares = (self.mask**2).sum(axis=0)
+        return np.where(squares > 0, self.mask.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0), 0.0)
+
+    @property
+    def value(self) -> FloatArray:
+        """The statistic of the queries as they are."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.statistic(*(part.sum(axis=0) / self.mask.sum(axis=0) for part in self.parts))
+
+    def without_each(self, share: float = 1.0) -> FloatArray:
+        """The statistic without each unit in turn, or without a share of its weight: float64[units, depths]."""
+        left = self.mask.sum(axis=0) - share * self.mask
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.statistic(*((part.sum(axis=0) - share * part) / left for part in self.parts))
+
+
+def bca_ends(estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
+    """Low and high of the statistic: float64[2, depths], bias-corrected and accelerated (Efron 1987).
+
+    With the quantile of Student's t for few queries. With weights, the effective number of queries takes the place of
+    their number.
+
+    Parameters
+    ----------
+    estimand : Estimand
+        The queries as they are; `estimand.value` is the statistic of all of them.
+    resampled : float64[depths, resamples]
+        The statistic of each resample, NaN where it does not exist.
+    tail : float
+        The share of the resamples below the interval, and above it: .025 at the level .95.
+    """
+    from scipy.special import ndtr, ndtri, stdtrit
+
+    ordered = np.sort(resampled, axis=1)  # NaN last
+    present = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
+    value = estimand.value
+    below, upto = _tie(ordered, value, present)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = (below + upto) / (2 * present)
+        bias = ndtri(np.clip(share, 0.5 / present, 1 - 0.5 / present))
+
+        away = np.where(estimand.mask > 0, value - estimand.without_each(), 0.0)
+        away = np.where(np.isfinite(away), away, 0.0)
+        squares = away * away
+        skewness = (squares * away).sum(axis=0) / (6 * squares.sum(axis=0) ** 1.5)
+        acceleration = np.nan_to_num(skewness, nan=0.0)
+
+        units = np.maximum(estimand.effective, 2)
+        reach = -stdtrit(units - 1.0, tail) * np.sqrt(units / (units - 1))
+        bounds = []
+        for z in (-reach, reach):
+            shifted = bias + z
+            divisor = 1 - acceleration * shifted
+            level = ndtr(np.where(divisor > 0, bias + shifted / divisor, np.copysign(np.inf, z)))
+            bounds.append(_mid_quantile(ordered, level, present))
+    return np.stack(bounds)
+
+
+def _tie(ordered: FloatArray, value: FloatArray, present: IntArray) -> tuple[IntArray, IntArray]:
+    """How many figures of each row lie below the value, and how many below or beside it."""
+    largest = np.abs(ordered[np.arange(len(ordered)), np.maximum(present - 1, 0)])
+    with np.errstate(invalid="ignore"):
+        room = _SAME * np.maximum(np.maximum(largest, np.abs(ordered[:, 0])), np.abs(value))
+        room = np.where(np.isfinite(room), room, 0.0)
+        below = _count_before(ordered, value - room, "left")
+        upto = _count_before(ordered, value + room, "right")
+    return below, upto
+
+
+def _count_before(ordered: FloatArray, value: FloatArray, side: Literal["left", "right"]) -> IntArray:
+    """How many figures of each row lie below the value (`left`), or at most at it (`right`); 0 for NaN."""
+    places = [row.searchsorted(sought, side) for row, sought in zip(ordered, value, strict=True)]
+    return np.where(np.isnan(value), 0, np.array(places, np.int64))
+
+
+def _mid_quantile(ordered: FloatArray, level: FloatArray, present: IntArray) -> FloatArray:
+    """Quantiles along each row from the mid-distribution: equal figures stand at the middle of their share."""
+    rows = np.arange(len(ordered))
+
+    def at(place: IntArray) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
+        value = ordered[rows, np.clip(place, 0, np.maximum(present - 1, 0))]
+        below, upto = _tie(ordered, value, present)
+        return value, (below + upto) / 2, below, upto
+
+    target = level * present
+    value, middle, below, upto = at(np.floor(np.nan_to_num(target)).astype(np.int64))
+    beside = np.where(target > middle, upto, below - 1)
+    other, other_middle, _, _ = at(beside)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = (target - middle) / (other_middle - middle)
+        between = value + share * (other - value)
+    inside = (beside >= 0) & (beside < present) & np.isfinite(value) & np.isfinite(other) & (other_middle != middle)
+    return np.where(present > 0, np.where(inside, between, value), np.nan)
+
+
+def of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
+    """Bounds from the binomial distribution where every query is a success or none and all else is nearly the same.
+
+    float64[2, depths], NaN elsewhere. Mid-P: half of the probability of what was observed counts as
+    more extreme (Lancaster 1961). Weighted rates have the bounds of `weighted_rate`. Where the chances of the queries
+    differ, the error of their mean is added to both ends (`_with_error_of`).
+    """
+    first, *others = outcome.parts
+    defined = outcome.defined
+    plain = np.where(defined, (first == 0) | (first == 1), True).all(axis=0)
+    # The third part of a ratio, if there is one, is 1 minus the second.
+    alike = plain.copy()
+    for part in others[:1]:
+        least, most = (np.where(defined, part, end).T for end in (np.inf, -np.inf))
+        plain &= most.max(axis=1) <= _NEARLY * least.min(axis=1)
+        alike &= most.max(axis=1) == least.min(axis=1)
+    result = np.full((2, first.shape[1]), np.nan)
+    if outcome.bounds is None or not plain.any():
+        return result
+    trials = defined.sum(axis=0)[plain]
+    successes = np.where(defined, first, 0.0).sum(axis=0)[plain]
+    means = [mean[plain] for mean in means_of(outcome)]
+    rates = mid_p_rate(successes, trials, np.array([[1 - tail], [tail]]))
+    counts = outcome.counting()
+    if counts is not None:
+        unequal = np.where(defined, counts, 1.0).min(axis=0, initial=1.0)[plain] < 1
+        rates = np.where(unequal, weighted_rate(first[:, plain], counts[:, plain], tail), rates)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for row, rate in enumerate(rates):
+            result[row, plain] = outcome.aggregate.value(rate, *means[1:])
+    near: NDArray[np.bool_] = np.logical_and(plain, ~alike)
+    if near.any():
+        result[:, near] = _with_error_of(outcome, near, result[:, near], tail)
+    return result
+
+
+def _with_error_of(outcome: Outcome, near: NDArray[np.bool_], ends: FloatArray, tail: float) -> FloatArray:
+    """Ends of a ratio of means, or of its log2, that allow for the error of the mean chance too: float64[2, columns].
+
+    Each end is as far from the figure as both errors together: that of the success rate as its interval says, and that
+    of the mean chance as Student's t says.
+
+    References
+    ----------
+    Zou and Donner 2008, Construction of confidence limits about effect measures.
+    """
+    from scipy.special import stdtrit
+
+    counts, known = outcome.counting(), outcome.defined[:, near]
+    weights = known.astype(np.float64) if counts is None else counts[:, near]
+    unit = math.log(2) if outcome.aggregate.form == "bits" else 0.0
+    means = [mean[near] for mean in means_of(outcome)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = weights.sum(axis=0)
+        free = total**2 / (weights**2).sum(axis=0) - 1
+        away = np.where(known, outcome.parts[1][:, near] - means[1], 0.0)
+        error = -stdtrit(free, tail) * np.sqrt((weights * away**2).sum(axis=0) / total / free) / means[1]
+        value, *logs = (each * unit if unit else np.log(each) for each in (outcome.aggregate.value(*means), *ends))
+        moved = []
+        for sign, end in zip((-1, 1), logs, strict=True):
+            # Without a success the figure is infinitely small, and its upper end alone moves.
+            to = np.where(np.isfinite(value), value + sign * np.hypot(end - value, error), end + sign * error)
+            moved.append(to / unit if unit else np.exp(to))
+    return np.stack(moved)
+
+
+def means_of(outcome: Outcome) -> list[FloatArray]:
+    """The mean of each part over the defined queries, at each depth."""
+    weighed = outcome.counting()
+    counts = outcome.defined.astype(np.float64) if weighed is None else weighed
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return [(np.nan_to_num(part, nan=0.0) * counts).sum(axis=0) / counts.sum(axis=0) for part in outcome.parts]

@@ -1,0 +1,139 @@
+"""Two arms of independent values at one look: a test and an interval from one distribution, from sums alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_selectivity.inference import score
+from rag_selectivity.inference.paired import settled
+from rag_selectivity.measures.base import FloatArray
+
+#: The prior of the share of an arm, in impressions, around the planned share.
+_PRIOR = 100.0
+
+
+@dataclass(slots=True)
+class ArmMoments:
+    """Count, mean and squared deviations of an arm's values, and of a covariate beside them.
+
+    Chan, Golub and LeVeque 1983, Algorithms for computing the sample variance.
+    """
+
+    n: int = 0
+    mean: float = 0.0
+    covariate_mean: float = 0.0
+    squares: float = 0.0
+    products: float = 0.0
+    covariate_squares: float = 0.0
+
+    def add(self, values: FloatArray, covariate: FloatArray | None = None) -> None:
+        """See further values."""
+        count = len(values)
+        if not count:
+            return
+        others = np.zeros(count) if covariate is None else covariate
+        mean, other_mean = float(values.mean()), float(others.mean())
+        off, other_off = values - mean, others - other_mean
+        step, other_step = mean - self.mean, other_mean - self.covariate_mean
+        weight = self.n * count / (self.n + count)
+        self.squares += float(off @ off) + step * step * weight
+        self.products += float(off @ other_off) + step * other_step * weight
+        self.covariate_squares += float(other_off @ other_off) + other_step * other_step * weight
+        self.n += count
+        self.mean += step * count / self.n
+        self.covariate_mean += other_step * count / self.n
+
+    def variance(self, slope: float = 0.0) -> float:
+        """Of the values less slope times the covariate; NaN with fewer than two."""
+        if self.n < 2:
+            return math.nan
+        adjusted = self.squares - 2 * slope * self.products + slope * slope * self.covariate_squares
+        return max(0.0, adjusted) / (self.n - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoSided:
+    """A difference with its two-sided p-value and its interval; p ≤ 1 − level if and only if 0 is outside it."""
+
+    difference: float
+    p: float
+    low: float
+    high: float
+
+
+def rates(hits: int, n: int, other_hits: int, other_n: int, level: float) -> TwoSided:
+    """The score test of two rates, and Miettinen and Nurminen's interval, which inverts it: second minus first.
+
+    >>> found = rates(30, 200, 50, 200, 0.95)
+    >>> round(found.p, 4), round(found.low, 4), round(found.high, 4)
+    (0.0125, 0.0218, 0.1784)
+    """
+    difference, p = other_hits / other_n - hits / n, rates_p(hits, n, other_hits, other_n)
+    low, high = (float(end) for end in score.unpaired_difference(other_hits, other_n, hits, n, level))
+    return TwoSided(difference, p, *settled(difference, p, low, high, level))
+
+
+def rates_p(hits: int, n: int, other_hits: int, other_n: int) -> float:
+    """The p-value of the score test alone, which costs a hundredth of the interval."""
+    from scipy.special import ndtr
+
+    total = n + other_n
+    pooled = (hits + other_hits) / total
+    variance = pooled * (1 - pooled) * (1 / n + 1 / other_n) * total / max(total - 1, 1)
+    if variance <= 0:
+        return 1.0
+    return float(2 * ndtr(-abs(other_hits / other_n - hits / n) / math.sqrt(variance)))
+
+
+def means(first: ArmMoments, second: ArmMoments, level: float, slope: float = 0.0) -> TwoSided:
+    """Welch's t-test and its interval: second minus first, each less slope times its covariate.
+
+    NaN for the p-value and the interval if an arm has fewer than two values, or neither has any spread.
+
+    >>> first, second = ArmMoments(), ArmMoments()
+    >>> first.add(np.array([1.0, 2.0, 3.0, 4.0])), second.add(np.array([3.0, 4.0, 5.0, 8.0]))
+    (None, None)
+    >>> found = means(first, second, 0.95)
+    >>> found.difference, round(found.p, 4), round(found.low, 3), round(found.high, 3)
+    (2.5, 0.1048, -0.754, 5.754)
+    """
+    from scipy.special import stdtr, stdtrit
+
+    difference = second.mean - first.mean - slope * (second.covariate_mean - first.covariate_mean)
+    parts = [arm.variance(slope) / arm.n if arm.n else math.nan for arm in (first, second)]
+    error = math.sqrt(sum(parts)) if not any(map(math.isnan, parts)) else math.nan
+    if not error > 0:
+        return TwoSided(difference, math.nan, math.nan, math.nan)
+    freedom = sum(parts) ** 2 / sum(part**2 / (arm.n - 1) for part, arm in zip(parts, (first, second), strict=True))
+    p = float(2 * stdtr(freedom, -abs(difference) / error))
+    reach = float(stdtrit(freedom, (1 + level) / 2)) * error
+    return TwoSided(difference, p, *settled(difference, p, difference - reach, difference + reach, level))
+
+
+def slope_of(first: ArmMoments, second: ArmMoments) -> float:
+    """The slope of values over the covariate within the arms; 0 for a covariate without spread."""
+    spread = first.covariate_squares + second.covariate_squares
+    return (first.products + second.products) / spread if spread > 0 else 0.0
+
+
+def sample_ratio_p(n: int, other_n: int, share: float, *, any_time: bool) -> float:
+    """The p-value of the hypothesis that the first arm's share of the traffic is as planned.
+
+    `any_time`: from an e-value that may be looked at always, the likelihood mixed over Beta(100·share, 100·(1 − share))
+    (Lindon and Malek 2022, Anytime-valid inference for multinomial count data); otherwise the exact binomial test.
+
+    >>> sample_ratio_p(6000, 4000, 0.5, any_time=True) < 1e-80, sample_ratio_p(5050, 4950, 0.5, any_time=True)
+    (True, 1.0)
+    """
+    if any_time:
+        from scipy.special import betaln
+
+        a, b = _PRIOR * share, _PRIOR * (1 - share)
+        log_e = float(betaln(n + a, other_n + b) - betaln(a, b)) - n * math.log(share) - other_n * math.log1p(-share)
+        return min(1.0, math.exp(-log_e))
+    from scipy.stats import binomtest
+
+    return float(binomtest(n, n + other_n, share).pvalue)

@@ -1,1 +1,0 @@
-"""Intervals, tests and the figures of samples."""

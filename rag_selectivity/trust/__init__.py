@@ -1,0 +1,1 @@
+"""What labels are worth: placebos, controls, completions, and the agreement of judge and people."""

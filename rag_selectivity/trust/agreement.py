@@ -1,0 +1,445 @@
+"""The agreement of a judge's grades with human grades, with intervals from queries drawn whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.interval import Interval
+from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.dirichlet import WeightedSums
+
+#: The limits of the verdicts; see `Agreement.verdict`.
+GOOD_KAPPA, GOOD_BIAS, LEAST_KAPPA = 0.6, 0.25, 0.4
+#: From these numbers on, the intervals keep their level in simulation (benchmarks/simulated/labels.py).
+MIN_PAIRS, MIN_QUERIES = 30, 10
+
+#: The factor that widens the jackknife's interval, so that it keeps its level with few queries (same simulation).
+_WIDER = 1.1
+
+GOOD, MODERATE, POOR = "good", "moderate", "poor"
+TOO_FEW, UNDETERMINED = "too few to tell", "undetermined"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far a judge's grades agree with a human's, over the pairs that both graded.
+
+    Attributes
+    ----------
+    n, queries : int
+    clusters : int or None
+        The number of clusters; None without clusters.
+    exact, within_one : Interval
+        The shares of pairs with equal grades, and with grades that differ by at most one.
+    kappa, kappa_linear, kappa_quadratic : Interval
+        Cohen's kappa, where disagreements weigh all the same, by their size, and by its square. 1 is full agreement, 0
+        is the agreement expected by chance from the frequencies of the grades; NaN if there is only one grade.
+    ac2 : Interval
+        Gwet's AC2 with quadratic weights: like kappa, but stable if one grade is very common.
+    alpha : Interval
+        Krippendorff's alpha for ordinal grades.
+    spearman : Interval
+        Spearman's rank correlation; NaN if either side has only one grade.
+    bias : Interval
+        The mean of the judge's grade minus the human's grade.
+    bias_by_grade : {human grade: Interval}
+        The bias over the pairs of each human grade.
+    levels : tuple of int
+        All possible grades.
+    confusion : int64[levels, levels]
+        Pairs by the human's grade (rows) and the judge's (columns).
+    per_query : {query: (pairs, exact, bias)}
+
+    Notes
+    -----
+    The drawn units are the queries, or their clusters. All intervals come from Dirichlet(1, …, 1) weights over the
+    units and one unseen unit of average size, so that none has width zero. For shares and biases the unseen unit is at
+    the end of the range (Gaffke's bound). For coefficients all grades are equally common in the unseen unit. For the
+    lower end it agrees only by chance (for alpha and Spearman's rho half of it is graded in reverse); for the upper end
+    it agrees fully. The interval of a coefficient also includes that of Student's t for √(1 − coefficient) with the
+    jackknife's error, widened by a tenth. A coefficient has no interval with fewer than 30 pairs or 10 units, or if
+    either side gave only one grade: such intervals would not keep their level.
+
+    References
+    ----------
+    Cohen 1960, 1968; Gwet 2008; Krippendorff 2011; Gaffke 2005.
+    """
+
+    n: int
+    queries: int
+    clusters: int | None
+    exact: Interval
+    within_one: Interval
+    kappa: Interval
+    kappa_linear: Interval
+    kappa_quadratic: Interval
+    ac2: Interval
+    alpha: Interval
+    spearman: Interval
+    bias: Interval
+    bias_by_grade: Mapping[int, Interval]
+    levels: tuple[int, ...]
+    confusion: IntArray
+    per_query: Mapping[str, tuple[int, float, float]]
+
+    @property
+    def verdict(self) -> str:
+        """`good`, `moderate`, `poor`, `undetermined` or `too few to tell`.
+
+        - too few to tell: fewer than 30 pairs, or fewer than 10 queries (with clusters: 10 clusters).
+        - good: the interval of the quadratic kappa is at or above .6, and that of the bias within a quarter of a grade.
+        - moderate: the interval of the quadratic kappa is at or above .4.
+        - poor: the interval of the quadratic kappa is below .4.
+        - undetermined: the interval of the quadratic kappa contains .4, or either side gave only one grade.
+
+        The limits are conventions; `reason` says which of them decided. No verdict on the grades says whether the judge
+        ranks runs as people do: its errors may differ between the runs.
+        """
+        return self._verdict[0]
+
+    @property
+    def reason(self) -> str:
+        """The reason for the verdict, in one or two sentences."""
+        return self._verdict[1]
+
+    @property
+    def _verdict(self) -> tuple[str, str]:
+        if self.n < MIN_PAIRS or self._units < MIN_QUERIES:
+            return (
+                TOO_FEW,
+                f"A verdict, and intervals of kappa and the other coefficients, need at least {MIN_PAIRS} pairs of "
+                f"{MIN_QUERIES} {self._unit_name}.",
+            )
+        kappa = self.kappa_quadratic
+        if kappa.reason:
+            return UNDETERMINED, kappa.reason
+        shown = f"The interval of the quadratic kappa, {kappa.low:.3f} to {kappa.high:.3f},"
+        if kappa.low >= GOOD_KAPPA and self.bias.within(GOOD_BIAS):
+            return GOOD, f"{shown} is at or above {GOOD_KAPPA}, and that of the bias is within ±{GOOD_BIAS} grades."
+        if kappa.low >= LEAST_KAPPA:
+            return MODERATE, f'{shown} is at or above {LEAST_KAPPA}. For "good", {self._lacking()}.'
+        if kappa.high < LEAST_KAPPA:
+            return POOR, f"{shown} is below {LEAST_KAPPA}."
+        return UNDETERMINED, f"{shown} contains {LEAST_KAPPA}. More {self._unit_name} make it narrower."
+
+    def _lacking(self) -> str:
+        """What moderate agreement lacks to be good."""
+        lacking = []
+        if self.kappa_quadratic.low < GOOD_KAPPA:
+            lacking.append(f"the interval of the quadratic kappa must be at or above {GOOD_KAPPA}")
+        if not self.bias.within(GOOD_BIAS):
+            ends = f"{self.bias.low:+.3f} to {self.bias.high:+.3f}".replace("-", "−")
+            lacking.append(f"the interval of the bias must be within ±{GOOD_BIAS} grades (it is {ends})")
+        return " and ".join(lacking)
+
+    @property
+    def _units(self) -> int:
+        return self.queries if self.clusters is None else self.clusters
+
+    @property
+    def _unit_name(self) -> str:
+        return "queries" if self.clusters is None else "clusters"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        names = ("exact", "within_one", "kappa", "kappa_linear", "kappa_quadratic", "ac2", "alpha", "spearman")
+        shares = np.array([exact for _, exact, _ in self.per_query.values()])
+        biases = np.array([bias for _, _, bias in self.per_query.values()])
+        return {
+            "n": self.n,
+            "queries": self.queries,
+            "clusters": self.clusters,
+            **{name: getattr(self, name).to_dict() for name in names},
+            "bias": {
+                **self.bias.to_dict(),
+                "by_grade": {str(grade): interval.to_dict() for grade, interval in self.bias_by_grade.items()},
+            },
+            "confusion": {"levels": list(self.levels), "counts": self.confusion.tolist()},
+            "per_query": {"exact": _quartiles(shares), "bias": _quartiles(biases)},
+            "verdict": self.verdict,
+            "reason": self.reason,
+        }
+
+
+def agreement(
+    human: Sequence[int] | IntArray,
+    judge: Sequence[int] | IntArray,
+    queries: Sequence[str],
+    *,
+    grades: tuple[int, int] | None = None,
+    bootstrap: Bootstrap = Bootstrap(),
+) -> Agreement:
+    """The agreement of two sequences of grades of the same pairs.
+
+    Parameters
+    ----------
+    human, judge : int64[pairs]
+    queries : sequence of str
+        The query of each pair; for the intervals, queries are drawn whole.
+    grades : (int, int), optional
+        The lowest and the highest possible grade; by default those that occur. AC2's agreement by chance and the range
+        of the bias depend on them.
+    bootstrap : Bootstrap
+        Gives resamples, seed, level and clusters.
+
+    Raises
+    ------
+    InputError
+        If there are no pairs, or a query has no cluster.
+
+    >>> agreement([1, 2, 3, 3], [1, 2, 3, 2], ["p", "p", "q", "q"]).exact.value
+    0.75
+    """
+    first, second = np.asarray(human, np.int64), np.asarray(judge, np.int64)
+    if first.shape != second.shape or first.ndim != 1 or len(first) != len(queries):
+        raise InputError(f"agreement needs a grade of each side for each pair, got {first.shape} and {second.shape}")
+    if not len(first):
+        raise InputError("no pair was graded by both sides: give grades of the same pairs")
+    seen = (int(min(first.min(), second.min())), int(max(first.max(), second.max())))
+    ends = seen if grades is None else (min(grades[0], seen[0]), max(grades[1], seen[1]))
+    if ends[1] - ends[0] >= 50:
+        raise InputError(f"the grades range from {ends[0]} to {ends[1]}, more than 50 levels: give grades of a scale")
+    names, of_pair = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
+    groups = bootstrap.units(names.tolist())
+    unit_of_query = np.arange(len(names)) if groups is None else groups
+    tables = _Tables.of(first, second, unit_of_query[of_pair], ends, bootstrap)
+    gap, pairs = second - first, np.bincount(of_pair)
+    same, off = np.bincount(of_pair, gap == 0) / pairs, np.bincount(of_pair, gap) / pairs
+    per_query = dict(zip(names.tolist(), zip(pairs.tolist(), same.tolist(), off.tolist(), strict=True), strict=True))
+    lowest, highest = ends[0] - ends[1], ends[1] - ends[0]
+    return Agreement(
+        n=len(first),
+        queries=len(names),
+        clusters=None if groups is None else len(tables.cells),
+        exact=tables.mean(lambda gaps: gaps == 0, 0, 1),
+        within_one=tables.mean(lambda gaps: np.abs(gaps) <= 1, 0, 1),
+        **tables.coefficients(),
+        bias=tables.mean(lambda gaps: gaps, lowest, highest),
+        bias_by_grade={
+            level: tables.mean(lambda gaps: gaps, ends[0] - level, ends[1] - level, of_human=level)
+            for level in np.unique(first).tolist()
+        },
+        levels=tuple(tables.levels.tolist()),
+        confusion=tables.total.astype(np.int64),
+        per_query=per_query,
+    )
+
+
+def bias_over(
+    human: IntArray,
+    judge: IntArray,
+    queries: Sequence[str],
+    weight: FloatArray,
+    *,
+    grades: tuple[int, int],
+    bootstrap: Bootstrap = Bootstrap(),
+) -> Interval:
+    """The mean of the judge's grade minus the human's over pairs, each with a weight; by the method of `Agreement`.
+
+    >>> bias_over(np.array([1, 2]), np.array([3, 2]), ["p", "q"], np.array([3.0, 1.0]), grades=(1, 5)).value
+    1.5
+    """
+    names, of_pair = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
+    groups = bootstrap.units(names.tolist())
+    unit = of_pair if groups is None else groups[of_pair]
+    tables = _Tables.of(human, judge, unit, grades, bootstrap, weight / weight.mean())
+    return tables.mean(lambda gaps: gaps, grades[0] - grades[1], grades[1] - grades[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The table of each drawn unit: its pairs by human grade and judge's grade.
+
+    `cells` is float64[units, human · judge], `levels` int64[levels].
+    """
+
+    cells: FloatArray
+    levels: IntArray
+    weighted: WeightedSums
+    tail: float
+
+    @classmethod
+    def of(
+        cls,
+        human: IntArray,
+        judge: IntArray,
+        unit: IntArray,
+        ends: tuple[int, int],
+        bootstrap: Bootstrap,
+        weight: FloatArray | int = 1,
+    ) -> _Tables:
+        levels = np.arange(ends[0], ends[1] + 1)
+        cells = np.zeros((int(unit.max()) + 1, len(levels) ** 2))
+        np.add.at(cells, (unit, (human - ends[0]) * len(levels) + judge - ends[0]), weight)
+        # A cluster may have no pair that both sides graded.
+        cells = cells[cells.any(axis=1)]
+        weighted = WeightedSums.of(cells, draws=bootstrap.resamples, seed=bootstrap.seed)
+        return cls(cells, levels, weighted, (1 - bootstrap.level) / 2)
+
+    @property
+    def total(self) -> FloatArray:
+        """Pairs by human grade and judge's grade: float64[human, judge]."""
+        return self._square(self.cells.sum(axis=0))
+
+    def mean(
+        self,
+        value: Callable[[IntArray], Any],
+        lowest: float,
+        highest: float,
+        *,
+        of_human: int | None = None,
+    ) -> Interval:
+        """The mean of a function of the gap (judge minus human) over the pairs, or over those of one human grade."""
+        gaps = self.levels - self.levels[:, None]
+        counted = (
+            np.ones(gaps.shape) if of_human is None else np.broadcast_to((self.levels == of_human)[:, None], gaps.shape)
+        )
+        columns = np.stack(
+            [(np.asarray(value(gaps), np.float64) * counted).ravel(), counted.astype(np.float64).ravel()], axis=1
+        )
+        of_units = self.cells @ columns
+        sums = WeightedSums(self.weighted.sums @ columns, self.weighted.unseen)
+        total, count = of_units.sum(axis=0)
+        size = count / np.count_nonzero(of_units[:, 1])
+        return Interval(float(total / count), *sums.mean_bounds(0, 1, size, lowest, highest, self.tail))
+
+    def coefficients(self) -> dict[str, Interval]:
+        """Kappas, AC2, alpha and Spearman's rho."""
+        reason = self._why_no_interval()
+        return {name: self.coefficient(coefficient, reason) for name, coefficient in _COEFFICIENTS.items()}
+
+    def coefficient(self, coefficient: _Coefficient, reason: str) -> Interval:
+        """A coefficient with its interval; `reason` says why it has none."""
+        levels = self.levels.astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # Rounding may make full agreement a little more than 1.
+            value = float(np.minimum(1.0, coefficient(self.total, levels)))
+            ends = (np.nan, np.nan) if reason else self._ends(coefficient, levels, value)
+        return Interval(value, *ends, reason=reason)
+
+    def _why_no_interval(self) -> str:
+        units, pairs = len(self.cells), int(self.cells.sum())
+        if pairs < MIN_PAIRS or units < MIN_QUERIES:
+            return f"An interval needs at least {MIN_PAIRS} pairs of {MIN_QUERIES} queries or clusters."
+        for who, axis in (("People", 1), ("The judge", 0)):
+            given = np.flatnonzero(self.total.sum(axis=axis))
+            if len(given) == 1:
+                return (
+                    f"{who} gave grade {self.levels[given[0]]} to every pair: "
+                    f"kappa and the other coefficients need two grades or more on each side."
+                )
+        return ""
+
+    def _ends(self, coefficient: _Coefficient, levels: FloatArray, value: float) -> tuple[float, float]:
+        size, count = float(self.cells.sum()) / len(self.cells), len(levels)
+        by_luck, agreeing = np.full((count, count), 1 / count**2), np.eye(count) / count
+        # Agreement by chance hardly changes a rank coefficient if one grade is very common: reverse half of the unit.
+        worst = (by_luck + agreeing[::-1]) / 2 if coefficient in (_alpha, _spearman) else by_luck
+        low, high = (
+            coefficient(self._square(self.weighted.sums) + size * self.weighted.unseen[:, None, None] * unseen, levels)
+            for unseen in (worst, agreeing)
+        )
+        without_each = coefficient(self._square(self.cells.sum(axis=0) - self.cells), levels)
+        below, above = _jackknifed(without_each, value, self.tail)
+        return (
+            float(np.fmin(np.quantile(low, self.tail), np.fmin(below, value))),
+            float(min(1.0, np.fmax(np.quantile(high, 1 - self.tail), np.fmax(above, value)))),
+        )
+
+    def _square(self, cells: FloatArray) -> FloatArray:
+        return cells.reshape(*cells.shape[:-1], len(self.levels), len(self.levels))
+
+
+def _jackknifed(without_each: FloatArray, value: float, tail: float) -> tuple[float, float]:
+    """Interval of Student's t for √(1 − value), from the values without each unit; NaN if one is undefined.
+
+    The root makes the spread of a coefficient near 1 more stable.
+    """
+    from scipy.special import stdtrit
+
+    n = len(without_each)
+    middle, others = np.sqrt(max(0.0, 1 - value)), np.sqrt(np.maximum(0.0, 1 - without_each))
+    pseudo = n * middle - (n - 1) * others
+    reach = -float(stdtrit(n - 1, tail)) * _WIDER * pseudo.std(ddof=1) / np.sqrt(n)
+    return float(1 - (middle + reach) ** 2), float(1 - max(0.0, middle - reach) ** 2)
+
+
+# -- figures of a table of counts, float64[…, human, judge] ---------------------------------------------
+
+
+def _total(table: FloatArray) -> FloatArray:
+    result: FloatArray = table.sum(axis=(-2, -1))
+    return result
+
+
+def _kappa(power: float) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    def figure(table: FloatArray, levels: FloatArray) -> FloatArray:
+        gaps = np.abs(levels[:, None] - levels)
+        weights = (gaps > 0).astype(np.float64) if power == 0 else gaps**power
+        expected = table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :] / _total(table)[..., None, None]
+        missed: FloatArray = (table * weights).sum(axis=(-2, -1)) / (expected * weights).sum(axis=(-2, -1))
+        return 1 - missed
+
+    return figure
+
+
+def _ac2(table: FloatArray, levels: FloatArray) -> FloatArray:
+    if len(levels) < 2:
+        return np.full(table.shape[:-2], np.nan)
+    weights = 1 - ((levels[:, None] - levels) / (levels[-1] - levels[0])) ** 2
+    share = table / _total(table)[..., None, None]
+    observed = (share * weights).sum(axis=(-2, -1))
+    prevalence = (share.sum(axis=-1) + share.sum(axis=-2)) / 2
+    by_luck = weights.sum() / (len(levels) * (len(levels) - 1)) * (prevalence * (1 - prevalence)).sum(axis=-1)
+    result: FloatArray = (observed - by_luck) / (1 - by_luck)
+    return result
+
+
+def _alpha(table: FloatArray, levels: FloatArray) -> FloatArray:
+    coincidences = table + np.swapaxes(table, -1, -2)
+    counts = coincidences.sum(axis=-1)
+    total = counts.sum(axis=-1)
+    reached = np.cumsum(counts, axis=-1)
+    # The ordinal distance of two grades: the number of values from one to the other, counting both ends by half.
+    middle = reached - counts / 2
+    distance = (middle[..., :, None] - middle[..., None, :]) ** 2
+    observed = (coincidences * distance).sum(axis=(-2, -1))
+    expected = (counts[..., :, None] * counts[..., None, :] * distance).sum(axis=(-2, -1))
+    result: FloatArray = 1 - (total - 1) * observed / expected
+    return result
+
+
+def _spearman(table: FloatArray, levels: FloatArray) -> FloatArray:
+    total = _total(table)
+    centred = []
+    for counts in (table.sum(axis=-1), table.sum(axis=-2)):
+        ranks = np.cumsum(counts, axis=-1) - counts / 2
+        centred.append((ranks - (total / 2)[..., None], counts))
+    (left, of_left), (right, of_right) = centred
+    product = (table * left[..., :, None] * right[..., None, :]).sum(axis=(-2, -1))
+    spread = (of_left * left**2).sum(axis=-1) * (of_right * right**2).sum(axis=-1)
+    result: FloatArray = product / np.sqrt(spread)
+    return result
+
+
+_Coefficient = Callable[[FloatArray, FloatArray], FloatArray]
+_COEFFICIENTS: dict[str, _Coefficient] = {
+    "kappa": _kappa(0),
+    "kappa_linear": _kappa(1),
+    "kappa_quadratic": _kappa(2),
+    "ac2": _ac2,
+    "alpha": _alpha,
+    "spearman": _spearman,
+}
+
+
+def _quartiles(values: FloatArray) -> dict[str, float]:
+    names = ("lowest", "quarter", "median", "three_quarters", "highest")
+    return {name: float(value) for name, value in zip(names, np.quantile(values, [0, 0.25, 0.5, 0.75, 1]), strict=True)}

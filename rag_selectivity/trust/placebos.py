@@ -1,0 +1,119 @@
+"""Placebos of measures, for the universes in which grades can be shuffled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.token_budget import are_budgets
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Placebo, Real
+from rag_selectivity.measures.chance import BoR
+from rag_selectivity.measures.universe import Universe
+from rag_selectivity.tables.ids import IntArray
+
+#: A measure with its depths, as in a plan.
+Planned = tuple[Measure, NDArray[Any]]
+#: Whether grades are shuffled among the labelled passages, at each depth of a measure.
+OfLabels = Mapping[Measure, NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceboFigures:
+    """The placebo of a measure at its depths, and the interval of what the figure has beyond it; NaN where unknown."""
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPlacebo:
+    """The placebo of a measure and what its figure has beyond it, by query; NaN where no universe is known."""
+
+    measure: Measure
+    placebo: Outcome
+    beyond: Outcome
+
+
+def placebos_of(
+    judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
+) -> list[KnownPlacebo]:
+    """The placebos of a whole dataset, where the universe of each depth is known."""
+    return [
+        KnownPlacebo(measure, _settled(placebo.outcome, known), _settled(placebo.beyond, known))
+        for measure, placebo, known in _placebos(judged, plan, outcomes, of_labels)
+    ]
+
+
+def placebo_figures(
+    placebos: Iterable[KnownPlacebo], ends: Iterable[Ends], chosen: NDArray[np.bool_] | None = None
+) -> dict[Measure, PlaceboFigures]:
+    """The figures of placebos over all queries, or the chosen ones; `ends` are those of what lies beyond."""
+    return {
+        each.measure: PlaceboFigures((each.placebo if chosen is None else each.placebo.over(chosen)).value(), *of_each)
+        for each, of_each in zip(placebos, ends, strict=True)
+    }
+
+
+def against_other_lists(figures: Figures, bootstrap: Bootstrap | None) -> dict[str, dict[str, Any]]:
+    """BoR against the lists of the other queries, at the depth next to 10 of each BoR, by its name.
+
+    Empty where these lists are not known.
+    """
+    result: dict[str, dict[str, Any]] = {}
+    if figures.join.other_lists is None or bootstrap is None:
+        return result
+    for measure, at in figures.plan:
+        ranks = at[~are_budgets(at) & (at < WHOLE_LIST)]
+        if isinstance(measure, BoR) and measure.null == "random" and len(ranks):
+            depth = ranks[[np.argmin(np.abs(np.log(ranks / 10)))]]
+            over = replace(measure, null="lists")
+            outcome = over.outcome(figures.join, depth)
+            ((low, high),) = bootstrap.intervals([outcome], figures.queries)
+            numbers = {"value": outcome.value(), "low": low, "high": high}
+            known = {name: float(end[0]) if np.isfinite(end[0]) else None for name, end in numbers.items()}
+            result[str(measure @ int(depth[0]))] = {"measure": str(over @ int(depth[0])), **known}
+    return result
+
+
+def _placebos(
+    judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
+) -> Iterable[tuple[Measure, Placebo, NDArray[np.bool_]]]:
+    """The placebo of each measure that has one, and at which depths its universe is known."""
+    for (measure, at), outcome in zip(plan, outcomes, strict=True):
+        if isinstance(measure.cutoff, Real) or not len(at) or measure.of_groups:
+            continue
+        placebo = _placebo(measure, judged, at, of_labels[measure], outcome)
+        if placebo is not None:
+            weights = None if judged.weights is None else judged.weights.values
+            yield measure, placebo.weighted(weights), of_labels[measure] | (judged.corpus_size is not None)
+
+
+def _placebo(
+    measure: Measure, judged: JudgedRun, depths: IntArray, of_labels: NDArray[np.bool_], outcome: Outcome
+) -> Placebo | None:
+    """The placebo at each depth; at a budget of tokens, of each query at its own K."""
+    if not are_budgets(depths).any():
+        return measure.placebo(judged, Universe(judged, depths, of_labels), outcome)
+    columns = []
+    for i, depth in enumerate(depths.tolist()):
+        some, at = judged.at_depth(depth)
+        placebo = measure.placebo(some, Universe(some, at, of_labels[[i]]), measure.at_ranks(some, at))
+        if placebo is None:
+            return None
+        columns.append(placebo)
+    return Placebo.beside(columns)
+
+
+def _settled(outcome: Outcome, known: NDArray[np.bool_]) -> Outcome:
+    """The outcome at the depths whose universe is known: without a corpus size, there is no corpus to shuffle in."""
+    settled = outcome.settled()
+    parts = settled.parts if known.all() else tuple(np.where(known, part, np.nan) for part in settled.parts)
+    return replace(settled, parts=parts, baseline=None)
