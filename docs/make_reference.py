@@ -16,6 +16,7 @@ from rag_selectivity.measures.definition import summary
 FAMILIES = {
     "chance": ("Compared with chance", "A random draw of K passages from the corpus is what these compare with."),
     "utility": ("Graded evidence and junk", "Grades 1 to 5 say how much a passage helps the LLM that reads it."),
+    "evidence": ("Evidence for one more passage", "The K that is advised follows from it."),
     "recall_free": ("Without knowing all that is relevant", "For labels that name only some of the relevant passages."),
     "classic": ("Classic", "With the conventions of trec_eval, and equal to its figures."),
     "redundancy": ("Repetition", "What a list says twice."),
@@ -24,7 +25,7 @@ FAMILIES = {
     "udcg": ("Distraction", "What passages that are not relevant do to the LLM that reads them."),
 }
 #: What the definition of a measure says in lines of their own, in the order of the page.
-FACTS = ("Formula", "Range", "NaN", "Edge cases", "Source")
+FACTS = ("Formula", "Range", "NaN", "Edge cases", "Source", "Example")
 _FACT = re.compile(rf"^({'|'.join(FACTS)}): ", flags=re.M)
 
 
@@ -74,17 +75,17 @@ def section(measure: type[Measure]) -> list[str]:
     """One measure."""
     paragraphs, facts = definition(measure)
     missing = [fact for fact in FACTS if fact not in facts]
-    if missing or not measure.example:
-        raise SystemExit(f"{measure.name}: its docstring has no line {', '.join(missing) or 'Example'}")
+    if missing:
+        raise SystemExit(f"{measure.name}: its docstring has no line {', '.join(missing)}")
     lines = ["", f"### {measure.name}"]
     for paragraph in paragraphs:
         lines += ["", paragraph]
     lines += ["", f"- **Formula**: `{facts['Formula']}`"]
-    lines += [f"- **{fact}**: {facts[fact][0].upper()}{facts[fact][1:]}" for fact in FACTS[1:]]
+    lines += [f"- **{fact}**: {facts[fact][0].upper()}{facts[fact][1:]}" for fact in FACTS[1:-1]]
     needs = needed(measure)
     if needs:
         lines.append(f"- **Needs**: {', '.join(needs)}.")
-    lines.append(f"- **Example**: {measure.example}.")
+    lines.append(f"- **Example**: {facts['Example']}.")
     if measure.parameters():
         lines += ["", "| parameter | default | values | meaning |", "|---|---|---|---|"]
         for each in measure.parameters():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rag_selectivity.advice.planning import audit, plan, queries_needed
     from rag_selectivity.agree import agree
     from rag_selectivity.answers.measure import measure_answers
     from rag_selectivity.calibrate import calibrate_alpha
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from rag_selectivity.live.retrieval import Retrieval
     from rag_selectivity.live.tools import ToolMonitor
     from rag_selectivity.measures import Measure, bits, parse_measure, register_measure
-    from rag_selectivity.planning import audit, plan, queries_needed
     from rag_selectivity.render import plots
     from rag_selectivity.results.agreement import JudgeReport
     from rag_selectivity.results.calibration import Calibration
@@ -69,7 +69,7 @@ _PLACES = {
         "live.retrieval": "Retrieval",
         "live.tools": "ToolMonitor",
         "measures": "Measure bits parse_measure register_measure",
-        "planning": "audit plan queries_needed",
+        "advice.planning": "audit plan queries_needed",
         "render.plots": "plots",
         "results.agreement": "JudgeReport",
         "results.calibration": "Calibration",

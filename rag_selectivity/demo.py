@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
-from rag_selectivity.decision import decide
+from rag_selectivity.advice import decide
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.measures.base import Measure

@@ -231,10 +231,36 @@ def _of_figure(gate: Gate, estimate: Estimate, report: Report | ClaimReport) -> 
     value = _figure(estimate, gate.bound)
     if isinstance(report, Report) and isinstance(gate.measure, Success) and not math.isnan(value):
         value = _exact_end(estimate, gate.bound, report.settings)
+    return _beyond(gate, value, estimate)
+
+
+def _of_drop(gate: Gate, row: RunDifference) -> str:
+    """Why a figure that changed fails; empty if it passes. The row is the figure now minus the stored one."""
+    before, now, sign = row.baseline_value, row.value, -1 if row.measure.higher_is_better else 1
+    low, high = sorted((sign * row.low, sign * row.high))
+    # Without a success on both sides nothing has changed.
+    value = 0.0 if before == now == -math.inf else sign * row.difference
+    possible = (
+        None if row.possible is None else (min(sign * x for x in row.possible), max(sign * x for x in row.possible))
+    )
+    drop = Estimate(value, low, high, row.n, row.n_total, row.reason, possible)
+    tested = _figure(drop, gate.bound)
+    room = SAME * max((abs(each) for each in (before, now) if math.isfinite(each)), default=0.0)
+    message = _beyond(gate, gate.limit if abs(tested - gate.limit) <= room else tested, drop)
+    if not message or row.possible is not None or (math.isnan(value) and row.reason):
+        return message
+    known = "without an interval" if math.isnan(low) else f"drop {value:.4g} [{low:.4g}, {high:.4g}]"
+    return f"{message} (from {before:.4g} to {now:.4g} over {counted(row.n, 'query', 'queries')}; {known})"
+
+
+def _beyond(gate: Gate, value: float, estimate: Estimate) -> str:
+    """`BoR@10 = 4.2 < 4.5`, or why the gate fails otherwise; empty if it passes."""
     if estimate.possible is not None and gate.bound != _LOW:
-        between = f"is between {_ends(estimate.possible)}, since lists are judged in part"
+        between = (
+            f"is between {estimate.possible[0]:.4g} and {estimate.possible[1]:.4g}, since lists are judged in part"
+        )
         if gate.bound == _HIGH:
-            return f"{gate.what} is unknown: {gate.measure} {between}"
+            return f"{gate.what} is unknown: the figure {between}"
         if any(map(gate.meets, estimate.possible)):
             return f"{gate.what} {between}, and {gate.sign} {gate.limit:g} is not ruled out"
         return ""
@@ -243,31 +269,12 @@ def _of_figure(gate: Gate, estimate: Estimate, report: Report | ClaimReport) -> 
         if gate.bound == _SHOWN and estimate.shown is None:
             reason = "it needs random controls, and is known of BoR only (give controls=…, --controls FILE)"
         return f"{gate.what} is undefined: {reason}"
-    return _beyond(gate, value) if gate.meets(value) else ""
-
-
-def _of_drop(gate: Gate, row: RunDifference) -> str:
-    """Why a figure that changed fails; empty if it passes. The row is the figure now minus the stored one."""
-    before, now = row.baseline_value, row.value
-    sign = -1 if row.measure.higher_is_better else 1
-    if row.possible is not None and not math.isnan(row.difference):
-        low, high = sorted(sign * end for end in row.possible)
-        if not any(map(gate.meets, (low, high))):
-            return ""
-        between = f"is between {_ends((low, high))}, since lists are judged in part"
-        return f"{gate.what} {between}, and {gate.sign} {gate.limit:g} is not ruled out"
-    # Without a success on both sides nothing has changed.
-    nothing = before == now == -math.inf
-    drop, (low, high) = 0.0 if nothing else sign * row.difference, sorted((sign * row.low, sign * row.high))
-    value = {_VALUE: drop, _LOW: low, _HIGH: high}[gate.bound]
-    over = f"from {before:.4g} to {now:.4g} over {counted(row.n, 'query', 'queries')}"
-    if math.isnan(value):
-        return f"{gate.what} is unknown: {row.reason or f'there is no paired interval ({over})'}"
-    room = SAME * max((abs(each) for each in (before, now) if math.isfinite(each)), default=0.0)
-    if not gate.meets(gate.limit if abs(value - gate.limit) <= room else value):
+    if not gate.meets(value):
         return ""
-    known = "without an interval" if math.isnan(low) else f"drop {drop:.4g} [{low:.4g}, {high:.4g}]"
-    return f"{_beyond(gate, value)} ({over}; {known})"
+    # With as many digits as show that it holds.
+    texts = [f"{value:.{digits}g}" for digits in range(4, 18)]
+    shown = next((text for text in texts if gate.meets(float(text))), texts[-1])
+    return f"{gate.what} = {shown} {gate.sign} {gate.limit:g}"
 
 
 def _of_caveats(gate: Gate, run: str, report: Report | ClaimReport) -> str:
@@ -303,17 +310,6 @@ def _exact_end(estimate: Estimate, bound: str, settings: Mapping[str, Any]) -> f
     events = successes if bound == _HIGH else estimate.n - successes
     highest = float(highest_rate(np.array([events]), np.array([estimate.n]), tail)[0])
     return highest if bound == _HIGH else 1 - highest
-
-
-def _beyond(gate: Gate, value: float) -> str:
-    """`BoR@10 = 4.2 < 4.5`, with as many digits as show that it holds."""
-    texts = [f"{value:.{digits}g}" for digits in range(4, 18)]
-    shown = next((text for text in texts if gate.meets(float(text))), texts[-1])
-    return f"{gate.what} = {shown} {gate.sign} {gate.limit:g}"
-
-
-def _ends(possible: tuple[float, float]) -> str:
-    return f"{possible[0]:.4g} and {possible[1]:.4g}"
 
 
 # -- reading ----------------------------------------------------------------------------------------------

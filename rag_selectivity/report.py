@@ -10,11 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rag_selectivity.advice import parameters_of
+from rag_selectivity.advice.by_loss import parameters_of
+from rag_selectivity.advice.costs import read_costs
+from rag_selectivity.advice.decide import decide
+from rag_selectivity.advice.systems import comparable
 from rag_selectivity.compare.runs import comparison_of
-from rag_selectivity.decision.costs import read_costs
-from rag_selectivity.decision.decide import decide
-from rag_selectivity.decision.systems import comparable
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
@@ -74,8 +74,8 @@ def report_from_files(
 ) -> str:
     """The page of `Report.to_html`, with everything that the given files make possible; or the comment of `comment_of`.
 
-    Parameters are as in `evaluate`, `rag_selectivity.decision.costs.read_costs` and `comment_of`; `deciding` are those
-    of `rag_selectivity.decision.decide`, and `page` those of `to_html`. Default measures: those that scale and N make
+    Parameters are as in `evaluate`, `rag_selectivity.advice.costs.read_costs` and `comment_of`; `deciding` are those
+    of `rag_selectivity.advice.decide`, and `page` those of `to_html`. Default measures: those that scale and N make
     possible, with `rel` and `m`. The depths always include the K of the decision. With weights of queries there is no
     decision.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
+from rag_selectivity.advice.by_loss import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import figures_at
 from rag_selectivity.evaluation.joining import join_runs
@@ -27,9 +27,10 @@ from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import per_passage
+from rag_selectivity.trust.calibrated import WITHOUT_GRADES, Sampling
 from rag_selectivity.trust.curve import Curves
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.reporting import WITHOUT_GRADES, calibrated_by, controls_left_out, sampling_of
+from rag_selectivity.trust.reporting import calibrated_by, controls_left_out
 from rag_selectivity.validate.by_k import answers_by_k
 from rag_selectivity.wording import enumeration
 
@@ -101,7 +102,7 @@ def sweep(
     Returns
     -------
     Sweep
-        `rag_selectivity.advice.advise` documents the advice,
+        `rag_selectivity.advice.by_loss.advise` documents the advice,
         `rag_selectivity.validate.by_k.answers_by_k` the advice by the answers.
 
     Raises
@@ -145,7 +146,7 @@ def sweep(
         cost = None if listed is None else listed.means()
         curves = None
         if joined.ground is not None:
-            curves = Curves(joined.ground, joined.judged, name, sampling_of(bootstrap))
+            curves = Curves(joined.ground, joined.judged, name, Sampling.of(bootstrap))
         advice = advise(
             run,
             bootstrap,

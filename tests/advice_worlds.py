@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.advice import advise
+from rag_selectivity.advice.by_loss import advise
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun

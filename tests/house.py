@@ -25,7 +25,7 @@ ASSETS = {".js", ".css", ".j2"}
 PUBLIC = {
     f"rag_selectivity.{name}"
     for name in (
-        *("cli", "cli.app", "decision", "errors", "explain", "gates", "golden", "grading.judge"),
+        *("advice", "cli", "cli.app", "errors", "explain", "gates", "golden", "grading.judge"),
         *("grading.openai_judge", "grading.store", "people"),
         *("live.tools", "live.trace", "online", "sample", "single"),
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.advice import FEWEST_QUERIES, advise
+from rag_selectivity.advice.by_loss import FEWEST_QUERIES, advise
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.inference.betting import highest_mean, highest_rate
 from tests.advice_worlds import HARMLESS, WORLDS, World, at_rank, tried

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.decision import decide
+from rag_selectivity.advice import decide
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.gates import check
 from rag_selectivity.results.plain import finite

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.decision import decide
+from rag_selectivity.advice import decide
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside

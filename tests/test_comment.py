@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.advice import decide
+from rag_selectivity.advice.changes import UNCHANGED, changes_since
 from rag_selectivity.compare.stored import differences_since
-from rag_selectivity.decision import decide
-from rag_selectivity.decision.changes import UNCHANGED, changes_since
 from rag_selectivity.inference.paired import holm
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table, markdown_of
 from rag_selectivity.render.comment import MOST_LINES, comment_of

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.stats import beta, binomtest
 
 import rag_selectivity as rs
-from rag_selectivity.decision.decide import decide
+from rag_selectivity.advice.decide import decide
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.trust import controls as formulas

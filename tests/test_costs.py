@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rag_selectivity as rs
-from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths, pareto, read_costs
+from rag_selectivity.advice.costs import Costs, cost_points, drawn_depths, pareto, read_costs
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import Success

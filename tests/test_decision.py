@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.decision import decide
-from rag_selectivity.decision.costs import read_costs
-from rag_selectivity.decision.losses import losses_of
-from rag_selectivity.decision.systems import all_pairs, letters, pair_of
+from rag_selectivity.advice import decide
+from rag_selectivity.advice.costs import read_costs
+from rag_selectivity.advice.losses import losses_of
+from rag_selectivity.advice.systems import all_pairs, letters, pair_of
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.measures import RANWG, Success

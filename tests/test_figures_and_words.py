@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import rag_selectivity as rs
+from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
-from rag_selectivity.decision import decide
 from rag_selectivity.sample import write_sample
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]

@@ -74,7 +74,7 @@ def test_a_report_shows_its_answers_first_in_at_most_forty_lines(show: Callable[
 
 
 def test_the_table_has_five_columns_at_the_k_of_the_decision(report) -> None:
-    from rag_selectivity.decision import decide
+    from rag_selectivity.advice import decide
 
     text = str(report)
     decision = decide(report)

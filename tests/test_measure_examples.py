@@ -145,6 +145,10 @@ FIGURES = {
         "N-Recall5@10 = 1/2": lambda: value("N-Recall5@10", {"a": 5, "b": 5, "c": 4}, ["a", "c"], scale="utility")
     },
     "Precision4+": {"= 2/5": lambda: value("Precision4+@5", *ranked(5, 4, 3, 1, None), scale="utility")},
+    "Evidence": {
+        "Evidence@4 = 1 + .5 + .1 = 1.6": lambda: value("Evidence@4", *ranked(5, 4, 3, 1), scale="utility"),
+        "Evidence@4 = 3": lambda: value("Evidence@4", *ranked(5, 5, 5, 5), scale="utility"),
+    },
     "Harm": {
         "Harm@5 = 3/5": lambda: value("Harm@5", *ranked(5, 4, 2, 1, 1), scale="utility"),
         "Harm(max_grade=1)@5 = 2/5": lambda: value("Harm(max_grade=1)@5", *ranked(5, 4, 2, 1, 1), scale="utility"),
@@ -156,7 +160,7 @@ FIGURES = {
 
 @pytest.mark.parametrize(("name", "printed"), [(name, text) for name, of in FIGURES.items() for text in of])
 def test_the_figure_of_the_example_is_what_the_measure_gives(name, printed) -> None:
-    assert printed in REGISTRY[name].example
+    assert printed in REGISTRY[name].said("Example")
     figure = re.search(
         r"[\d/.]*\d(?=\D*$)" if "bits at" not in printed and " at K" not in printed else r"[\d.]+", printed
     )
@@ -170,7 +174,7 @@ def test_the_figure_of_the_example_is_what_the_measure_gives(name, printed) -> N
 
 
 def test_every_measure_with_an_example_is_here() -> None:
-    assert set(FIGURES) == {name for name, cls in REGISTRY.items() if cls.example}
+    assert set(FIGURES) == {name for name, cls in REGISTRY.items() if cls.said("Example")}
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))

@@ -11,7 +11,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import InputError
-from rag_selectivity.planning import audit, plan
+from rag_selectivity.advice.planning import audit, plan
 from tests.reference import random_success
 
 pytestmark = pytest.mark.inside

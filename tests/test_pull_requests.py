@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 import rag_selectivity as rs
-from rag_selectivity.decision import decide
+from rag_selectivity.advice import decide
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "how-to" / "pull-requests.md"

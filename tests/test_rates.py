@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.planning import plan
+from rag_selectivity.advice.planning import plan
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.decision import decide
+from rag_selectivity.advice import decide
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.remedy import remedy
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from benchmarks.simulated.online import RUNS, cheapest
-from rag_selectivity.decision import decide, read_costs
-from rag_selectivity.decision.costs import Costs
+from rag_selectivity.advice import decide, read_costs
+from rag_selectivity.advice.costs import Costs
 from rag_selectivity.inference.behind_best import behind_best
 from rag_selectivity.inference.betting import highest_mean
 from rag_selectivity.inference.bootstrap import Bootstrap

@@ -9,7 +9,7 @@ from rag_selectivity.cli.output import note
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
-    from rag_selectivity.decision.costs import Costs
+    from rag_selectivity.advice.costs import Costs
     from rag_selectivity.results.report import Report
 
 
@@ -28,7 +28,7 @@ def decided(
     against a decision (such as a passage without a label under `--unjudged error`) does not stand against the figures:
     a note says so.
     """
-    from rag_selectivity.decision import decide
+    from rag_selectivity.advice import decide
 
     asked = production_depth(k, depths)
     try:
@@ -47,7 +47,7 @@ def production_depth(k: int | None, depths: Sequence[int] | None) -> int | None:
 
 def known_costs(report: Report, runs: Mapping[str, Any], costs: Any, tokens: Any, ids: str | None) -> Costs:
     """The costs of the runs of a report, by measured costs and by lengths of passages."""
-    from rag_selectivity.decision.costs import read_costs
+    from rag_selectivity.advice.costs import read_costs
 
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
     return read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids, bootstrap=report.bootstrap)

@@ -16,7 +16,7 @@ from rag_selectivity.cli.output import Format
 from rag_selectivity.cli.writable import Writable
 from rag_selectivity.tables.grades import SCALES
 
-#: As `rag_selectivity.advice` has them, which is imported where depths are advised.
+#: As `rag_selectivity.advice.by_loss` has them, which is imported where depths are advised.
 DEFAULT_MAX_K, DEFAULT_MAX_LOSS = 20, 0.02
 
 INPUT, MEASURES, EDGES, INTERVALS, GATES, OUTPUT = "Input", "Measures", "Edges", "Intervals", "Gates", "Output"

@@ -78,8 +78,8 @@ def plan(
 
     With --human, --qrels and --run, show how wide the intervals of calibrated figures become.
     """
+    from rag_selectivity.advice.planning import PLAN_SCHEMA, rows_of_comparison
     from rag_selectivity.measures.chance import DEGRADED_FROM
-    from rag_selectivity.planning import PLAN_SCHEMA, rows_of_comparison
     from rag_selectivity.render.control_words import control_power_lines
     from rag_selectivity.tables.writing import json_text
 
@@ -165,7 +165,7 @@ def _labels_by_people(
     output: Path | None,
 ) -> None:
     """What labels by people will buy, by simulation."""
-    from rag_selectivity.planning import plan_human
+    from rag_selectivity.advice.planning import plan_human
 
     if labels is None or not run:
         raise InputError("--human needs the judge's labels and the runs to simulate with: give --qrels and --run")

@@ -230,7 +230,7 @@ def _of_reach(
         return None
     if measure.needs_corpus_size and facts.tail_ranks is not None:
         last = facts.tail_ranks[1]
-        controls = "Random controls show whether it does (grade --controls)."
+        controls = "Random controls show whether it does."
         if facts.controls_unused:
             controls = _CONTROLS_UNUSED
         return Caveat(

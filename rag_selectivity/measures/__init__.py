@@ -15,6 +15,7 @@ from rag_selectivity.measures.base import (
 from rag_selectivity.measures.chance import EF, BoR, BoR_max, Lambda, RandomSuccess, Success
 from rag_selectivity.measures.classic import IPrec
 from rag_selectivity.measures.definition import explain, summary
+from rag_selectivity.measures.evidence import Evidence as Evidence
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import absent_measures, default_query_measures, given_depths
 from rag_selectivity.measures.rates import bits

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rag_selectivity.decision.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
-from rag_selectivity.decision.decide import decide
+from rag_selectivity.advice.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
+from rag_selectivity.advice.decide import decide
 from rag_selectivity.render.blocks import markdown
 from rag_selectivity.render.decision_blocks import figures_of, marked_caveats, signs_text, table_of_runs
 from rag_selectivity.render.first_lines import names_of_columns
@@ -53,7 +53,7 @@ def comment_of(
     report : Report
         With the lists of the runs.
     decision : Decision, optional
-        Default: that of the report, or `rag_selectivity.decision.decide(report)`.
+        Default: that of the report, or `rag_selectivity.advice.decide(report)`.
     against : Report or path, optional
         A stored report, such as that of the main branch: adds what changed for each run that both have.
     on : {"all", "shared"}

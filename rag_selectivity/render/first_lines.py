@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rag_selectivity.decision.decide import decide
+from rag_selectivity.advice.decide import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import without_depth

@@ -56,7 +56,7 @@ def to_html(
     Parameters
     ----------
     decision : Decision, optional
-        What the first screen shows. Default: that of the report, or `rag_selectivity.decision.decide(report)`. A report
+        What the first screen shows. Default: that of the report, or `rag_selectivity.advice.decide(report)`. A report
         that holds only sums (of a monitor) has none, and neither has one with weights of queries.
     comparison : Comparison, optional
         Of `compare` with `by`: the page shows the differences within its slices.

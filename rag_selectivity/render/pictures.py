@@ -12,7 +12,7 @@ from html import escape
 from io import StringIO
 from typing import Any
 
-from rag_selectivity.advice import parameters_of
+from rag_selectivity.advice.by_loss import parameters_of
 from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.measures import PROC, RANWG, BoR, BoR_max, Harm, Measure, PercentPROC, Success
 from rag_selectivity.measures.plan import at_depth, without_depth

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.advice.planning import plan
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import (
@@ -28,7 +29,6 @@ from rag_selectivity.measures import (
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
 from rag_selectivity.measures.plan import at_depth
-from rag_selectivity.planning import plan
 from rag_selectivity.render.labels import axes_for, direct_labels
 from rag_selectivity.render.run_styles import name_of_pair, plot_text, shortened, style_of_run
 from rag_selectivity.results.comparison import Comparison, RunDifference

@@ -62,6 +62,50 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class AdvisedK:
+    """The K of a run: the last rank at which one more passage is worth reading.
+
+    Attributes
+    ----------
+    value : int or None
+        None if there is no evidence, or if no rank brings enough of it.
+    low, high : int or None
+        Its interval over queries; None where an end is open, or without an interval.
+    reason : str
+        Why it is this K, or why an end is open.
+    flat : bool
+        Whether all ranks bring about as much evidence, so that no rank stands out.
+    open : bool
+        Whether labels or lists end before the interval does.
+    queries : int
+        The queries with any evidence among their labels, over which the mean is.
+    evidence : tuple of float
+        The mean evidence at K = 1, 2, …
+    """
+
+    value: int | None = None
+    low: int | None = None
+    high: int | None = None
+    reason: str = ""
+    flat: bool = False
+    open: bool = False
+    queries: int = 0
+    evidence: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        """The K with its interval, as in `9 [5, 10]`."""
+        if self.value is None:
+            return "none"
+        if self.open:
+            return f"at least {self.value if self.low is None else min(self.low, self.value)}"
+        return f"{self.value}" if self.low is None else f"{self.value} [{self.low}, {self.high}]"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"value": self.value, "low": self.low, "high": self.high, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
 class RunFigure:
     """A run's figure at the K of the decision.
 

@@ -22,7 +22,6 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.estimate import Caveat
 from rag_selectivity.results.plain import finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.remedy import remedy
@@ -30,7 +29,7 @@ from rag_selectivity.results.result import OfRuns
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice, each_slice
 from rag_selectivity.results.steps import Steps
-from rag_selectivity.results.trust import CLOSED, CONTROLS, TAIL, Trust
+from rag_selectivity.results.trust import Trust
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.writing import Content, json_text, write_files
 
@@ -40,7 +39,7 @@ class Diagnosis:
     """Which step lost evidence: overall, the number of queries for each answer, and the answer for each query.
 
     The answers are `retriever-limited`, `selection-limited`, `limited by both` and `healthy`. They follow from the
-    figures alone; a decision (`rag_selectivity.decision.decide`) tests which step loses more. `remedy` says what to
+    figures alone; a decision (`rag_selectivity.advice.decide`) tests which step loses more. `remedy` says what to
     look at, where an interval shows that PROC or %PROC is below the threshold (`rag_selectivity.results.remedy`).
     """
 
@@ -117,23 +116,11 @@ class Report(OfRuns):
         return replace(self, runs={**self.runs, run: known})
 
     def with_steps(self, steps: Steps) -> Report:
-        """The same report with the next steps as calls of an adapter's functions, also in caveats of closed labels.
-
-        Caveats of labels that no judge gave stay as they are: the same judge must grade what is added.
-        """
-        if self.provenance is None or not self.provenance.judges:
-            return replace(self, steps=steps)
-        runs = {}
-        for name, part in self.runs.items():
-            estimates = {}
-            for key, estimate in part.estimates.items():
-                caveats = tuple(_in_calls(each, parse_measure(key), steps) for each in estimate.caveats)
-                estimates[key] = replace(estimate, caveats=caveats)
-            runs[name] = replace(part, estimates=estimates)
-        return replace(self, runs=runs, steps=steps)
+        """The same report with the next steps as calls of an adapter's functions."""
+        return replace(self, steps=steps)
 
     def with_decision(self, decision: Decision) -> Report:
-        """The same report with a decision (of `rag_selectivity.decision.decide`), with which its views end."""
+        """The same report with a decision (of `rag_selectivity.advice.decide`), with which its views end."""
         return replace(self, decision=decision)
 
     def delta(self, run: str, measure: str | Measure, k1: int, k2: int) -> Delta:
@@ -313,15 +300,3 @@ class Report(OfRuns):
         if run in beside:
             return {**rules, "per_query": None, "figures": beside[run]}
         return {**rules, "per_query": figures_as_data(part.figures, part.estimates)}
-
-
-def _in_calls(caveat: Caveat, measure: Measure, steps: Steps) -> Caveat:
-    """A caveat of closed labels with the call that lifts it: controls serve against a random draw, a tail otherwise."""
-    if caveat.code != CLOSED:
-        return caveat
-    command, controls = "(grade --controls)", steps.controls(CONTROLS)
-    if command in caveat.text:
-        return replace(caveat, text=caveat.text.replace(command, f"({controls})"))
-    depth = measure.at if type(measure.at) is int else 10
-    further = controls if measure.needs_corpus_size else steps.tail(TAIL, depth)
-    return replace(caveat, text=f"{caveat.text} To show more: {further}.")

@@ -74,9 +74,10 @@ def rate_draws(counts: Counts, draws: int, rng: np.random.Generator) -> RateDraw
 
     With n controls of each of Q queries, X = Σx of them relevant: r ~ Beta(X/d + ½, (nQ − X)/d + ½), where d is the
     overdispersion of x over queries (Pearson's statistic over its degrees of freedom, at least 1). The likeness is
-    (d* − 1)/(n − 1), from 0 to .95, where d* is d of queries drawn with replacement; 0 with fewer than two hits, and
-    with one control for each query, which cannot show it. Queries may have different numbers of controls: n is then
-    their mean, and Pearson's statistic has the n of each query.
+    (d* − 1)/(n − 1), at most .95, where d* is d of queries drawn with replacement; 0 with fewer than two hits, and
+    with one control for each query, which cannot show it. It stays below 0 where d* is below 1: cut off there, it
+    would be too high on average for a judge with nearly the same rate in all queries, and BoR with it. Queries may have
+    different numbers of controls: n is then their mean, and Pearson's statistic has the n of each query.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def rate_draws(counts: Counts, draws: int, rng: np.random.Generator) -> RateDraw
     alike = np.zeros(draws)
     size = n.mean()
     if x.sum() >= 2 and size > 1:
-        alike = np.clip((_resampled_dispersion(n, x, units, draws, rng) - 1) / (size - 1), 0.0, _MOST_ALIKE)
+        alike = np.clip((_resampled_dispersion(n, x, units, draws, rng) - 1) / (size - 1), -1 / (size - 1), _MOST_ALIKE)
     return RateDraws(rate, alike)
 
 
@@ -153,7 +154,8 @@ def missed_outside(rates: RateDraws, slots: float) -> FloatArray:
     """log of the probability that none of some passages from outside the labels is relevant: float64[draws].
 
     A query's rate is Beta with mean r and likeness icc: a = r(1 − icc)/icc, b = (1 − r)(1 − icc)/icc, and the
-    probability is B(a, b + k)/B(a, b); (1 − r)^k at icc 0.
+    probability is B(a, b + k)/B(a, b); (1 − r)^k at icc 0. Its logarithm goes on below 0 with the slope that it has at
+    0, k(k − 1)/2 · r/(1 − r).
     """
     from scipy.special import betaln
 
@@ -161,7 +163,8 @@ def missed_outside(rates: RateDraws, slots: float) -> FloatArray:
     alike = np.where(alone, 0.5, rates.alike)
     scale = (1 - alike) / alike
     a, b = rates.rate * scale, (1 - rates.rate) * scale
-    return np.where(alone, slots * np.log1p(-rates.rate), np.minimum(0.0, betaln(a, b + slots) - betaln(a, b)))
+    below = np.minimum(rates.alike, 0.0) * max(0.0, slots * (slots - 1) / 2) * rates.rate / (1 - rates.rate)
+    return np.where(alone, slots * np.log1p(-rates.rate) + below, np.minimum(0.0, betaln(a, b + slots) - betaln(a, b)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from rag_selectivity.advice.planning import plan
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.chance import DEGRADED_FROM, BoR_max, Lambda
-from rag_selectivity.planning import plan
 from rag_selectivity.wording import percent
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.decision.query_facts import QueryFacts, Terms
-from rag_selectivity.decision.stand_outs import HardNegative
+from rag_selectivity.advice.query_facts import QueryFacts, Terms
+from rag_selectivity.advice.stand_outs import HardNegative
 from rag_selectivity.measures import Harm, Measure, PercentPROC, Success
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.results.plain import finite

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.decision.query_facts import QueryFacts
-from rag_selectivity.decision.stand_outs import Grades, HardNegative, Lists, Magnet
+from rag_selectivity.advice.query_facts import QueryFacts
+from rag_selectivity.advice.stand_outs import Grades, HardNegative, Lists, Magnet
 from rag_selectivity.figures.query_table import QueryTable
 
 

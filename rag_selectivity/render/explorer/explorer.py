@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.decision.query_facts import (
+from rag_selectivity.advice.query_facts import (
     MUCH_JUNK,
     QueryFacts,
     Terms,
@@ -15,7 +15,7 @@ from rag_selectivity.decision.query_facts import (
     chosen_measure,
     facts_of,
 )
-from rag_selectivity.decision.stand_outs import (
+from rag_selectivity.advice.stand_outs import (
     MAGNET_QUERIES,
     UNLABELLED_QUERIES,
     hard_negatives,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.decision.losses import Gain, Losses, ceilings, figures, gain_of, joined_hits
+from rag_selectivity.advice.losses import Gain, Losses, ceilings, figures, gain_of, joined_hits
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun

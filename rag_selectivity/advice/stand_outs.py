@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.decision.query_facts import Terms
+from rag_selectivity.advice.query_facts import Terms
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import ranked_lists

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.advice import parameters_of
+from rag_selectivity.advice.by_loss import parameters_of
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import PROC, RANWG, Measure, PercentPROC, Success
 from rag_selectivity.measures.plan import at_depth

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.decision.measured_costs import KINDS, TOKENS, QueryCosts, measured_costs
+from rag_selectivity.advice.measured_costs import KINDS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation.estimates import estimates_with
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -156,7 +156,7 @@ def read_costs(
     runs : {run: Run, path, dict or DataFrame}
         The same runs with their lists.
     costs : path, DataFrame, mapping or rows, optional
-        Measured costs, as `rag_selectivity.decision.measured_costs.measured_costs` reads them.
+        Measured costs, as `rag_selectivity.advice.measured_costs.measured_costs` reads them.
     tokens : {passage: tokens}, DataFrame or path, optional
     corpus : {passage: text}, DataFrame, path, records or pairs, optional
         Where passages have no text in it, no tokens are estimated, and a note says so. The same where lists name

@@ -9,9 +9,9 @@ from itertools import combinations
 
 import numpy as np
 
+from rag_selectivity.advice.costs import Costs, pareto
+from rag_selectivity.advice.measured_costs import KINDS, TOKENS
 from rag_selectivity.compare.pairs import differences
-from rag_selectivity.decision.costs import Costs, pareto
-from rag_selectivity.decision.measured_costs import KINDS, TOKENS
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimating.caveats import equals_placebo
 from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on

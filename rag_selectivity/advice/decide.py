@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of, reach_of
+from rag_selectivity.advice import sentences
+from rag_selectivity.advice.actions import Situation
+from rag_selectivity.advice.by_loss import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of, reach_of
+from rag_selectivity.advice.costs import Costs, cost_points, drawn_depths
+from rag_selectivity.advice.losses import Gain, Losses, figures, losses_of
+from rag_selectivity.advice.measured_costs import TOKENS
+from rag_selectivity.advice.systems import all_pairs, best_first, comparable, letters, pair_of
+from rag_selectivity.advice.trade_off import checked_depths, quality_measure, trade_offs
 from rag_selectivity.compare.pairs import differences
-from rag_selectivity.decision import sentences
-from rag_selectivity.decision.actions import Situation
-from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths
-from rag_selectivity.decision.losses import Gain, Losses, figures, losses_of
-from rag_selectivity.decision.measured_costs import TOKENS
-from rag_selectivity.decision.systems import all_pairs, best_first, comparable, letters, pair_of
-from rag_selectivity.decision.trade_off import checked_depths, quality_measure, trade_offs
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -32,8 +32,8 @@ from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CLOSED, NOTHING, UNLESS_PERFECT
+from rag_selectivity.trust.calibrated import Sampling
 from rag_selectivity.trust.curve import Curves
-from rag_selectivity.trust.reporting import sampling_of
 from rag_selectivity.wording import number, percent
 
 #: The K of a decision if neither the user nor the rule of `sweep` names one.
@@ -75,7 +75,7 @@ def decide(
     paired : bool
         False if the runs are over different queries, as in `compare`.
     costs : Costs, optional
-        From `rag_selectivity.decision.costs.read_costs`. Measured costs are those of the K in production: they are
+        From `rag_selectivity.advice.costs.read_costs`. Measured costs are those of the K in production: they are
         used if `k` is given.
     cost_measure : str or Measure, optional
         The quality that costs are compared with, without depth: a mean over queries of which more is better. Default:
@@ -287,7 +287,7 @@ class _Decider:
     def _advice(self, run: str, budget: int) -> Recommendation:
         curves = None
         if self.report.ground is not None:
-            curves = Curves(self.report.ground, self.judged, run, sampling_of(self.bootstrap))
+            curves = Curves(self.report.ground, self.judged, run, Sampling.of(self.bootstrap))
         options: dict[str, Any] = {"rel": self.rel, "m": self.m, "max_k": budget, "max_loss": self.max_loss}
         try:
             return advise(self.judged[run], self.bootstrap, **options, calibrated=curves)

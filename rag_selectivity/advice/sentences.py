@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag_selectivity.decision.losses import RETRIEVER, SELECTION, Losses
+from rag_selectivity.advice.losses import RETRIEVER, SELECTION, Losses
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import Success, regime
 from rag_selectivity.results.comparison import JUDGED_IN_PART, PLACEBO

@@ -1,0 +1,190 @@
+"""Which K: the last rank at which one more passage still brings enough evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.draws import resample_counts
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.measures.evidence import Evidence
+from rag_selectivity.results.decision import AdvisedK
+from rag_selectivity.tables.ids import IntArray
+
+#: What one more passage must bring: twenty of them one decisive passage.
+WORTH = 1 / 20
+#: Labels follow a list as far as this share of its slots is labelled at every rank, …
+_LABELLED = 0.9
+#: … and end there if less than this share of the slots at the following ranks is labelled.
+_ENDED, _FOLLOWING = 0.5, 10
+#: Sums of the same figures in another order differ by less.
+_SAME = 1e-12
+
+
+@dataclass(frozen=True)
+class EvidenceCurve:
+    """The evidence of each query with any, at K = 1, 2, …: float64[queries, ranks], and the K of its mean."""
+
+    values: FloatArray
+    queries: tuple[str, ...]
+    worth: float
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean over queries at each K."""
+        result: FloatArray = self.values.mean(axis=0)
+        return result
+
+    def at(self, K: int) -> FloatArray:
+        """The evidence of each query at K; beyond the ranks that were measured it is that of the last one."""
+        result: FloatArray = self.values[:, min(K, self.values.shape[1]) - 1]
+        return result
+
+    def resampled(self, bootstrap: Bootstrap) -> IntArray:
+        """K in each resample of the queries, or of their clusters."""
+        units = bootstrap.units(self.queries)
+        sums, sizes = self.values, np.ones(len(self.values))
+        if units is not None:
+            sums = np.zeros((int(units.max()) + 1, self.values.shape[1]))
+            np.add.at(sums, units, self.values)
+            sizes = np.bincount(units).astype(np.float64)
+        some = bootstrap.for_queries(len(sums))
+        draws = resample_counts(some.seed, some.resamples, len(sums))
+        return np.concatenate(
+            [last_worthwhile(counts @ sums / (counts @ sizes)[:, None], self.worth) for counts in draws]
+        )
+
+
+def curve_of(judged: JudgedRun, measure: Evidence, worth: float) -> EvidenceCurve:
+    """The evidence of a run at every K that could be advised: never more than `enough` / `worth`."""
+    ranks = np.arange(1, max(1, min(int(judged.returned.max(initial=1)), int(measure.enough / worth + _SAME))) + 1)
+    values = measure.outcome(judged, ranks).parts[0]
+    known = ~np.isnan(values[:, 0])
+    return EvidenceCurve(values[known], tuple(np.array(judged.queries, object)[known].tolist()), worth)
+
+
+def last_worthwhile(evidence: FloatArray, worth: float) -> IntArray:
+    """The last rank at which the isotonic regression of what each rank adds is at least `worth`; 0 if none is.
+
+    `evidence` is cumulative along its last axis. The regression is the slope of the least concave function above it, so
+    that the last rank with this slope is the last one that maximises evidence − worth · rank (Barlow et al. 1972).
+
+    >>> int(last_worthwhile(np.array([0.5, 0.6, 0.8, 0.82]), 0.1))
+    3
+    """
+    gains = evidence - worth * np.arange(1, evidence.shape[-1] + 1)
+    gains = np.concatenate([np.zeros((*gains.shape[:-1], 1)), gains], axis=-1)
+    near = gains >= gains.max(axis=-1, keepdims=True) - _SAME
+    result: IntArray = gains.shape[-1] - 1 - near[..., ::-1].argmax(axis=-1)
+    return result
+
+
+def which_k(
+    judged: JudgedRun,
+    bootstrap: Bootstrap | None = Bootstrap(),
+    *,
+    rel: int | None = None,
+    m: int = 1,
+    worth: float = WORTH,
+) -> AdvisedK:
+    """The K of a run: the last rank at which one more passage is worth reading.
+
+    Each rank adds some evidence on average over the queries whose labels hold any. Made non-increasing by isotonic
+    regression, this is what one more passage brings. K is the last rank that brings at least `worth`.
+
+    Parameters
+    ----------
+    judged : JudgedRun
+    bootstrap : Bootstrap or None
+        The interval is that of K in its resamples of the queries. None leaves it out.
+    rel, m : int, optional
+        The lowest grade that counts, and the hits that make a success, of which `Evidence` takes at least as many.
+    worth : float
+        The least evidence, in decisive passages, that the last passage must bring.
+
+    Returns
+    -------
+    AdvisedK
+        `value` is None if no label is evidence, or if no rank brings `worth`. An end of the interval is None where it
+        is open: the labels or the lists end before.
+
+    References
+    ----------
+    Barlow, Bartholomew, Bremner and Brunk 1972, Statistical Inference under Order Restrictions.
+
+    >>> from rag_selectivity.judged.joining import join
+    >>> from rag_selectivity.judged.qrels import Qrels
+    >>> from rag_selectivity.judged.run import Run
+    >>> labels = {f"q{i}": ["a", "b"] for i in range(40)}
+    >>> advised = which_k(join(Qrels.of(labels), Run.of({q: ["a", "x", "b", *"cdefghi"] for q in labels})))
+    >>> advised.value, advised.low, advised.high
+    (3, 3, 3)
+    """
+    judged.refuse_weights("advice on K")
+    measure = Evidence(rel=rel, enough=max(3, m))
+    curve = curve_of(judged, measure, worth)
+    if not len(curve.values):
+        return AdvisedK(reason="no label of these queries is evidence")
+    advised = _within_lists(_at_first(curve, bootstrap), judged, labelled_down_to(judged, measure))
+    return replace(advised, queries=len(curve.values), evidence=tuple(curve.mean.tolist()))
+
+
+def _at_first(curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
+    """K and its interval, if labels and lists were endless."""
+    mean = curve.mean
+    value = int(last_worthwhile(mean, curve.worth))
+    brings = f"less than one decisive passage in {round(1 / curve.worth)} further ones"
+    if value == 0:
+        return AdvisedK(reason=f"flat: even the first passages bring {brings}", flat=True)
+    added = np.diff(mean, prepend=0.0)
+    flat = value == len(mean) > 1 and added[: len(mean) // 2].mean() - added[len(mean) // 2 :].mean() < curve.worth
+    low = high = None
+    if bootstrap is not None and len(curve.values) > 1:
+        tail = (1 - bootstrap.level) / 2
+        ends = np.quantile(curve.resampled(bootstrap), [tail, 1 - tail], method="inverted_cdf")
+        low, high = (max(1, int(end)) for end in ends)
+    reason = "flat: each rank brings about as much as the first" if flat else f"beyond it ranks bring {brings}"
+    return AdvisedK(value, low, high, reason, flat=flat)
+
+
+def _within_lists(advised: AdvisedK, judged: JudgedRun, labelled: int) -> AdvisedK:
+    """The advice with its upper end open where the labels or the lists end before it."""
+    if advised.value is None:
+        return advised
+    reached = max(advised.value, advised.high or 0)
+    least = advised.value if advised.low is None else min(advised.low, advised.value)
+    listed = _listed_down_to(judged)
+    if labelled and labelled < listed and reached >= labelled:
+        ranks = f"grade ranks {labelled + 1} to {labelled + _FOLLOWING} to know"
+        return replace(advised, high=None, open=True, reason=f"at least {least}: {ranks}")
+    whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min(initial=listed))
+    if reached >= listed and not whole:
+        return replace(advised, high=None, open=True, reason=f"at least {least}: the lists end at rank {listed}")
+    return advised
+
+
+def labelled_down_to(judged: JudgedRun, measure: Evidence) -> int:
+    """The rank at which the labels end: nearly all slots are labelled down to it, and few beyond.
+
+    0 where labels do not follow the lists: they fade below the pools of many runs, or are of evidence only.
+    """
+    if not judged.labels[:, measure.worth(judged) == 0].any():
+        return 0
+    ranks = np.arange(0, min(int(judged.returned.max(initial=0)), 1000) + 1)
+    slots = np.diff(judged.returned_at(ranks).sum(axis=0))
+    labelled = np.diff(judged.judged_at(ranks).sum(axis=0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gaps = np.flatnonzero(labelled < _LABELLED * slots)
+    end = int(gaps[0]) if len(gaps) else len(slots)
+    following = slice(end, end + _FOLLOWING)
+    fades = slots[following].sum() and labelled[following].sum() >= _ENDED * slots[following].sum()
+    return 0 if fades else end
+
+
+def _listed_down_to(judged: JudgedRun) -> int:
+    """The last rank that at least half of the lists with any passage reach."""
+    lengths = judged.returned[judged.returned > 0]
+    return int(np.quantile(lengths, 0.5, method="higher")) if len(lengths) else 1

@@ -1,0 +1,172 @@
+"""Which K: the last rank at which one more passage is worth a twentieth of a decisive one, with its interval."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.advice import which_k
+from rag_selectivity.sample import write_sample
+
+pytestmark = pytest.mark.contract
+
+OF_DL19 = "0:1,1:3,2:4,3:5"
+
+
+def joined(labels, run, **options):
+    return rs.join(rs.Qrels.of(labels), rs.Run.of(run), **options)
+
+
+def cut(run: rs.Run, depth: int) -> dict[str, list[str]]:
+    return {query: list(passages)[:depth] for query, passages in run.to_dict().items()}
+
+
+def pools_adjacent_violators(added: list[float]) -> list[float]:
+    """The non-increasing regression of a sequence."""
+    blocks: list[list[float]] = []
+    for value in added:
+        blocks.append([value, 1])
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] < blocks[-1][0] / blocks[-1][1]:
+            total, size = blocks.pop()
+            blocks[-1][0] += total
+            blocks[-1][1] += size
+    return [total / size for total, size in blocks for _ in range(size)]
+
+
+def by_minima_and_maxima(added: list[float]) -> list[float]:
+    """The same by its definition: min over starts of max over ends of the means between them."""
+    every = range(len(added))
+    return [min(max(np.mean(added[i : j + 1]) for j in every if j >= k) for i in every if i <= k) for k in every]
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("sample")
+    write_sample(folder)
+    return folder
+
+
+@pytest.mark.parametrize(("run", "expected"), [("bm25", (9, 5, 10)), ("lsa", (7, 6, 11))])
+def test_cranfield(data, run, expected):
+    qrels = rs.read_qrels(data / "cranfield" / "qrels.trec")
+    whole = rs.Run.of(data / "cranfield" / "runs" / f"{run}.trec")
+    for depth in (20, 50, 100, 200):
+        advised = which_k(rs.join(qrels, rs.Run.of(cut(whole, depth)), scale="utility"))
+        assert (advised.value, advised.low, advised.high) == expected
+
+
+def test_trec_deep_learning_whose_labels_fade_below_the_pools(data):
+    qrels = rs.read_qrels(data / "trec" / "qrels.dl19-passage.txt").regraded(OF_DL19)
+    run = rs.Run.of(data / "trec" / "run.msmarco-v1-passage.bm25-default.dl19.txt")
+    for depth in (20, 100, 1000):
+        advised = which_k(rs.join(qrels, rs.Run.of(cut(run, depth)), scale="utility"))
+        assert (advised.value, advised.low, advised.high) == (9, 8, 16)
+
+
+def test_the_sample(sample):
+    qrels = rs.read_qrels(sample / "grades.trec")
+    found = [
+        which_k(rs.join(qrels, rs.Run.of(sample / f"{run}.trec"), scale="utility")).value
+        for run in ("bm25", "dense", "reranked")
+    ]
+    assert found == [4, 7, 9]
+
+
+def test_positives_only_cut_nothing():
+    labels = {f"q{i}": [f"r{j}" for j in range(3)] for i in range(40)}
+    lists = {q: ["r0", "x1", "r1", "x2", "r2", *(f"y{i}" for i in range(20))] for q in labels}
+    advised = which_k(joined(labels, lists))
+    assert (advised.value, advised.low, advised.high) == (5, 5, 5)
+
+
+@pytest.mark.parametrize("end", [3, 5, 10])
+def test_labels_that_end_leave_the_upper_end_open(end):
+    rng = np.random.default_rng(3)
+    labels = {f"q{i}": {f"d{j}": int(rng.integers(1, 6)) for j in range(end)} for i in range(60)}
+    advised = which_k(joined(labels, {q: [f"d{j}" for j in range(30)] for q in labels}, scale="utility"))
+    # After ten ranks of random grades nearly all queries have enough: K can lie above the end of the labels.
+    assert advised.value is not None
+    assert advised.high is None
+    assert advised.reason.endswith(f"grade ranks {end + 1} to {end + 10} to know")
+    assert f"at least {min(advised.low, advised.value)}: " in advised.reason
+
+
+def test_lists_that_end_leave_the_upper_end_open():
+    labels = {f"q{i}": {f"d{j}": 1 for j in range(20)} for i in range(40)}
+    advised = which_k(joined(labels, {q: ["d0", "x"] if i % 2 else ["x", "d0"] for i, q in enumerate(labels)}))
+    assert (advised.value, advised.high, advised.reason) == (2, None, "at least 2: the lists end at rank 2")
+
+
+def test_without_evidence_there_is_no_k():
+    labels = {f"q{i}": {"d1": 1, "d2": 2} for i in range(20)}
+    advised = which_k(joined(labels, {q: ["d1", "d2"] for q in labels}, scale="utility"))
+    assert (advised.value, advised.low, advised.high) == (None, None, None)
+    assert advised.reason == "no label of these queries is evidence"
+
+
+def test_a_flat_curve_is_called_flat():
+    labels = {f"q{i}": ["d"] for i in range(100)}
+    lists = {q: [f"x{j}" for j in range(i)] + ["d"] for i, q in enumerate(labels)}
+    advised = which_k(joined(labels, {q: each[:100] for q, each in lists.items()}))
+    assert advised.value is None
+    assert advised.flat
+    assert advised.reason.startswith("flat: ")
+
+
+def test_a_second_copy_adds_nothing():
+    labels = {f"q{i}": ["a", "b"] for i in range(40)}
+    run = {q: ["a", "a", "a", "b", *"cdefgh"] for q in labels}
+    assert which_k(joined(labels, run)).evidence[:4] == (1, 1, 1, 2)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_equals_isotonic_regression_by_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    labels = {f"q{i}": {f"d{j}": int(rng.integers(1, 6)) for j in range(12)} for i in range(int(rng.integers(2, 30)))}
+    run = {q: [f"d{j}" for j in rng.permutation(24)] for q in labels}
+    worth = float(rng.uniform(0.02, 0.2))
+    judged = joined(labels, run, scale="utility")
+    report = rs.evaluate_joined({"r": judged}, measures=["Evidence"], depths=range(1, 25), bootstrap=None)
+    mean = [0.0, *(report[f"Evidence@{k}"].value for k in range(1, 25))]
+    added = np.diff(mean).tolist()
+    regressed = pools_adjacent_violators(added)
+    assert regressed == pytest.approx(by_minima_and_maxima(added))
+    worthwhile = [k for k, brings in enumerate(regressed, 1) if brings >= worth]
+    assert which_k(judged, None, worth=worth).value == (worthwhile[-1] if worthwhile else None)
+
+
+@pytest.mark.parametrize("queries", [30, 60, 225])
+def test_the_interval_holds_the_k_of_the_population(queries):
+    rng = np.random.default_rng(queries)
+    relevant = 0.5 / np.arange(1, 31)
+    population = rng.random((20_000, 30)) < relevant
+    gains = np.minimum(population.cumsum(axis=1), 3)[population.any(axis=1)].mean(axis=0) - np.arange(1, 31) / 20
+    true = int(gains.argmax()) + 1
+    held = 0
+    for _ in range(30):
+        chosen = population[rng.integers(0, len(population), queries)]
+        labels = {f"q{i}": {f"d{j}": int(hit) for j, hit in enumerate(row)} for i, row in enumerate(chosen)}
+        advised = which_k(joined(labels, {q: list(each) for q, each in labels.items()}), rs.Bootstrap(resamples=400))
+        held += advised.low <= true and (advised.high is None or true <= advised.high)
+    assert held / 30 >= 0.86  # .9 with the spread of 30 samples
+
+
+def test_evidence_is_a_measure_like_any_other():
+    labels = {"q1": {"a": 5, "b": 4, "c": 3, "d": 1}, "q2": {"a": 5, "b": 5, "c": 5, "d": 5}, "q3": {"a": 1}}
+    lists = {q: list("abcd") for q in labels}
+    report = rs.evaluate(labels, {"r": lists}, scale="utility", measures=["evidence@4", "Evidence(enough=2)@4"])
+    assert report["Evidence@4"].value == pytest.approx((1.6 + 3) / 2)
+    assert report["Evidence(enough=2)@4"].value == pytest.approx((1.6 + 2) / 2)
+    assert report["Evidence@4"].n == 2
+    with pytest.raises(rs.InputError, match="did you mean"):
+        rs.parse_measure("Evidnce@4")
+
+
+def test_the_advice_as_json():
+    labels = {f"q{i}": ["a"] for i in range(20)}
+    advised = which_k(joined(labels, {q: ["a", *"bcdefgh"] for q in labels}))
+    data = json.loads(json.dumps(advised.to_dict()))
+    assert set(data) == {"value", "low", "high", "reason"}
+    assert (data["value"], data["low"], data["high"]) == (1, 1, 1)
