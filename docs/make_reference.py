@@ -25,7 +25,7 @@ FAMILIES = {
     "udcg": ("Distraction", "What passages that are not relevant do to the LLM that reads them."),
 }
 #: What the definition of a measure says in lines of their own, in the order of the page.
-FACTS = ("Formula", "Range", "NaN", "Edge cases", "Source")
+FACTS = ("Formula", "Range", "NaN", "Edge cases", "Source", "Example")
 _FACT = re.compile(rf"^({'|'.join(FACTS)}): ", flags=re.M)
 
 
@@ -75,17 +75,17 @@ def section(measure: type[Measure]) -> list[str]:
     """One measure."""
     paragraphs, facts = definition(measure)
     missing = [fact for fact in FACTS if fact not in facts]
-    if missing or not measure.example:
-        raise SystemExit(f"{measure.name}: its docstring has no line {', '.join(missing) or 'Example'}")
+    if missing:
+        raise SystemExit(f"{measure.name}: its docstring has no line {', '.join(missing)}")
     lines = ["", f"### {measure.name}"]
     for paragraph in paragraphs:
         lines += ["", paragraph]
     lines += ["", f"- **Formula**: `{facts['Formula']}`"]
-    lines += [f"- **{fact}**: {facts[fact][0].upper()}{facts[fact][1:]}" for fact in FACTS[1:]]
+    lines += [f"- **{fact}**: {facts[fact][0].upper()}{facts[fact][1:]}" for fact in FACTS[1:-1]]
     needs = needed(measure)
     if needs:
         lines.append(f"- **Needs**: {', '.join(needs)}.")
-    lines.append(f"- **Example**: {measure.example}.")
+    lines.append(f"- **Example**: {facts['Example']}.")
     if measure.parameters():
         lines += ["", "| parameter | default | values | meaning |", "|---|---|---|---|"]
         for each in measure.parameters():

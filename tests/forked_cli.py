@@ -198,7 +198,7 @@ class ForkedProcess:
         self.pid = self._server.start(cwd=str(cwd), argv=arguments, env=dict(env), out=out, err=err)
         self.returncode: int | None = None
 
-    def communicate(self, timeout: float) -> tuple[str, str]:
+    def communicate(self, timeout: float = 10) -> tuple[str, str]:
         """Wait for the end; what was written to standard output and to standard error."""
         self.returncode = self._server.code(self.pid, timeout)
         if self.returncode is None:

@@ -160,7 +160,7 @@ FIGURES = {
 
 @pytest.mark.parametrize(("name", "printed"), [(name, text) for name, of in FIGURES.items() for text in of])
 def test_the_figure_of_the_example_is_what_the_measure_gives(name, printed) -> None:
-    assert printed in REGISTRY[name].example
+    assert printed in REGISTRY[name].said("Example")
     figure = re.search(
         r"[\d/.]*\d(?=\D*$)" if "bits at" not in printed and " at K" not in printed else r"[\d.]+", printed
     )
@@ -174,7 +174,7 @@ def test_the_figure_of_the_example_is_what_the_measure_gives(name, printed) -> N
 
 
 def test_every_measure_with_an_example_is_here() -> None:
-    assert set(FIGURES) == {name for name, cls in REGISTRY.items() if cls.example}
+    assert set(FIGURES) == {name for name, cls in REGISTRY.items() if cls.said("Example")}
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))

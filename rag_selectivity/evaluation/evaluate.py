@@ -196,7 +196,8 @@ def evaluate(
         budgets=budgets_of(measures),
         groups=groups,
         measures=measures,
-        other_lists=need_other_lists(measures),
+        # Without a measure that asks for them, they serve an interval alone.
+        other_lists=need_other_lists(measures) or (None if bootstrap is not None else False),
     )
     judged = weighted(joined.judged, weights, ids=ids)
     return evaluate_joined(
@@ -319,22 +320,13 @@ def report_on(
             of_part = labels.qualified(of_part, part.beyond, part.chosen)
             of_column = slices.setdefault(part.column, {})
             of_column[part.value] = Slice(part.column, part.value, len(part.figures.queries), of_part)
-        run_notes = [
-            *(notes or {}).get(name, ()),
-            *(() if run.facts is None else run.facts.notes(name)),
-            *run.coverage.notes(run.clipped_at(deepest)),
-            *weights_notes(run),
-            *notes_of_refusals(figures, estimates),
-            *remarks,
-            *(note for slicing in slicings for note in slicing.notes),
-            *remarks_on(slices, ground, slicings),
-            *(run.controls.notes_at(deepest) if run.controls is not None and ground is None else ()),
-        ]
+        of_slices = [*(note for slicing in slicings for note in slicing.notes), *remarks_on(slices, ground, slicings)]
+        of_figures = [*notes_of_refusals(figures, estimates), *remarks, *of_slices]
         runs[name] = RunReport(
             figures,
             estimates,
             run.coverage,
-            tuple(run_notes),
+            (*(notes or {}).get(name, ()), *_notes_on(name, run, deepest, of_figures, ground)),
             input={
                 **({} if run.facts is None else run.facts.as_input()),
                 **({"controls": controls} if controls else {}),
@@ -358,6 +350,18 @@ def report_on(
         provenance=provenance,
         completed=completed,
     )
+
+
+def _notes_on(
+    name: str, run: JudgedRun, deepest: int, of_figures: Sequence[str], ground: Ground | None
+) -> Iterable[str]:
+    """What a report says of a run's files, lists, weights and controls, and of its figures."""
+    yield from () if run.facts is None else run.facts.notes(name)
+    yield from run.coverage.notes(run.clipped_at(deepest))
+    yield from weights_notes(run)
+    yield from of_figures
+    if run.controls is not None and ground is None:
+        yield from run.controls.notes_at(deepest)
 
 
 def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:

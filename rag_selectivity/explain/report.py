@@ -169,7 +169,7 @@ def _sentences(
 
 def _formula(measure: Measure, parts: Sequence[FloatArray] | None, value: float) -> str:
     """`log2(mean Success / mean RandomSuccess) = log2(0.858 / 0.0232)`; without numbers if these were not kept."""
-    of_query = f"mean over queries of [{measure.formula_in_use() or summary(type(measure)).rstrip('.')}]"
+    of_query = f"mean over queries of [{measure.formula or summary(type(measure)).rstrip('.')}]"
     if not parts or np.isnan(parts[0]).all():
         return f"{of_query} (the figures of single queries were not kept)"
     symbols, numbers = put_in(parts, measure.means_of, value)

@@ -46,16 +46,10 @@ def slicings_of(
     InputError
         If there is no such file, column or name; if no query of a table is measured; if two slicings have one name.
     """
-    if by is None:
-        if queries is not None:
-            raise InputError(
-                'queries (--queries) are read for by="length" (--by length) only: add it, or leave them out'
-            )
-        return []
     form = IdForm.of(ids)
     known = list(dict.fromkeys(query for run in judged.values() for query in run.queries))
     found: dict[str, Slicing] = {}
-    given = _each(by)
+    given = [] if by is None else _each(by)
     if queries is not None and LENGTH not in [each for each in given if isinstance(each, str)]:
         raise InputError('queries (--queries) are read for by="length" (--by length) only: add it, or leave them out')
     for each in given:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -378,13 +380,8 @@ class Measure(ABC):
     needs_groups: ClassVar[bool] = False
     #: Whether its figures rest on the candidates before selection too.
     uses_pool: ClassVar[bool] = False
-    #: The figure of one query in symbols, as `rag-selectivity explain` puts numbers into it; empty: its definition
-    #: says it.
-    formula: ClassVar[str] = ""
     #: The names of its parts, if its value comes from their means: log2(mean Success / mean RandomSuccess).
     means_of: ClassVar[tuple[str, ...]] = ()
-    #: A smallest input and its figure, as `rag-selectivity explain NAME` shows it.
-    example: ClassVar[str] = ""
     #: What stands after the @.
     cutoff: ClassVar[Whole | Real] = Whole(1)
 
@@ -455,9 +452,16 @@ class Measure(ABC):
         """The measure that differs between two runs exactly where this one does, if both have the same baseline."""
         return self
 
-    def formula_in_use(self) -> str:
-        """`formula` with these parameters, where one of them chooses another formula."""
-        return self.formula
+    @classmethod
+    def said(cls, what: str) -> str:
+        """What its docstring says in the lines that begin with a word, such as `Formula`; empty without one."""
+        found = re.search(rf"^{what}: (.*?)(?=^\w[\w ]*: |\Z)", inspect.getdoc(cls) or "", flags=re.M | re.S)
+        return "" if found is None else " ".join(found[1].split())
+
+    @property
+    def formula(self) -> str:
+        """The figure of one query in symbols, which its docstring says; empty without one."""
+        return self.said("Formula")
 
     def companions(self) -> tuple[Measure, ...]:
         """Measures that are always shown beside this one, since it cannot be read without them."""

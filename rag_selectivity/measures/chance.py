@@ -182,15 +182,13 @@ class Success(_ChanceMeasure):
 
     Success alone does not show selectivity: a random draw can reach a success rate of 99 % too. See BoR.
 
-    Formula: [n_p ≥ m], n_p = relevant passages in the top K
+    Formula: 1 if the top K holds m or more relevant passages, else 0
     Range: 0 or 1, their mean 0–1; higher is better.
     NaN: for a query with fewer than m relevant passages, where no retriever can succeed.
     Edge cases: A query missing from the run is a failure. A second copy of a passage is no second hit.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    Example: top 3 of a query holds one of its relevant passages: Success@3 = 1, Success(m=2)@3 = 0
     """
-
-    formula: ClassVar[str] = "1 if the top K holds m or more relevant passages, else 0"
-    example: ClassVar[str] = "top 3 of a query holds one of its relevant passages: Success@3 = 1, Success(m=2)@3 = 0"
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         success = (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64)
@@ -206,15 +204,14 @@ class RandomSuccess(BaselineMeasure):
     A property of corpus, judgments and K, not of the retriever. Its mean over queries gives the regime of a K: healthy
     below 1 − 1/e = .632, degraded from there, collapse from 1 − e^−3 = .950.
 
-    Formula: 1 − Σ_{i<m} C(R, i)·C(N−R, K−i)/C(N, K)
+    Formula: P[X ≥ m], X ~ Hypergeometric(N, R, K)
     Range: 0–1, with a relative error of 1e-13.
     NaN: for a query with fewer than m relevant passages, as for Success.
     Edge cases: The draw has K passages if the list is shorter, too. With an N for each query it has min(K, N).
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    Example: N = 58 tools, R = 4 apply, K = 5 shown: 1 − C(54,5)/C(58,5) = 0.3098
     """
 
-    formula: ClassVar[str] = "P[X ≥ m], X ~ Hypergeometric(N, R, K)"
-    example: ClassVar[str] = "N = 58 tools, R = 4 apply, K = 5 shown: 1 − C(54,5)/C(58,5) = 0.3098"
     higher_is_better: ClassVar[bool | None] = None
 
     def parts_of(self, success: FloatArray, chance: FloatArray, miss: FloatArray) -> tuple[FloatArray, ...]:
@@ -236,11 +233,11 @@ class EF(BaselineMeasure):
     NaN: if no query has m relevant passages, or if no draw of K can succeed (K < m).
     Edge cases: Queries with fewer than m relevant passages are left out of both means.
     Source: the enrichment factor of virtual screening; "The 99% Success Paradox", ICLR Blogposts 2026.
+    Example: success .60 at K = 20 with N = 10,000 and R = 10: .60/.01983 = 30.26
     """
 
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("Success", "RandomSuccess")
-    example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: .60/.01983 = 30.26"
     per_query: ClassVar[bool] = False
     aggregate: ClassVar[Aggregate] = RATIO
 
@@ -302,11 +299,11 @@ class BoR(EF):
     Edge cases: −∞ if no query succeeds; JSON has null with a reason. Queries with fewer than m relevant passages are
     left out of both means.
     Source: "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
+    Example: success .60 at K = 20 with N = 10,000 and R = 10: log2(.60/.01983) = 4.92 bits
     """
 
     null: str = parameter("random", Choice(("random", "lists")), "a random draw, or the lists of the other queries")
     ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
-    example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: log2(.60/.01983) = 4.92 bits"
     aggregate: ClassVar[Aggregate] = _BITS
 
     @property
@@ -384,11 +381,11 @@ class BoR_max(BaselineMeasure):
     NaN: if no query has m relevant passages, or if no draw of K can succeed (K < m).
     Edge cases: 0 if K is the whole corpus. Queries with fewer than m relevant passages are left out of both means.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    Example: N = 58, R = 4: 1.69 bits at K = 5, 0.28 at K = 20, 0 at K = 58
     """
 
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("RandomSuccess",)
-    example: ClassVar[str] = "N = 58, R = 4: 1.69 bits at K = 5, 0.28 at K = 20, 0 at K = 58"
     higher_is_better: ClassVar[bool | None] = None
     per_query: ClassVar[bool] = False
     aggregate: ClassVar[Aggregate] = _CEILING
@@ -412,11 +409,11 @@ class BoR_opt(Measure):
     NaN: for a query with an empty corpus or draw.
     Edge cases: With one N for all queries, K > N is an error; with an N for each query the draw has min(K, N) passages.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    Example: N = 5,183, K = 10: log2(518.3) = 9.02 bits
     """
 
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("K/N",)
-    example: ClassVar[str] = "N = 5,183, K = 10: log2(518.3) = 9.02 bits"
     needs_corpus_size: ClassVar[bool] = True
     higher_is_better: ClassVar[bool | None] = None
     per_query: ClassVar[bool] = False
@@ -442,13 +439,13 @@ class BoR_recall(Measure):
     NaN: for a query without relevant passages.
     Edge cases: −∞ if nothing relevant was found for any query; JSON has null with a reason.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    Example: recall .857 at K = 1000 of N = 8,841,823: log2(.857·8841.8) = 12.89 bits
     """
 
     ends: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     means_of: ClassVar[tuple[str, ...]] = ("recall", "random recall")
     compares_with_all_labels: ClassVar[bool] = True
     needs_corpus_size: ClassVar[bool] = True
-    example: ClassVar[str] = "recall .857 at K = 1000 of N = 8,841,823: log2(.857·8841.8) = 12.89 bits"
     per_query: ClassVar[bool] = False
     rel: int | None = rel_parameter()
 
@@ -495,17 +492,16 @@ class Lambda(Measure):
     λ does not give the regime of a K: RandomSuccess does, and the ceiling BoR_max follows from it. If one hit makes a
     success and all queries have the same R, a random draw succeeds in about 1 − e^−λ of the queries.
 
-    Formula: mean(K·R/N)
+    Formula: K·R/N
     Range: 0–∞.
     NaN: for a query without a relevant passage.
     Edge cases: The mean is over the queries with a relevant passage.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    Example: K = 58 of N = 58 with R = 4: lambda = 4
     """
 
     name: ClassVar[str] = "lambda"
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
-    formula: ClassVar[str] = "K·R/N"
-    example: ClassVar[str] = "K = 58 of N = 58 with R = 4: lambda = 4"
     compares_with_all_labels: ClassVar[bool] = True
     needs_corpus_size: ClassVar[bool] = True
     higher_is_better: ClassVar[bool | None] = None

@@ -76,16 +76,15 @@ class WholeListMeasure(RankedMeasure):
 class P(Measure):
     """Precision: relevant passages in the top K / K. P_K in trec_eval.
 
-    Formula: n_p / K
+    Formula: relevant passages in the top K / K
     Range: 0–1; higher is better.
     NaN: never.
     Edge cases: An empty slot and an unjudged passage count as misses. `short_lists="returned"` divides by the number of
     returned passages, at most K.
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
+    Example: relevance 1,0,1,1,0: P@5 = 3/5
     """
 
-    formula: ClassVar[str] = "relevant passages in the top K / K"
-    example: ClassVar[str] = "relevance 1,0,1,1,0: P@5 = 3/5"
     unjudged_is_a_miss: ClassVar[bool] = True
     rel: int | None = rel_parameter()
 
@@ -103,15 +102,14 @@ class R(Measure):
 
     It never decreases with K, so it rewards long contexts.
 
-    Formula: n_p / R
+    Formula: relevant passages in the top K / all relevant passages (R)
     Range: 0–1; higher is better.
     NaN: never.
     Edge cases: 0 for a query without a relevant passage, as in trec_eval.
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
+    Example: three relevant passages, two of them in the top 10: R@10 = 2/3
     """
 
-    formula: ClassVar[str] = "relevant passages in the top K / all relevant passages (R)"
-    example: ClassVar[str] = "three relevant passages, two of them in the top 10: R@10 = 2/3"
     compares_with_all_labels: ClassVar[bool] = True
     rel: int | None = rel_parameter()
 
@@ -131,15 +129,14 @@ class F(Measure):
     `beta` weighs recall beta times as much as precision; `alpha` = 1/(1+β²) expresses the same weight, as in
     recall-free evaluation.
 
-    Formula: n_p / (α·K + (1−α)·R), α = 1/(1+β²)
+    Formula: n_p/(alpha·K + (1−alpha)·R), n_p relevant in the top K, R in all; alpha = 1/(1+beta²)
     Range: 0–1; higher is better.
     NaN: never.
     Edge cases: 0 without a hit, and for a query without a relevant passage.
     Source: van Rijsbergen, Information Retrieval (1979); arXiv 2512.20854.
+    Example: K = 5 with 3 relevant of 6: P = .6, R = .5, F@5 = 6/11 = 0.5455
     """
 
-    formula: ClassVar[str] = "n_p/(alpha·K + (1−alpha)·R), n_p relevant in the top K, R in all; alpha = 1/(1+beta²)"
-    example: ClassVar[str] = "K = 5 with 3 relevant of 6: P = .6, R = .5, F@5 = 6/11 = 0.5455"
     compares_with_all_labels: ClassVar[bool] = True
     rel: int | None = rel_parameter()
     beta: float = parameter(1.0, Real(0, 1e6), "how much more recall weighs than precision")
@@ -161,15 +158,14 @@ class F(Measure):
 class Rprec(RankedMeasure):
     """Precision at R: relevant passages in the top R / R, where R counts the query's relevant passages. Takes no @.
 
-    Formula: n_p(top R) / R
+    Formula: relevant passages in the top R / R, the number of relevant passages
     Range: 0–1; higher is better.
     NaN: never.
     Edge cases: 0 for a query without a relevant passage.
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
+    Example: three relevant passages, two of them in the top 3: Rprec = 2/3
     """
 
-    formula: ClassVar[str] = "relevant passages in the top R / R, the number of relevant passages"
-    example: ClassVar[str] = "three relevant passages, two of them in the top 3: Rprec = 2/3"
     compares_with_all_labels: ClassVar[bool] = True
 
     @classmethod
@@ -190,15 +186,14 @@ class AP(RankedMeasure):
 
     map and map_cut_K in trec_eval: AP@K, too, divides by the number of all relevant passages.
 
-    Formula: (1/R)·Σ P@i over the ranks i of relevant passages
+    Formula: sum of the precision at the rank of each relevant passage / all relevant passages (R)
     Range: 0–1; higher is better.
     NaN: never.
     Edge cases: 0 for a query without a relevant passage.
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
+    Example: three relevant passages at ranks 1, 3, 6: AP = (1/1 + 2/3 + 3/6)/3 = 0.7222
     """
 
-    formula: ClassVar[str] = "sum of the precision at the rank of each relevant passage / all relevant passages (R)"
-    example: ClassVar[str] = "three relevant passages at ranks 1, 3, 6: AP = (1/1 + 2/3 + 3/6)/3 = 0.7222"
     compares_with_all_labels: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
@@ -231,15 +226,14 @@ class ContextPrecision(Measure):
     `rel`). It divides by the relevant passages in the top K, not by all: one relevant passage at rank 1 gives 1, even
     if only junk follows, so read it together with Harm.
 
-    Formula: (1/n_p)·Σ P@i over the ranks i ≤ K of relevant passages
+    Formula: mean precision at the ranks of the relevant passages in the top K
     Range: 0–1; higher is better.
     NaN: for an empty or missing list.
     Edge cases: 0 without a relevant passage in the top K.
     Source: the context precision of Ragas.
+    Example: relevant at ranks 1 and 3 of the top 3: (1/1 + 2/3)/2 = 0.8333; the only one first: 1
     """
 
-    formula: ClassVar[str] = "mean precision at the ranks of the relevant passages in the top K"
-    example: ClassVar[str] = "relevant at ranks 1 and 3 of the top 3: (1/1 + 2/3)/2 = 0.8333; the only one first: 1"
     rel: int | None = rel_parameter()
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
@@ -262,10 +256,8 @@ class RR(RankedMeasure):
     NaN: never.
     Edge cases: With tied scores the rank is that of trec_eval (descending passage id).
     Source: trec_eval; Voorhees, The TREC-8 Question Answering Track Report (1999).
+    Example: the first relevant passage at rank 3: RR = 1/3, RR@2 = 0
     """
-
-    formula: ClassVar[str] = "1 / rank of the first relevant passage"
-    example: ClassVar[str] = "the first relevant passage at rank 3: RR = 1/3, RR@2 = 0"
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
@@ -313,16 +305,15 @@ class DCG(_Gain):
 
     Without the division it depends on how many passages are relevant, so compare runs on the same queries only.
 
-    Formula: Σ_{i≤K} gain_i/log2(i + 1)
+    Formula: Σ gain/log2(rank + 1) over the top K
     Range: from 0 on, without an upper end; higher is better.
     NaN: never.
     Edge cases: On the utility scale a grade of 1 has gain 1. A second copy has no gain.
     Source: Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002).
+    Example: grades 3,2,3 in this order: DCG@3 = 3/1 + 2/1.585 + 3/2 = 5.762
     """
 
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
-    formula: ClassVar[str] = "Σ gain/log2(rank + 1) over the top K"
-    example: ClassVar[str] = "grades 3,2,3 in this order: DCG@3 = 3/1 + 2/1.585 + 3/2 = 5.762"
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((self._gained(judged, depths),), _NEVER, bounds=(0.0, np.inf))
@@ -335,17 +326,16 @@ class nDCG(_Gain):
 
     The gain is the grade (`gain=linear`, as in trec_eval's ndcg_cut), or 2^grade − 1 (`gain=exp`).
 
-    Formula: Σ_{i≤K} gain_i/log2(i + 1) / the same sum of the judged passages by descending gain
+    Formula: Σ gain/log2(rank + 1) over the top K / the same sum of the best order
     Range: 0–1; higher is better.
     NaN: never.
     Edge cases: 0 for a query without a positive grade. On the utility scale a grade of 1 has gain 1, as in trec_eval.
     To give it gain 0, use the trec scale with a grade map from 1 to 0.
     Source: Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002).
+    Example: grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.917 = 0.959
     """
 
     usually_whole: ClassVar[bool] = True
-    formula: ClassVar[str] = "Σ gain/log2(rank + 1) over the top K / the same sum of the best order"
-    example: ClassVar[str] = "grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.917 = 0.959"
     compares_with_all_labels: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
@@ -398,15 +388,14 @@ class IPrec(Measure):
     iprec_at_recall in trec_eval. Up to trec_eval 9, in pytrec_eval and in ir_measures, a recall of r needs ⌊r·R + .9⌋
     relevant passages; trec_eval 10 rounds r·R to the nearest whole number (`rounding=nearest`).
 
-    Formula: max P@i over the ranks i with recall ≥ r
+    Formula: highest precision from a recall of r on
     Range: 0–1; higher is better.
     NaN: never.
     Edge cases: 0 if the recall is never reached.
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
+    Example: relevant at ranks 1 and 4, of two: IPrec@0.5 = 1, IPrec@1 = 2/4
     """
 
-    formula: ClassVar[str] = "highest precision from a recall of r on"
-    example: ClassVar[str] = "relevant at ranks 1 and 4, of two: IPrec@0.5 = 1, IPrec@1 = 2/4"
     compares_with_all_labels: ClassVar[bool] = True
     cutoff: ClassVar[Whole | Real] = Real(0, 1)
     rel: int | None = rel_parameter()
@@ -427,15 +416,14 @@ class IPrec11(WholeListMeasure):
 
     11pt_avg in trec_eval. `IPrec` without @ gives the 11 points themselves.
 
-    Formula: (1/11)·Σ IPrec@r over r = 0, .1, … 1
+    Formula: mean of IPrec at recall 0, 0.1, … 1
     Range: 0–1; higher is better.
     NaN: never.
     Edge cases: 0 for a query without a relevant passage. `rounding` as for IPrec.
     Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
+    Example: relevant at ranks 1 and 4, of two: 6 times 1 and 5 times 2/4: IPrec11 = 8.5/11 = 0.7727
     """
 
-    formula: ClassVar[str] = "mean of IPrec at recall 0, 0.1, … 1"
-    example: ClassVar[str] = "relevant at ranks 1 and 4, of two: 6 times 1 and 5 times 2/4: IPrec11 = 8.5/11 = 0.7727"
     compares_with_all_labels: ClassVar[bool] = True
     rounding: str = parameter("up", Choice(("up", "nearest")), "of r·R: up as in trec_eval 9, nearest as in 10")
 

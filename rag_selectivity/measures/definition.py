@@ -16,7 +16,7 @@ def summary(measure: type[Measure]) -> str:
 
 
 def explain(measure: Measure) -> str:
-    """A measure's definition, direction, parameters and worked example as text."""
+    """A measure's definition with its worked example, its direction and its parameters as text."""
     cls = type(measure)
     parts = [f"{cls.name}: {inspect.getdoc(cls)}", DIRECTION[cls.higher_is_better]]
     lines = [
@@ -25,6 +25,4 @@ def explain(measure: Measure) -> str:
     ]
     if lines:
         parts.append("Parameters and defaults\n" + "\n".join(lines))
-    if cls.example:
-        parts.append(f"Example: {cls.example}")
     return "\n\n".join(parts)

@@ -28,18 +28,16 @@ class Evidence(Measure):
     On the utility scale a passage of grade 5 is worth 1, of grade 4 `base4`, and of grade 3 `base3`. On the trec
     scale, and where `rel` is given, each passage of at least `rel` is worth 1.
 
-    Formula: min(Σ worth of the passages in the top K, enough)
+    Formula: worth of the passages in the top K, at most enough
     Range: 0–`enough`; higher is better.
     NaN: for a query whose labels hold no passage of any worth.
     Edge cases: An unjudged passage and a second copy are worth nothing. 0 for a query missing from the run.
     Source: the base utilities are those of "Redefining RAG Evaluation: A Set-Based Approach".
+    Example: top 4 = 5,4,3,1: Evidence@4 = 1 + .5 + .1 = 1.6; with top 4 = 5,5,5,5: Evidence@4 = 3
     """
 
-    name: ClassVar[str] = "Evidence"
     ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
     unjudged_is_a_miss: ClassVar[bool] = True
-    formula: ClassVar[str] = "worth of the passages in the top K, at most enough"
-    example: ClassVar[str] = "top 4 = 5,4,3,1: Evidence@4 = 1 + .5 + .1 = 1.6; with top 4 = 5,5,5,5: Evidence@4 = 3"
     rel: int | None = parameter(
         None, Whole(0), "lowest grade that is worth 1 (default 1 on trec; on utility worth follows the grade)"
     )

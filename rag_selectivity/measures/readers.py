@@ -38,10 +38,9 @@ class RBP(RankedMeasure):
     NaN: never.
     Edge cases: A second copy has no weight, and an unjudged passage neither. With @K, the top K only. p = 0 is P@1.
     Source: Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness (2008).
+    Example: relevant at ranks 1 and 3, p = .5: RBP(p=0.5) = .5·(1 + .25) = 0.625
     """
 
-    formula: ClassVar[str] = "(1 − p)·Σ p^(i−1) over the ranks i of relevant passages"
-    example: ClassVar[str] = "relevant at ranks 1 and 3, p = .5: RBP(p=0.5) = .5·(1 + .25) = 0.625"
     unjudged_is_a_miss: ClassVar[bool] = True
     p: float = parameter(0.8, Real(0, 1), "probability that the reader goes on to the next passage, below 1")
 
@@ -63,17 +62,16 @@ class ERR(Measure):
 
     As gdeval computes it: the probability is (2^grade − 1)/2^max_grade, and grades are not divided by the best order's.
 
-    Formula: Σ_{i≤K} (1/i)·g_i·Π_{j<i} (1 − g_j), g = (2^grade − 1)/2^max_grade
+    Formula: Σ (1/i)·g_i·Π_{j<i} (1 − g_j) over the top K, g = (2^grade − 1)/2^max_grade
     Range: 0 to (2^max_grade − 1)/2^max_grade and a little more for many such passages, below 1; higher is better.
     NaN: never.
     Edge cases: A label above max_grade is an error. An unjudged passage and a second copy stop nobody. On the utility
     scale a grade of 1 has gain 1, as for nDCG.
     Source: Chapelle, Metzler, Zhang and Grinspan, Expected reciprocal rank for graded relevance (2009); gdeval.pl of
     the TREC web tracks.
+    Example: grades 4,0,2: ERR@3 = 15/16 + (1/3)·(3/16)·(1/16) = 0.9414
     """
 
-    formula: ClassVar[str] = "Σ (1/i)·g_i·Π_{j<i} (1 − g_j) over the top K, g = (2^grade − 1)/2^max_grade"
-    example: ClassVar[str] = "grades 4,0,2: ERR@3 = 15/16 + (1/3)·(3/16)·(1/16) = 0.9414"
     max_grade: int | None = parameter(
         None, Whole(1), "highest grade of the scale (default 4 on trec, as in gdeval; 5 on utility)"
     )

@@ -31,27 +31,28 @@ class T(Measure):
     """Reward for relevant passages minus a penalty for the others: ((1−α)·n_p − α·n_n)/K, as published.
 
     n_p relevant and n_n other passages are in the top K. If K passages are returned it is P@K − α, so α cannot change
-    the order of systems. `form=code` is the formula of the authors' code, which divides the second term only.
+    the order of systems. `form=code` is the formula of the authors' code, which divides the second term only:
+    (1−alpha)·n_p − alpha·n_n/(n_p+n_n).
 
-    Formula: ((1−α)·n_p − α·n_n)/K; with form=code (1−α)·n_p − α·n_n/(n_p+n_n)
+    Formula: ((1−alpha)·n_p − alpha·n_n)/K, n_p relevant and n_n other passages in the top K
     Range: −α to 1−α (`form=code`: −α to (1−α)·K); higher is better.
     NaN: never.
     Edge cases: Unjudged passages count as others. 0 for an empty list.
     Source: arXiv 2512.20854.
+    Example: 3 of 5 relevant, α = .5: T@5 = (1.5 − 1)/5 = 0.1, T(form=code)@5 = 1.5 − .2 = 1.3
     """
 
     ends: ClassVar[tuple[float, float]] = (-1.0, np.inf)
-    formula: ClassVar[str] = "((1−alpha)·n_p − alpha·n_n)/K, n_p relevant and n_n other passages in the top K"
-    example: ClassVar[str] = "3 of 5 relevant, α = .5: T@5 = (1.5 − 1)/5 = 0.1, T(form=code)@5 = 1.5 − .2 = 1.3"
     rel: int | None = rel_parameter()
     alpha: float = parameter(0.5, Real(0, 1), "weight of passages that are not relevant")
     form: str = parameter("paper", Choice(("paper", "code")), "as printed in the paper, or as in the authors' code")
     unjudged_is_a_miss: ClassVar[bool] = True
 
-    def formula_in_use(self) -> str:
+    @property
+    def formula(self) -> str:
         if self.form == "code":
             return "(1−alpha)·n_p − alpha·n_n/(n_p+n_n), n_p relevant and n_n other passages in the top K"
-        return self.formula
+        return super().formula
 
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
@@ -71,17 +72,16 @@ class T(Measure):
 class Fe(Measure):
     """F with the number of relevant passages estimated by those in the top 2K of the pool.
 
-    Formula: n_p / (α·K + (1−α)·R̂), R̂ = relevant passages in the first 2K of the pool, but at least n_p
+    Formula: n_p/(alpha·K + (1−alpha)·R̂), n_p relevant in the top K and R̂ in the top 2K of the pool
     Range: 0–1; higher is better.
     NaN: for a query whose pool has fewer than 2K passages.
     Edge cases: 0 without a hit. Without a pool, the run's own full list is the pool. A run that reranks its pool can
     show more relevant passages than the first 2K of the pool hold; there are then at least as many as it shows.
     Source: arXiv 2512.20854.
+    Example: 3 relevant in the top 5, 4 in the top 10, α = .5: Fe@5 = 3/(2.5 + 2) = 0.6667
     """
 
-    formula: ClassVar[str] = "n_p/(alpha·K + (1−alpha)·R̂), n_p relevant in the top K and R̂ in the top 2K of the pool"
     uses_pool: ClassVar[bool] = True
-    example: ClassVar[str] = "3 relevant in the top 5, 4 in the top 10, α = .5: Fe@5 = 3/(2.5 + 2) = 0.6667"
     rel: int | None = rel_parameter()
     alpha: float = parameter(0.5, Real(0, 1), "weight of precision")
 

@@ -26,12 +26,11 @@ class Redundancy(Measure):
     like none but itself.
     Source: the share of near-duplicates among results, as in Bernstein and Zobel (CIKM 2005), who find by it that
     redundant relevant documents mislead evaluation.
+    Example: top 4 = a, b, a copy of a, another copy of a: Redundancy@4 = 2/4
     """
 
     higher_is_better: ClassVar[bool | None] = False
     needs_groups: ClassVar[bool] = True
-    formula: ClassVar[str] = "passages of the top K whose group stands above them / min(K, returned)"
-    example: ClassVar[str] = "top 4 = a, b, a copy of a, another copy of a: Redundancy@4 = 2/4"
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         returned = judged.returned_at(depths)

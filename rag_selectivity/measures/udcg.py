@@ -77,16 +77,15 @@ class UDCGGrades(Measure):
     UDCG itself needs a score for each passage from the LLM that reads it (`rag_selectivity.measures.udcg.udcg`).
     Without such scores, this figure depends only on the numbers of relevant and other passages.
 
-    Formula: 1 / (1 + e^−x), x = (n_p − weight·n_n)/K
+    Formula: logistic((n_p − weight·n_n)/K), n_p relevant and n_n other passages in the top K
     Range: 0–1, without its ends; higher is better.
     NaN: never.
     Edge cases: .5 for an empty list.
     Source: Trappolini et al. 2025, arXiv 2510.21440.
+    Example: 2 of 3 relevant: (2 − .333)/3 = .5557, UDCG_grades@3 = 0.6354
     """
 
     name: ClassVar[str] = "UDCG_grades"
-    formula: ClassVar[str] = "logistic((n_p − weight·n_n)/K), n_p relevant and n_n other passages in the top K"
-    example: ClassVar[str] = "2 of 3 relevant: (2 − .333)/3 = .5557, UDCG_grades@3 = 0.6354"
     rel: int | None = rel_parameter()
     weight: float = parameter(DISTRACTION, Real(0, 10), "how much a passage that is not relevant distracts")
 

@@ -124,25 +124,21 @@ class _WeightedMeasure(Measure):
 class RANWG(_WeightedMeasure):
     """Rarity-aware normalised weighted gain: the share of the best available evidence that is in the top K.
 
-    The weight of a grade depends on its rarity among the query's judged passages U (`rarity_weights`): w5 = 1, w4 ≤ 1,
-    w3 ≤ .25, w2 = w1 = 0. The order inside the top K does not matter. The figures of each query include the weights and
-    the gains G_obs, G_pool and G_oracle.
+    The weight of a grade depends on its rarity among the query's judged passages U: w_g = min(r_g/r_5, cap_g), r_g =
+    b_g/p_g^α, p_g = n_g/|U|; w5 = 1, w4 ≤ 1, w3 ≤ .25, w2 = w1 = 0. The order inside the top K does not matter. The
+    figures of each query include the weights and the gains G_obs, G_pool and G_oracle.
 
-    Formula: Σ w over the top K / Σ of the K largest weights in U; w_g = min(r_g/r_5, cap_g), r_g = b_g/p_g^α, p_g =
-    n_g/|U|
+    Formula: weight of the top K (G_obs) / largest weight of K judged passages (G_oracle)
     Range: 0–1; higher is better.
     NaN: for a query whose judged passages all have weight 0 (all junk).
     Edge cases: Unjudged passages and second copies have no weight. If |U| < K, the divisor has all of U. Without a
     grade 5 in U, w4 = 1 and w3 = .2. 0 for a query missing from the run.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    Example: judged grades 5,4,4,3,3,3,2,1 and top 4 = 4,3,3,3: weights 1, .25, .0333; G_obs = .35, G_oracle = 1.5333,
+    RA-nWG@4 = 0.2283
     """
 
     name: ClassVar[str] = "RA-nWG"
-    formula: ClassVar[str] = "weight of the top K (G_obs) / largest weight of K judged passages (G_oracle)"
-    example: ClassVar[str] = (
-        "judged grades 5,4,4,3,3,3,2,1 and top 4 = 4,3,3,3: weights 1, .25, .0333; "
-        "G_obs = .35, G_oracle = 1.5333, RA-nWG@4 = 0.2283"
-    )
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         weights = self._weights(judged)
@@ -173,19 +169,16 @@ class PROC(_WeightedMeasure):
 
     1 − PROC is the share that the retriever lost before selection.
 
-    Formula: Σ of the K largest weights in the pool / Σ of the K largest weights in U
+    Formula: largest weight of K passages of the pool (G_pool) / largest weight of K judged passages (G_oracle)
     Range: 0–1, at least RA-nWG at the same K; higher is better.
     NaN: for a query whose judged passages all have weight 0, as for RA-nWG.
     Edge cases: Without a pool the run's own full list is the pool. A passage of the list that the pool lacks counts as
     part of it. 0 for a query missing from the run.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    Example: a pool that lacks the only 5 and holds both 4s and all 3s: PROC@4 = .5667/1.5333 = 0.3696
     """
 
-    formula: ClassVar[str] = (
-        "largest weight of K passages of the pool (G_pool) / largest weight of K judged passages (G_oracle)"
-    )
     uses_pool: ClassVar[bool] = True
-    example: ClassVar[str] = "a pool that lacks the only 5 and holds both 4s and all 3s: PROC@4 = .5667/1.5333 = 0.3696"
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         weights = self._weights(judged)
@@ -225,19 +218,18 @@ class PercentPROC(_WeightedMeasure):
     The aggregate is the mean over queries; `%PROC(aggregate=ratio)` is the ratio of the mean RA-nWG to the mean PROC,
     as in the preprint's table. The two differ.
 
-    Formula: RA-nWG@K / PROC@K
+    Formula: RA-nWG / PROC
     Range: 0–1; higher is better.
     NaN: if PROC is 0 or undefined, and for a query without a pool whose list is not longer than K, since nothing was
     selected.
     Edge cases: A query that is NaN is left out of the mean, and counted.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    Example: RA-nWG@4 = .2283 from a pool with PROC@4 = .3696: %PROC@4 = 0.6176
     """
 
     name: ClassVar[str] = "%PROC"
-    formula: ClassVar[str] = "RA-nWG / PROC"
     means_of: ClassVar[tuple[str, ...]] = ("RA-nWG", "PROC")
     uses_pool: ClassVar[bool] = True
-    example: ClassVar[str] = "RA-nWG@4 = .2283 from a pool with PROC@4 = .3696: %PROC@4 = 0.6176"
     aggregate: str = parameter("mean", Choice(("mean", "ratio")), "mean over queries, or ratio of the means")
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
@@ -287,16 +279,15 @@ class NRecall4(_NormalisedRecall):
 
     Recall relative to what K slots can hold: 1 if the top K holds as many as possible.
 
-    Formula: n_4+(top K) / min(K, R_4+)
+    Formula: passages of grade 4 or 5 in the top K / min(K, all of grade 4 or 5)
     Range: 0–1; higher is better.
     NaN: for a query without a passage of grade 4 or 5.
     Edge cases: 0 for a query missing from the run. A second copy is no second hit.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    Example: three passages of grade ≥ 4 exist, the top 2 holds one: N-Recall4+@2 = 1/2
     """
 
     name: ClassVar[str] = "N-Recall4+"
-    formula: ClassVar[str] = "passages of grade 4 or 5 in the top K / min(K, all of grade 4 or 5)"
-    example: ClassVar[str] = "three passages of grade ≥ 4 exist, the top 2 holds one: N-Recall4+@2 = 1/2"
     _lowest: ClassVar[int] = 4
 
 
@@ -307,16 +298,15 @@ class NRecall5(_NormalisedRecall):
 
     As N-Recall4+, for grade 5 only.
 
-    Formula: n_5(top K) / min(K, R_5)
+    Formula: passages of grade 5 in the top K / min(K, all of grade 5)
     Range: 0–1; higher is better.
     NaN: for a query without a passage of grade 5.
     Edge cases: 0 for a query missing from the run. A second copy is no second hit.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    Example: two passages of grade 5 exist, the top 10 holds one: N-Recall5@10 = 1/2
     """
 
     name: ClassVar[str] = "N-Recall5"
-    formula: ClassVar[str] = "passages of grade 5 in the top K / min(K, all of grade 5)"
-    example: ClassVar[str] = "two passages of grade 5 exist, the top 10 holds one: N-Recall5@10 = 1/2"
     _lowest: ClassVar[int] = 5
 
 
@@ -325,19 +315,18 @@ class NRecall5(_NormalisedRecall):
 class Precision4(Measure):
     """Passages of grade 4 or 5 in the top K / K.
 
-    Formula: n_4+(top K) / K
+    Formula: passages of grade 4 or 5 in the top K / K
     Range: 0–1; higher is better.
     NaN: never.
     Edge cases: An empty slot counts as a miss. `short_lists="returned"` divides by the number of returned passages, at
     most K.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    Example: top 5 = 5,4,3,1 and one unjudged: Precision4+@5 = 2/5
     """
 
     name: ClassVar[str] = "Precision4+"
-    formula: ClassVar[str] = "passages of grade 4 or 5 in the top K / K"
     required_scale: ClassVar[str | None] = "utility"
     unjudged_is_a_miss: ClassVar[bool] = True
-    example: ClassVar[str] = "top 5 = 5,4,3,1 and one unjudged: Precision4+@5 = 2/5"
     distinct: str = distinct_parameter()
 
     def companions(self) -> tuple[Measure, ...]:
@@ -355,19 +344,18 @@ class Harm(Measure):
     With `max_grade=1` only distractors count. If a list is judged in part, Harm is between this figure and
     `Harm(unjudged=harmful)`, which counts every unjudged passage as junk; a report shows both ends.
 
-    Formula: n_{≤max_grade}(top K) / K
+    Formula: junk (grade ≤ max_grade) in the top K / K
     Range: 0–1; lower is better.
     NaN: for an empty or missing list, and for every query if the qrels hold no grade ≤ max_grade: a failure, or
     judgments without junk, must not look like a list without junk.
     Edge cases: An unjudged passage is not harmful unless the policy is `unjudged="worst"`. A second copy counts with
     its grade.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    Example: top 5 = 5,4,2,1,1: Harm@5 = 3/5, Harm(max_grade=1)@5 = 2/5
     """
 
-    formula: ClassVar[str] = "junk (grade ≤ max_grade) in the top K / K"
     required_scale: ClassVar[str | None] = "utility"
     higher_is_better: ClassVar[bool | None] = False
-    example: ClassVar[str] = "top 5 = 5,4,2,1,1: Harm@5 = 3/5, Harm(max_grade=1)@5 = 2/5"
     max_grade: int = parameter(2, Whole(1), "highest grade that counts as harm")
     unjudged: str = parameter("harmless", Choice(("harmless", "harmful")), "what an unjudged passage counts as")
 
@@ -405,10 +393,8 @@ class Judged(Measure):
     NaN: for an empty or missing list.
     Edge cases: A second copy counts as what it is.
     Source: Judged@K in ir_measures, which divides by K.
+    Example: 10 passages returned, 8 of them judged: Judged@10 = 0.8
     """
-
-    formula: ClassVar[str] = "judged passages in the top K / min(K, returned)"
-    example: ClassVar[str] = "10 passages returned, 8 of them judged: Judged@10 = 0.8"
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         returned = judged.returned_at(depths)

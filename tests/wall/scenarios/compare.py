@@ -61,6 +61,13 @@ def slices():
     return _compared(by=by, measures=["BoR", "RA-nWG"], depths=[5])
 
 
+def weighted_slices_at_token_budgets():
+    by = {"language": {query: "de" if place % 3 else "en" for place, query in enumerate(QUERIES)}}
+    tokens = {f"d{each:03}": 50 + each % 300 for each in range(500)}
+    weights = {q: 1 + n % 5 for n, q in enumerate(QUERIES)}
+    return _compared(by=by, tokens=tokens, weights=weights, measures=["RA-nWG@800tok", "BoR@800tok"])
+
+
 def weights():
     return _compared(weights={q: 1 + n % 5 for n, q in enumerate(QUERIES)}, measures=["BoR", "RA-nWG"], depths=[5])
 
@@ -97,6 +104,20 @@ def gates_against_a_report():
     limits = ["RA-nWG@5:0.02", "RA-nWG@5:0.9", "low(RA-nWG@5):0.02", "BoR@5:0.1", "Harm@5:0.01", "Harm@5:0.9"]
     worse = {f"worse/{limit}": _evaluate("--against", "main.json", "--max-drop", limit, run="bad") for limit in limits}
     return worse | {f"equal/{limit}": _evaluate("--against", "main.json", "--max-drop", limit) for limit in limits}
+
+
+def gates_on_drops_and_caveats():
+    """Exit codes of expressions on the ends of a drop, and on caveats of one figure or of all."""
+    _evaluate("--output", "main.json")
+    drops = ["drop(RA-nWG@5) > .02", "high(drop(RA-nWG@5)) > .9", "low(drop(RA-nWG@5)) > .02", "drop(BoR@5) < 0"]
+    runs = {"worse": "bad", "equal": "good"}
+    found = {
+        f"{name}/{drop}": _evaluate("--against", "main.json", "--fail-if", drop, run=run)
+        for name, run in runs.items()
+        for drop in drops
+    }
+    caveats = ["caveats >= note", "caveats >= strong", "caveats(Harm@5) >= soft", "caveats(BoR@5) >= strong"]
+    return found | {condition: _evaluate("--fail-if", condition) for condition in caveats}
 
 
 def gates_on_trust():

@@ -106,6 +106,18 @@ def people_calibrate_a_lenient_judge():
     return _measured(labels, "calibrated", human=human, measures=["RA-nWG", "Harm", "Precision4+"])
 
 
+def people_calibrate_weighted_slices():
+    """Labels by people, weights of queries and slices of them together."""
+    labels = _closed(_lenient)
+    pairs = [(query, passage) for query, row in labels.items() for passage in row]
+    human = {}
+    for query, passage in random.Random(17).sample(pairs, 250):
+        human.setdefault(query, {})[passage] = _true(query, passage)
+    by = {"half": {query: "odd" if place % 2 else "even" for place, query in enumerate(labels)}}
+    weights = {query: 1 + place % 3 for place, query in enumerate(labels)}
+    return _measured(labels, "calibrated", human=human, by=by, weights=weights, measures=["RA-nWG", "Harm"])
+
+
 def people_calibrate_a_comparison():
     labels = _closed(_lenient, 5)
     human = {}
