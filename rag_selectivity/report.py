@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,9 +11,7 @@ from typing import Any
 
 from rag_selectivity.advice.costs import read_costs
 from rag_selectivity.advice.decide import decide
-from rag_selectivity.advice.systems import comparable
 from rag_selectivity.advice.which_k import parameters_of
-from rag_selectivity.compare.runs import comparison_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
@@ -27,13 +24,9 @@ from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.judged.weighting import weighted
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, compared_measures, page_measures
+from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, page_measures
 from rag_selectivity.render.comment import comment_of
-from rag_selectivity.results.comparison import Comparison
-from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import read_report
-from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.small import read_ids
 from rag_selectivity.trust.people import judge_labels, people_of
@@ -58,7 +51,6 @@ def report_from_files(
     weights: Any = None,
     by: Sequence[str] | None = None,
     queries: str | Path | None = None,
-    quality: str | Path | None = None,
     costs: Any = None,
     measures: Sequence[str | Measure] | None = None,
     depths: Sequence[int] | None = None,
@@ -80,7 +72,7 @@ def report_from_files(
     decision.
     """
     if weights is not None:
-        _refuse_with_weights({**deciding, "costs": costs, "quality": quality, "markdown": as_comment or None})
+        _refuse_with_weights({**deciding, "costs": costs, "markdown": as_comment or None})
     before = None if against is None else read_report(against)
     read = read_qrels if human is None else judge_labels
     labels = settled_labels(read(qrels, judges=judges), scale, grade_map, policy)
@@ -126,8 +118,6 @@ def report_from_files(
     report = report_on(measured, bootstrap, joined.notes, joined.ground, slicings, completed)
     return report.to_html(
         decision=decision,
-        comparison=_compared_in_slices(report, decision, asked(compared_measures), slicings) if slicings else None,
-        quality=_quality(quality) if quality is not None else None,
         qrels=labels,
         runs=runs,
         queries=queries,
@@ -138,40 +128,15 @@ def report_from_files(
     )
 
 
-def _compared_in_slices(
-    report: Report, decision: Decision | None, measures: Sequence[Measure], slicings: Sequence[Slicing]
-) -> Comparison | None:
-    """The runs compared within slices, as in `compare`, at the depth of the page; None with nothing to compare."""
-    # Only the page needs Jinja2 and matplotlib.
-    from rag_selectivity.render.html import depth_of_page
-
-    depth = depth_of_page(report, decision)
-    judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
-    base = next(iter(judged)) if decision is None else decision.baseline
-    others = [name for name, _ in comparable([(name, base) for name in judged if name != base], judged, paired=True)]
-    compared = [measure for measure in measures if measure.higher_is_better is not None]
-    if not others or not compared or depth is None or report.bootstrap is None:
-        return None
-    return comparison_of(
-        {name: judged[name] for name in (base, *others)},
-        baseline=base,
-        measures=compared,
-        depths=[depth],
-        bootstrap=report.bootstrap,
-        # As in the decision, which stands on the same page.
-        missing_query="fail",
-        ground=report.ground,
-        slicings=slicings,
-    )
-
-
 def _refuse_with_weights(given: Mapping[str, Any]) -> None:
     """Refuse what is about a decision, or about means that are not weighted."""
     for name, value in given.items():
         if value:
             what = "--format markdown" if name == "markdown" else f"--{name.replace('_', '-')}"
-            about = "it shows means without weights" if name == "quality" else "a decision cannot be weighted"
-            raise InputError(f"{what} cannot be combined with weights (--weights): {about}; leave one of the two out")
+            raise InputError(
+                f"{what} cannot be combined with weights (--weights): a decision cannot be weighted; leave one of the "
+                f"two out"
+            )
 
 
 def _filters(by: Sequence[str] | None, slicings: Sequence[Slicing]) -> Any:
@@ -201,21 +166,3 @@ def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) ->
         asked = {name: value for name, value in (("rel", rel), ("m", m)) if value is not None and name in own}
         parsed.append(replace(measure, **asked))
     return parsed
-
-
-def _quality(path: str | Path) -> dict[int, list[float]]:
-    """{K: [score, …]} from a table with the columns K and score."""
-    scores: dict[int, list[float]] = {}
-    for line, row in read_records(path):
-        try:
-            depth, score = int(row["K"]), float(row["score"])
-        except (KeyError, TypeError, ValueError):
-            depth, score = 0, 0.0
-        if depth < 1 or not math.isfinite(score):
-            raise InputError(
-                f"{path}:{line}: give a column K with a whole number ≥ 1 and a column score with a finite number"
-            )
-        scores.setdefault(depth, []).append(score)
-    if not scores:
-        raise InputError(f"{path}: there are no scores; give a table with the columns K and score")
-    return scores

@@ -42,7 +42,7 @@ class PageFormat(StrEnum):
 
 
 #: Options that only the page shows something of.
-ONLY_OF_THE_PAGE = ("queries", "quality", "by", "candidates", "all_texts", "title", "open_it")
+ONLY_OF_THE_PAGE = ("queries", "by", "title", "open_it")
 
 
 def report(
@@ -66,7 +66,6 @@ def report(
     passages_of: o.PassagesOfOption = None,
     controls: o.ControlsOption = None,
     queries: o.QueryTextsOption = None,
-    quality: Path | None = o.input_file("Scores of answers: a table of K, score and, if known, query_id."),
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
     costs: o.CostsOption = None,
@@ -87,10 +86,6 @@ def report(
     level: o.LevelOption = 0.95,
     by: ByOption = None,
     weights: WeightsOption = None,
-    candidates: int = o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.", default=50),
-    all_texts: bool = o.flag(
-        o.PAGE, "--all-texts", "Keep all texts, and keep them whole, even if the page exceeds 10 MB."
-    ),
     title: str = o.option(o.PAGE, "TEXT", "Title of the page.", default="What retrieval is worth"),
     open_it: bool = o.flag(o.PAGE, "--open", "Open the page in the browser."),
     format: PageFormat | None = o.option(
@@ -134,7 +129,6 @@ def report(
         weights=weights,
         by=by or None,
         queries=queries,
-        quality=quality,
         costs=costs_of(costs, list(named)),
         measures=measure or None,
         depths=asked,
@@ -148,7 +142,7 @@ def report(
             "k": production_depth(k, asked),
             "baseline": baseline,
         },
-        page={"candidates": candidates, "all_texts": all_texts, "title": title},
+        page={"title": title},
         pool=pools_of(pool, run),
         pool_depth=pool_depth,
         corpus_size=corpus_size_of(corpus_size),

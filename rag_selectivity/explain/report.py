@@ -15,7 +15,8 @@ from rag_selectivity.explain.numbers import put_in
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.measures.definition import DIRECTION, summary
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.render.blocks import Block, Heading, Note, Paragraph, markdown_of, text_of
+from rag_selectivity.render.blocks import Block, Heading, Note
+from rag_selectivity.render.writers import markdown_of, text_of
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
@@ -70,7 +71,7 @@ class Explanation:
     def _blocks(self) -> Iterable[Block]:
         for figure in self.figures:
             yield Heading(f"{figure.run}, {figure.measure}: {number(figure.value)}")
-            yield from map(Paragraph, figure.sentences)
+            yield from map(Note, figure.sentences)
             for caveat in figure.caveats:
                 yield Note(f"{MARKS[caveat.level]} {caveat.text} [{caveat.code}]".strip())
 

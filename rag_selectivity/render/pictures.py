@@ -41,18 +41,17 @@ def pictures_of(report: Report, decision: Decision | None) -> Iterator[Picture]:
     """Everything that the report can show, the most important first."""
     depth = None if decision is None else decision.K
     rel, m = parameters_of(report.measures)
-    of_hits = {"rel": rel, "m": 1 if m is None else m}
     drawn: list[tuple[str, str, Callable[..., Any], int]] = [
         (
             "Bits over random, over K",
             "No retriever can be above the dashed line.",
-            partial(plots.selectivity, report, measure=BoR(**of_hits), depth=depth),
+            partial(plots.selectivity, report, measure=BoR(rel=rel, m=m or 1), depth=depth),
             0,
         ),
         (
             "Success over K",
             "The share of the queries with enough relevant passages in the top K. The dashed line is a random draw.",
-            partial(plots.over_k, report, Success(**of_hits), depth=depth),
+            partial(plots.over_k, report, Success(rel=rel, m=m or 1), depth=depth),
             0,
         ),
         (
@@ -162,7 +161,8 @@ def _inlined(svg: str, title: str) -> str:
     # Coordinates to a tenth of a point; texts stay as they are.
     rest = re.sub(r"<[^>]*>", lambda tag: _TOO_EXACT.sub(_rounded, tag.group(0)), rest)
     named = f'role="img" aria-label="{escape(title)}" xmlns:xlink="http://www.w3.org/1999/xlink"'
-    return f'<svg viewBox="{box}" {named}>{re.sub(r"\s*\n\s*", "\n", rest)}'
+    lines = re.sub(r"\s*\n\s*", "\n", rest)
+    return f'<svg viewBox="{box}" {named}>{lines}'
 
 
 def _rounded(match: re.Match[str]) -> str:

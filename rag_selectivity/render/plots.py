@@ -88,9 +88,7 @@ def selectivity(report: Report, ax: Any = None, *, measure: str | Measure = "BoR
     _curves(report, base, axes, depth)
     # Runs with the same queries have one ceiling; that of the longest list goes as far as any.
     depths, name = max(((_depths_of(report, name, most), name) for name in report.runs), key=lambda each: len(each[0]))
-    axes.plot(
-        depths, [report[name, most @ k].value for k in depths], "--", color=GREY, linewidth=1, label="ceiling"
-    )
+    axes.plot(depths, [report[name, most @ k].value for k in depths], "--", color=GREY, linewidth=1, label="ceiling")
     lows = [report[name, base @ k].low for name in report.runs for k in _depths_of(report, name, base)]
     axes.set(ylabel="bits over random", ylim=(min([0.0, *filter(math.isfinite, lows)]), None))
     return _with_legend(axes)
@@ -133,7 +131,14 @@ def evidence(report: Report, depth: int, ax: Any = None) -> Any:
         widths = np.array([of_run.get(answer, 0) for of_run in counts.values()])
         if widths.any():
             axes.barh(
-                range(len(runs)), widths, left=left, color=colour, edgecolor=GREY, linewidth=0.5, height=0.72, label=answer
+                range(len(runs)),
+                widths,
+                left=left,
+                color=colour,
+                edgecolor=GREY,
+                linewidth=0.5,
+                height=0.72,
+                label=answer,
             )
         for y, width in enumerate(widths.tolist()):
             if width >= 0.05 * report.runs[list(counts)[y]].evaluated:
@@ -310,12 +315,14 @@ def _curves(report: Report, base: Measure, axes: Any, depth: int | None) -> None
 
 
 def _over_k(axes: Any, depths: Sequence[int], depth: int | None) -> list[int]:
-    """A log axis of K with a line at `depth`; returns the depths that have a tick: `depth`, 1, 2, 5, 10, …, the last."""
+    """A log axis of K with a line at `depth`; returns the depths with a tick: `depth`, 1, 2, 5, 10, … and the last."""
     axes.set(xscale="log", xlabel="K (passages given to the LLM)")
     round_ones = [k for k in depths if k == depths[-1] or str(k).rstrip("0") in ("1", "2", "5")]
     # Two ticks that are close would cover each other.
-    ticks = [k for k in round_ones if depth not in depths or k == depth or not 0.8 < k / depth < 1.25]
-    ticks = sorted({*ticks, *({depth} & {*depths})})
+    marked = depth if depth in depths else None
+    ticks = sorted(
+        {*(k for k in round_ones if marked is None or not 0.8 < k / marked < 1.25)} | {*filter(None, [marked])}
+    )
     if depths:
         axes.set_xlim(depths[0] / 1.15, depths[-1] * 1.15)
     axes.set_xticks(ticks, [f"{each:,}" for each in ticks])

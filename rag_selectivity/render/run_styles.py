@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_selectivity.render.blocks import latex_text
 from rag_selectivity.render.decision_blocks import middle_cut
+from rag_selectivity.render.writers import latex_text
 from rag_selectivity.wording import visible
 
 #: The palette of Okabe and Ito, darkened so that text in it can be read on white.
