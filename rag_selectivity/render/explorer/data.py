@@ -8,7 +8,8 @@ from typing import Any
 
 from rag_selectivity.figures.query_table import QueryTable
 from rag_selectivity.render.explorer.query_facts import QueryFacts
-from rag_selectivity.render.explorer.stand_outs import Grades, HardNegative, Lists, Magnet
+from rag_selectivity.render.explorer.stand_outs import HardNegative, Magnet
+from rag_selectivity.results.lists import Grades, Lists
 
 
 @dataclass(frozen=True)

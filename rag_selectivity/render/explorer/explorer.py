@@ -25,12 +25,11 @@ from rag_selectivity.render.explorer.stand_outs import (
     UNLABELLED_QUERIES,
     hard_negatives,
     magnets,
-    read_grades,
-    read_lists,
     retrieved_passages,
     unlabelled_magnets,
 )
 from rag_selectivity.render.explorer.texts import Texts, texts_of, texts_with_room
+from rag_selectivity.results.lists import read_grades, read_lists
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.wording import counted, number, percent

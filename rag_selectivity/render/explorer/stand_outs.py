@@ -1,22 +1,13 @@
-"""The retrieved passages behind a report, and what stands out among them: hard negatives and magnets."""
+"""What stands out among the retrieved passages: hard negatives and magnets."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from rag_selectivity.judged.policy import Policy
-from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.render.explorer.query_facts import Terms
-from rag_selectivity.results.report import Report
-from rag_selectivity.tables.forms import IdForm
-
-#: {run: {query: [passage, …]}} and {query: {passage: grade}}.
-Lists = Mapping[str, Mapping[str, list[str]]]
-Grades = Mapping[str, Mapping[str, int]]
+from rag_selectivity.results.lists import Grades, Lists
 
 #: How many queries make a passage a magnet, and an unlabelled passage one that many queries retrieve.
 MAGNET_QUERIES = 2
@@ -50,31 +41,6 @@ class Magnet:
     junk: int
     relevant: int
     unlabelled: int
-
-
-def read_lists(runs: Mapping[str, Any], report: Report, queries: Collection[str], depth: int, form: IdForm) -> Lists:
-    """The top passages of some queries, in the order that the report measured."""
-    lists: dict[str, dict[str, list[str]]] = {}
-    for name, run in runs.items():
-        if name not in report.runs:
-            continue
-        judged = report.runs[name].judged
-        of_run: dict[str, list[str]] = {}
-        for query, passages in ranked_lists(run, depth, Policy() if judged is None else judged.policy):
-            if (asked := form(query)) in queries:
-                of_run[asked] = [form(passage) for passage in passages] if form.changes_ids else passages
-        lists[name] = of_run
-    return lists
-
-
-def read_grades(report: Report, qrels: Any, queries: Collection[str], form: IdForm) -> Grades:
-    """The labels that the report measured, or else those that are given."""
-    measured = (run.judged.qrels for run in report.runs.values() if run.judged is not None)
-    labels = next((each for each in measured if each is not None), None)
-    if labels is None:
-        labels = None if qrels is None else Qrels.of(qrels).in_form(form)
-    known = {} if labels is None else labels.to_dict()
-    return {query: known[query] for query in queries if query in known}
 
 
 def hard_negatives(lists: Lists, grades: Grades, depth: int) -> list[HardNegative]:
