@@ -25,10 +25,10 @@ from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.trust.agreement import Agreement, agreement
+from rag_selectivity.trust.calibrated import Sampling
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground, draws_of, judge_labels
 from rag_selectivity.trust.ranking import Ranking, biases_of, groups, passage_lengths, rankings, thirds
-from rag_selectivity.trust.reporting import sampling_of
 from rag_selectivity.wording import counted, enumeration
 
 
@@ -169,7 +169,7 @@ def _by_runs(
     if not depth:
         raise InputError("list_depth (--list-depth) is 0: give the ranks of each run that count as its list")
     lengths = passage_lengths(ground.labels, corpus)
-    found = rankings(ground, judged, depth, sampling_of(bootstrap))
+    found = rankings(ground, judged, depth, Sampling.of(bootstrap))
     return tuple(found), biases_of(ground, [*groups(ground, judged, depth), *thirds(lengths)], bootstrap)
 
 

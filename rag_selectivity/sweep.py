@@ -27,9 +27,10 @@ from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import per_passage
+from rag_selectivity.trust.calibrated import WITHOUT_GRADES, Sampling
 from rag_selectivity.trust.curve import Curves
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.reporting import WITHOUT_GRADES, calibrated_by, controls_left_out, sampling_of
+from rag_selectivity.trust.reporting import calibrated_by, controls_left_out
 from rag_selectivity.validate.by_k import answers_by_k
 from rag_selectivity.wording import enumeration
 
@@ -145,7 +146,7 @@ def sweep(
         cost = None if listed is None else listed.means()
         curves = None
         if joined.ground is not None:
-            curves = Curves(joined.ground, joined.judged, name, sampling_of(bootstrap))
+            curves = Curves(joined.ground, joined.judged, name, Sampling.of(bootstrap))
         advice = advise(
             run,
             bootstrap,

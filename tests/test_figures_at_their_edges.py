@@ -57,7 +57,7 @@ def test_draws_of_found_shares_have_the_variance_of_their_queries() -> None:
 def test_a_run_behind_the_best_on_other_queries_has_the_ends_of_an_unpaired_difference() -> None:
     rng = np.random.default_rng(4)
     one, other = (Outcome((rng.uniform(0, 1, (n, 1)),), "", MEAN, bounds=(0.0, 1.0)) for n in (60, 45))
-    gap = unpaired_difference(one, other, level=0.95, draws=2000, seed=7)
+    gap = unpaired_difference(one, other, level=0.95, seed=7)
     found = behind_best([one, other], level=0.95, draws=2000, seed=7, paired=False)
     assert found.tolist() == [max(0.0, -gap.low[0]), max(0.0, gap.high[0])]
 

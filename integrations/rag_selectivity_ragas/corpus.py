@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity import InputError
 from rag_selectivity.errors import SelectivityWarning, examples
 from rag_selectivity.indexes import documents_in_index, given_size, stored_passages
-from rag_selectivity.single import as_text_id, candidates, choose_identity, passage_counts_of, whole_count
+from rag_selectivity.single import as_text_id, choose_identity, passage_counts_of, whole_count
 
 
 def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> tuple[Any, Any, list[str]]:
@@ -52,7 +52,7 @@ def _identity_in(index: Any, labelled: Collection[str]) -> str | None:
         return None
     given = set(labelled)
     by_hash = {as_text_id(passage): passage for passage in given}
-    each_by_name = (candidates(passage.ids, passage.text or "", passage.metadata) for passage in passages)
+    each_by_name = (passage.candidates for passage in passages)
     all_ids = ({**ids, "text": by_hash.get(ids["text"], ids["text"])} for ids in each_by_name)
     first = list(islice(all_ids, 3))
     known = [ids for ids in chain(first, all_ids) if not given.isdisjoint(ids.values())]

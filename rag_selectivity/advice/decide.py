@@ -32,8 +32,8 @@ from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CLOSED, NOTHING, UNLESS_PERFECT
+from rag_selectivity.trust.calibrated import Sampling
 from rag_selectivity.trust.curve import Curves
-from rag_selectivity.trust.reporting import sampling_of
 from rag_selectivity.wording import number, percent
 
 #: The K of a decision if neither the user nor the rule of `sweep` names one.
@@ -287,7 +287,7 @@ class _Decider:
     def _advice(self, run: str, budget: int) -> Recommendation:
         curves = None
         if self.report.ground is not None:
-            curves = Curves(self.report.ground, self.judged, run, sampling_of(self.bootstrap))
+            curves = Curves(self.report.ground, self.judged, run, Sampling.of(self.bootstrap))
         options: dict[str, Any] = {"rel": self.rel, "m": self.m, "max_k": budget, "max_loss": self.max_loss}
         try:
             return advise(self.judged[run], self.bootstrap, **options, calibrated=curves)

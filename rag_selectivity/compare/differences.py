@@ -132,7 +132,7 @@ def _tested(pair: tuple[Outcome, Outcome], queries: Sequence[str], testing: Test
     """The difference of two outcomes with interval and p, at all depths."""
     bootstrap = testing.bootstrap or Bootstrap()
     if not testing.paired:
-        return unpaired_difference(*pair, level=bootstrap.level, draws=testing.draws, seed=bootstrap.seed)
+        return unpaired_difference(*pair, level=bootstrap.level, seed=bootstrap.seed)
     units = bootstrap.units(queries)
     return paired_difference(*pair, level=bootstrap.level, draws=testing.draws, seed=bootstrap.seed, units=units)
 

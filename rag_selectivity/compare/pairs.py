@@ -15,8 +15,8 @@ from rag_selectivity.results.comparison import COMPLETED, RunDifference, SliceDi
 from rag_selectivity.results.estimate import CALIBRATED
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.report import Report
+from rag_selectivity.trust.calibrated import WITHOUT_GRADES, Sampling
 from rag_selectivity.trust.differences import CalibratedDifference, calibrated_differences
-from rag_selectivity.trust.reporting import WITHOUT_GRADES, sampling_of
 
 
 def differences(
@@ -93,7 +93,7 @@ def _rows(
         judged = {name: named[name].figures.join for name in names}
         every = {name: whole[name].join for name in names} if whole else judged
         plan = [(measure, at) for measure, at in named[base].figures.plan if measure.name not in WITHOUT_GRADES]
-        sampling, parts = sampling_of(testing.bootstrap), judged if whole else None
+        sampling, parts = Sampling.of(testing.bootstrap), judged if whole else None
         found = calibrated_differences(report.ground, every, base, plan, sampling, parts)
         completed |= {(name, base, key): change for (name, key), change in found.items()}
     keys = [(row.run, row.baseline, str(row.measure)) for row in rows]

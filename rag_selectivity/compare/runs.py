@@ -139,7 +139,7 @@ def compare(
         tokens=tokens,
         budgets=budgets_of(measures),
         groups=groups,
-        other_lists=need_other_lists(measures),
+        other_lists=need_other_lists(measures) or None,
     )
     missing_query = chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None
     judged = weighted(joined.judged, weights, ids=ids)

@@ -24,11 +24,11 @@ from rag_selectivity.results.estimate import (
     Estimate,
 )
 from rag_selectivity.results.plain import finite
-from rag_selectivity.trust.calibrated import Calibrated, Completed
+from rag_selectivity.trust.calibrated import Calibrated, Completed, Sampling, calibrated_figures, figures_with_tails
 from rag_selectivity.trust.controlled import Controlled, ControlledFigures
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground
-from rag_selectivity.trust.reporting import calibrated_by_run, notes_on_people, tails_by_run
+from rag_selectivity.trust.reporting import notes_on_people
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ class Basis:
 
     def _completed(self, name: str, parts: Mapping[str, JudgedRun] | None) -> dict[str, Calibrated]:
         """The figures of a run, or of its part, over completions of its labels."""
-        completed = self.completed if parts is None else None
+        completed, sampling = self.completed if parts is None else None, Sampling.of(self.bootstrap)
         if self.ground is not None:
-            return calibrated_by_run(self.ground, self.judged, self.plan, self.bootstrap, parts, completed)[name]
+            return calibrated_figures(self.ground, self.judged, self.plan, sampling, parts, completed)[name]
         if self.tails is None:
             return {}
         ground, first = self.tails
-        return tails_by_run(ground, self.judged, self.plan, first, self.bootstrap, parts, completed)[name]
+        return figures_with_tails(ground, self.judged, self.plan, first, sampling, parts, completed)[name]
 
 
 def completed_estimates(

@@ -196,7 +196,8 @@ def evaluate(
         budgets=budgets_of(measures),
         groups=groups,
         measures=measures,
-        other_lists=need_other_lists(measures),
+        # Without a measure that asks for them, they serve an interval alone.
+        other_lists=need_other_lists(measures) or (None if bootstrap is not None else False),
     )
     judged = weighted(joined.judged, weights, ids=ids)
     return evaluate_joined(

@@ -75,12 +75,12 @@ def join_runs(
     budgets: Sequence[TokenBudget] = (),
     groups: Any = None,
     measures: Any = None,
-    other_lists: bool = False,
+    other_lists: bool | None = None,
 ) -> Joined:
     """Join every run with the judgments: the first half of `evaluate`, with the same arguments.
 
     `budgets` are those of the measures. With them, with `groups` and with `other_lists`, runs are held in memory. The
-    lists of the other queries are looked up where `other_lists` asks for it, and wherever that is little work.
+    lists of the other queries are looked up where `other_lists` asks for it; by default, where that is little work.
     """
     form, out = IdForm.of(ids), "leave one of the two out"
     if tokens is not None and not budgets:
@@ -131,7 +131,7 @@ def join_runs(
             warnings.simplefilter("always", SelectivityWarning)
             lists = run_parts(run, policy)
             judged[name] = terms.join(lists, candidates.lists, candidates.sources, name=name)
-            if isinstance(lists, Run) and (other_lists or len(lists.passages) <= _LITTLE):
+            if isinstance(lists, Run) and (other_lists or (other_lists is None and len(lists.passages) <= _LITTLE)):
                 judged[name] = _with_other_lists(judged[name], lists.in_form(form))
             if budgets:
                 judged[name], unfit = with_fitting(judged[name], run, lengths, budgets, name)

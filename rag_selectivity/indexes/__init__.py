@@ -10,46 +10,36 @@ from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.indexes.llama_index import of_llama_index
-from rag_selectivity.indexes.stores import Contents, Passages, StoredPassage, made_by, of_langchain, of_store
+from rag_selectivity.indexes.stores import Contents, Passages, StoredPassage, of_store
 from rag_selectivity.tables.cells import shown, whole_count
-from rag_selectivity.tables.identity import passage_identity
 from rag_selectivity.tables.passage_counts import PassageCounts, passage_counts_of
 
 __all__ = [
     "StoredPassage",
-    "contents_of",
     "corpus_size_of_index",
     "counts_beside",
     "documents_in_index",
     "given_size",
-    "identity_of_stored",
     "passages_of_index",
     "stored_passages",
 ]
 
 T = TypeVar("T")
-_LANGCHAIN = ("langchain_core", "langchain_community", "langchain_chroma", "langchain_qdrant", "langchain_classic")
 
 
-def contents_of(index: Any, filter: Any = None) -> Contents | None:
-    """What an object can return; None if it is not known. The filter is in the terms of the store."""
-    return (
-        of_llama_index(index, filter)
-        or (of_langchain(index, filter) if made_by(index, *_LANGCHAIN) else None)
-        or of_store(index, filter)
-    )
+def _contents_of(index: Any) -> Contents | None:
+    """What an object can return; None if it is not known."""
+    return of_llama_index(index) or of_store(index)
 
 
-def corpus_size_of_index(index: Any, *, filter: Any = None) -> int | None:
-    """N: the number of passages that an index, a vector store or a retriever can return.
+def corpus_size_of_index(index: Any) -> int | None:
+    """N: the number of passages that an index, a vector store or a retriever can return, with the retriever's filter.
 
     Parameters
     ----------
     index : object
         An index or retriever of LlamaIndex, a vector store or retriever of LangChain, a Chroma collection, a FAISS
         index, a Qdrant client with one collection, or a LanceDB table.
-    filter : object, optional
-        A filter in the terms of the store. The filter of a retriever need not be given: it is read from the retriever.
 
     Returns
     -------
@@ -61,16 +51,16 @@ def corpus_size_of_index(index: Any, *, filter: Any = None) -> int | None:
     InputError
         If the index cannot tell how many passages its filter leaves.
     """
-    return _asked(index, filter, lambda found: found.size(), "how many passages it can return", "corpus_size=")
+    return _asked(index, Contents.size, "how many passages it can return", "corpus_size=")
 
 
-def stored_passages(index: Any, *, filter: Any = None) -> Passages:
-    """The passages that an index can return, or None if it cannot list them; arguments as in `corpus_size_of_index`."""
-    found = contents_of(index, filter)
+def stored_passages(index: Any) -> Passages:
+    """The passages that an index can return, or None if it cannot list them; as in `corpus_size_of_index`."""
+    found = _contents_of(index)
     return None if found is None else found.passages()
 
 
-def passages_of_index(index: Any, identity: str, *, filter: Any = None) -> dict[str, int] | None:
+def passages_of_index(index: Any, identity: str) -> dict[str, int] | None:
     """{id: number of passages that have it} over all passages that an index can return.
 
     If the identity is that of a document, these are the numbers of its chunks; give them to `evaluate` as
@@ -78,7 +68,7 @@ def passages_of_index(index: Any, identity: str, *, filter: Any = None) -> dict[
 
     Parameters
     ----------
-    index, filter
+    index : object
         As in `corpus_size_of_index`.
     identity : str
         As in `rag_selectivity.single.passage_identity`. Passages without such an id are not counted.
@@ -95,23 +85,19 @@ def passages_of_index(index: Any, identity: str, *, filter: Any = None) -> dict[
     """
 
     def counts(found: Contents) -> dict[str, int] | None:
-        passages, numbers = found.passages(), Counter[str]()
-        for passage in passages or ():
-            if identity == "text" and passage.text is None:
-                return None
-            try:
-                numbers[identity_of_stored(passage, identity)] += 1
-            except InputError:
-                continue
-        return None if passages is None else dict(numbers)
+        passages = found.passages()
+        listed = None if passages is None else list(passages)
+        if listed is None or (identity == "text" and any(each.text is None for each in listed)):
+            return None
+        return Counter(id_ for each in listed if (id_ := each.by(identity)) is not None)
 
-    return _asked(index, filter, counts, "which passages it can return", "passages_of= if they are chunks of documents")
+    return _asked(index, counts, "which passages it can return", "passages_of= if they are chunks of documents")
 
 
-def _asked(index: Any, filter: Any, question: Callable[[Contents], T | None], unknown: str, instead: str) -> T | None:
+def _asked(index: Any, question: Callable[[Contents], T | None], unknown: str, instead: str) -> T | None:
     """What the contents of an index answer; None, with a warning, where the index raises an error."""
     try:
-        found = contents_of(index, filter)
+        found = _contents_of(index)
         return None if found is None else question(found)
     except InputError:
         raise
@@ -170,8 +156,3 @@ def counts_beside(
         if given_size is None:
             raise
         return None
-
-
-def identity_of_stored(passage: StoredPassage, identity: str | None) -> str:
-    """The id of a passage, as `rag_selectivity.single.passage_identity` names it; its errors."""
-    return passage_identity(identity, ids=passage.ids, text=lambda: passage.text or "", metadata=passage.metadata)

@@ -1,7 +1,7 @@
 """What the indexes, vector stores and retrievers of LlamaIndex can return.
 
 The store is asked and not the docstore, which is empty with a store that keeps texts, and which holds parents too.
-What restricts a retriever is {name of its argument: value}, without what is empty.
+What restricts a retriever is {"filters": `MetadataFilters`, "node_ids": ids}, without what is empty.
 """
 
 from __future__ import annotations
@@ -13,60 +13,39 @@ from typing import Any
 from rag_selectivity.indexes.stores import (
     Contents,
     Passages,
+    Reader,
     StoredPassage,
     filter_not_counted,
-    made_by,
     of_store,
-    qdrant_of,
+    qdrant,
+    reader_of,
 )
 
-#: Filters in a store's own terms, and what else restricts a query, which no store here can count.
-_STORE_FILTERS = ("where", "qdrant_filters")
-_UNCOUNTED = ("where_document", "shard_identifier", "namespace", "tenant", "partition", "filter", "doc_ids")
-
-Restriction = dict[str, Any]
-
-
-def of_llama_index(index: Any, filter: Any) -> Contents | None:
-    """The contents of an index, a store, a docstore or a retriever; `filter` are `MetadataFilters`."""
-    kind = _kind(index)
-    if kind is None:
-        return None
-    restriction = _restriction(index) if kind == "retriever" else {}
-    return _READERS[kind](index, restriction if filter is None else {"filters": filter})
+#: What else restricts a query, which no store here can count.
+_UNCOUNTED = (
+    *("where", "where_document", "qdrant_filters", "shard_identifier", "namespace", "tenant", "partition"),
+    *("filter", "filters", "doc_ids"),
+)
 
 
-def _kind(index: Any) -> str | None:
-    if not made_by(index, "llama_index"):
-        return None
-    tests = {
-        "retriever": callable(getattr(index, "aretrieve", None)),
-        "index": hasattr(index, "index_struct") and hasattr(index, "docstore"),
-        "store": hasattr(index, "stores_text") and hasattr(index, "is_embedding_query"),
-        "docstore": hasattr(index, "docs") and hasattr(index, "get_node"),
-    }
-    return next((kind for kind, fits in tests.items() if fits), None)
-
-
-def _filters(restriction: Restriction) -> bool:
-    return any(name != "node_ids" for name in restriction)
+def of_llama_index(index: Any, restriction: Mapping[str, Any] | None = None) -> Contents | None:
+    """The contents of an index, a store, a docstore or a retriever; None for anything else."""
+    reader = reader_of(index, _READERS)
+    return None if reader is None else reader(index, restriction or {})
 
 
 # -- retrievers -------------------------------------------------------------------------------------------
 
 
-def _of_retriever(index: Any, restriction: Restriction) -> Contents | None:
+def _retriever(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
     """A retriever, by the retrievers, indexes or stores that it holds; a retriever inside has its own restrictions.
 
     A retriever that merges nodes into their parents is counted by the nodes of its index, from which it starts.
     """
-    parts = _parts(index)
-    if _filters(restriction) and any(_kind(part) == "retriever" for part in parts):
+    if "filters" in restriction:
         raise filter_not_counted(index)
-    found = [
-        of_llama_index(part, None) if _kind(part) == "retriever" else _READERS[str(_kind(part))](part, restriction)
-        for part in parts
-    ]
+    own, parts = _restriction(index), _parts(index)
+    found = [of_llama_index(part, own) for part in parts]
     known = [each for each in found if each is not None]
     if not known or len(known) < len(found):
         return None
@@ -85,21 +64,21 @@ def _parts(index: Any) -> list[Any]:
     # Retrievers that make their own filters for each query, and those whose nodes stand for other retrievers.
     if getattr(index, "object_map", None) or any("AutoRetriever" in cls.__name__ for cls in type(index).__mro__):
         return []
-    held = {id(each): each for each in _held_by(index) if _kind(each) is not None}.values()
-    for kinds in (("retriever", "index"), ("store",), ("docstore",)):
-        if found := [each for each in held if _kind(each) in kinds]:
+    held = [(reader_of(each, _READERS), each) for each in {id(each): each for each in _held_by(index)}.values()]
+    for readers in ((_retriever, _index), (_store,), (_docstore,)):
+        if found := [each for reader, each in held if reader in readers]:
             return found
     return []
 
 
-def _restriction(index: Any) -> Restriction:
+def _restriction(index: Any) -> dict[str, Any]:
     # By the names of the constructor's arguments, under which retrievers keep them.
     kept = {name.strip("_"): value for name, value in _attributes(index).items()}
-    options = {**(kept.get("kwargs") or {}), **(kept.get("vector_store_kwargs") or {})}
+    options = {"doc_ids": kept.get("doc_ids"), **(kept.get("kwargs") or {}), **(kept.get("vector_store_kwargs") or {})}
+    if any(map(options.get, _UNCOUNTED)):
+        raise filter_not_counted(index)
     filters = [each for each in kept.values() if type(each).__name__ == "MetadataFilters" and each.filters]
-    found = {name: options.get(name) for name in (*_STORE_FILTERS, *_UNCOUNTED)}
-    found |= {"filters": next(iter(filters), None), "own filters": options.get("filters")}
-    found |= {name: kept.get(name) for name in ("node_ids", "doc_ids")}
+    found = {"filters": next(iter(filters), None), "node_ids": kept.get("node_ids")}
     return {name: value for name, value in found.items() if value}
 
 
@@ -120,75 +99,67 @@ def _held_by(index: Any) -> Iterator[Any]:
 # -- indexes, stores and docstores ------------------------------------------------------------------------
 
 
-def _of_index(index: Any, restriction: Restriction) -> Contents | None:
+def _index(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
     """A VectorStoreIndex, or an index that lists its nodes, as a SummaryIndex."""
     store = getattr(index, "vector_store", None)
     if getattr(store, "stores_text", False):
-        return _of_store(store, restriction)
+        return _store(store, restriction)
     struct = index.index_struct
     nodes = getattr(struct, "nodes", None) or getattr(struct, "node_ids", None)
     nodes = struct.nodes_dict.values() if hasattr(struct, "nodes_dict") else nodes
     if nodes is None:
         return None
-    listed = list(dict.fromkeys(nodes))
+    listed = dict.fromkeys(nodes)
     if _is_in_memory(store):
         # What was deleted from the store alone stands in the index still.
-        known = set(listed)
-        listed = [node for node in _ids_in_memory(store, restriction) if node in known]
-    elif _filters(restriction):
+        listed = {node: None for node in _ids_in_memory(store, restriction) if node in listed}
+    elif "filters" in restriction:
         raise filter_not_counted(index if store is None else store)
-    return Contents(lambda: map(_of_node, index.docstore.get_nodes(listed, raise_error=False)), lambda: len(listed))
+    return Contents(lambda: map(_of_node, index.docstore.get_nodes([*listed], raise_error=False)), lambda: len(listed))
 
 
-def _of_store(index: Any, restriction: Restriction) -> Contents | None:
+def _store(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
     """A vector store: that in memory, and those over Chroma, FAISS, Qdrant and LanceDB, which are asked."""
     if _is_in_memory(index):
         ids = _ids_in_memory(index, restriction)
         return Contents(lambda: [_in_memory(index, node) for node in ids])
-    if not set(restriction) <= {"filters", "node_ids", *_STORE_FILTERS}:
-        raise filter_not_counted(index)
-    own = next((restriction[name] for name in _STORE_FILTERS if name in restriction), None)
-    is_qdrant = made_by(index.client, "qdrant_client")
-    if "filters" in restriction and own is None:
-        if not made_by(index.client, "qdrant_client", "chromadb", "lancedb"):
+    is_qdrant = type(index).__name__ == "QdrantVectorStore"
+    points = qdrant(index.client, index.collection_name) if is_qdrant else None
+    if "filters" in restriction:
+        if points is None and type(index).__name__ not in ("ChromaVectorStore", "LanceDBVectorStore"):
             raise filter_not_counted(index)
-        limit = {"limit": qdrant_of(index, None).size() or 1} if is_qdrant else {}
+        limit = {} if points is None else {"limit": points.size() or 1}
         return Contents(lambda: map(_of_node, index.get_nodes(None, filters=restriction["filters"], **limit)))
     # A LanceDB table, or the client, which is the collection of Chroma or FAISS' index.
-    client = index.table if made_by(index.client, "lancedb") else index.client
-    found = qdrant_of(index, own) if is_qdrant else of_store(client, own)
-    if found is None and own is not None:
-        raise filter_not_counted(index)
+    found = points or of_store(index.table if type(index).__name__ == "LanceDBVectorStore" else index.client)
     return None if found is None else Contents(lambda: _of_payloads(found.passages()), found.count)
 
 
-def _of_docstore(index: Any, restriction: Restriction) -> Contents | None:
+def _docstore(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
     """The docstore of a retriever that has no index: its nodes, if none is the parent of another."""
-    if _filters(restriction):
-        raise filter_not_counted(index)
     nodes = list(index.docs.values())
     return None if any(node.child_nodes for node in nodes) else Contents(lambda: list(map(_of_node, nodes)))
 
 
-_READERS = {"retriever": _of_retriever, "index": _of_index, "store": _of_store, "docstore": _of_docstore}
+_READERS: dict[str, Reader] = {
+    "llama_index.BaseRetriever": _retriever,
+    "llama_index.BaseIndex": _index,
+    "llama_index.BasePydanticVectorStore": _store,
+    "llama_index.BaseDocumentStore": _docstore,
+}
 
 
 def _is_in_memory(index: Any) -> bool:
     return hasattr(getattr(index, "data", None), "embedding_dict")
 
 
-def _ids_in_memory(index: Any, restriction: Restriction) -> list[str]:
+def _ids_in_memory(index: Any, restriction: Mapping[str, Any]) -> list[str]:
     """The ids of the nodes that a query of the store in memory can return."""
-    if not set(restriction) <= {"filters", "node_ids"}:
-        raise filter_not_counted(index)
-    allowed = set(restriction.get("node_ids", ()))
-    ids = [node for node in index.data.embedding_dict if not allowed or node in allowed]
-    if "filters" not in restriction:
-        return ids
     from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
-    keeps = build_metadata_filter_fn(index.data.metadata_dict.__getitem__, restriction["filters"])
-    return [node for node in ids if keeps(node)]
+    keeps = build_metadata_filter_fn(index.data.metadata_dict.__getitem__, restriction.get("filters"))
+    allowed = set(restriction.get("node_ids", index.data.embedding_dict))
+    return [node for node in index.data.embedding_dict if node in allowed and keeps(node)]
 
 
 def _in_memory(index: Any, node: str) -> StoredPassage:

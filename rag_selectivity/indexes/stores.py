@@ -1,16 +1,17 @@
-"""What Chroma, FAISS, Qdrant, LanceDB and the stores and retrievers of LangChain can return. None is imported here.
+"""What vector stores hold, one reader a store, and what the stores and retrievers of LangChain can return.
 
-A reader takes an object and a filter in the object's own terms, or None.
+No framework is imported here: a reader is found by the package and the name of a class. It takes an object and a filter
+in the object's own terms, or None.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from inspect import iscoroutinefunction
 from typing import Any
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.tables.identity import candidates, named_id
 
 #: How many points or rows are read at once.
 _BATCH = 1000
@@ -35,6 +36,15 @@ class StoredPassage:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     text: str | None = None
 
+    def by(self, identity: str) -> str | None:
+        """The id of this name, as `identity=` takes it; None if the passage has none."""
+        return named_id(identity, self.ids, self.text or "", self.metadata)
+
+    @property
+    def candidates(self) -> dict[str, str]:
+        """Every id by which labels may know the passage."""
+        return candidates(self.ids, self.text or "", self.metadata)
+
 
 Passages = Iterable[StoredPassage] | None
 
@@ -53,20 +63,19 @@ class Contents:
         return None if found is None else sum(1 for _ in found)
 
 
-def made_by(index: Any, *packages: str) -> bool:
-    """Whether the class of an object, or a class that it is derived from, is defined in one of the packages."""
-    return any(cls.__module__.split(".")[0] in packages for cls in type(index).__mro__)
+Reader = Callable[[Any, Any], Contents | None]
 
 
-def has(index: Any, *methods: str) -> bool:
-    """Whether an object has methods that can be called without an event loop."""
-    found = [getattr(index, name, None) for name in methods]
-    return all(callable(method) and not iscoroutinefunction(method) for method in found)
+def reader_of(index: Any, readers: Mapping[str, Reader]) -> Reader | None:
+    """The reader of the class of an object, or of one that it is derived from: `package.Class`."""
+    made = (f"{cls.__module__.split('.')[0]}.{cls.__name__}" for cls in type(index).__mro__)
+    return next((readers[name] for name in made if name in readers), None)
 
 
-def is_a(index: Any, *names: str) -> bool:
-    """Whether the class of an object, or one that it is derived from, has one of the names."""
-    return any(cls.__name__ in names for cls in type(index).__mro__)
+def of_store(index: Any, filter: Any = None) -> Contents | None:
+    """The contents of a store, or of a store or retriever of LangChain; None for anything else."""
+    reader = reader_of(index, _READERS)
+    return None if reader is None else reader(index, filter)
 
 
 def filter_not_counted(index: Any) -> InputError:
@@ -75,20 +84,6 @@ def filter_not_counted(index: Any) -> InputError:
         f"the retriever filters what {type(index).__name__} returns, and it is unknown how many passages the filter "
         f"leaves: give this number as corpus_size="
     )
-
-
-def of_store(index: Any, filter: Any) -> Contents | None:
-    """The contents of a store itself, by its own client; None for anything else."""
-    if made_by(index, "chromadb") and has(index, "count", "get"):
-        return _chroma(index, filter)
-    if made_by(index, "faiss") and hasattr(index, "ntotal"):
-        if filter is not None:
-            raise filter_not_counted(index)
-        return Contents(lambda: None, lambda: index.ntotal)
-    if made_by(index, "qdrant_client") and has(index, "count", "scroll", "get_collections"):
-        collections = index.get_collections().collections
-        return qdrant(index, collections[0].name, filter) if len(collections) == 1 else None
-    return _lance(index, filter) if made_by(index, "lancedb") and has(index, "count_rows") else None
 
 
 def _chroma(collection: Any, filter: Any) -> Contents:
@@ -103,18 +98,28 @@ def _chroma(collection: Any, filter: Any) -> Contents:
     return Contents(passages, collection.count if filter is None else None)
 
 
-def qdrant(client: Any, name: str, filter: Any) -> Contents:
+def _faiss(index: Any, filter: Any) -> Contents:
+    """An index of FAISS, which holds vectors alone."""
+    return Contents(lambda: None, lambda: index.ntotal)
+
+
+def qdrant(client: Any, name: str, filter: Any = None) -> Contents:
     """The points of a collection of Qdrant, with their payload as metadata; a filter is a `count_filter`."""
 
     def points() -> Iterator[StoredPassage]:
-        page, offset = client.scroll(name, scroll_filter=filter, limit=_BATCH)
-        while True:
-            yield from (StoredPassage({"id": point.id}, point.payload or {}) for point in page)
-            if offset is None:
-                return
+        offset, begun = None, False
+        while offset is not None or not begun:
             page, offset = client.scroll(name, scroll_filter=filter, limit=_BATCH, offset=offset)
+            begun = True
+            yield from (StoredPassage({"id": point.id}, point.payload or {}) for point in page)
 
     return Contents(points, lambda: client.count(name, count_filter=filter, exact=True).count)
+
+
+def _only_collection(client: Any, filter: Any) -> Contents | None:
+    """The points of a client of Qdrant that has one collection."""
+    collections = client.get_collections().collections
+    return qdrant(client, collections[0].name, filter) if len(collections) == 1 else None
 
 
 def _lance(table: Any, filter: Any) -> Contents:
@@ -132,63 +137,64 @@ def _lance(table: Any, filter: Any) -> Contents:
 # -- LangChain --------------------------------------------------------------------------------------------
 
 
-def of_langchain(index: Any, filter: Any) -> Contents | None:
-    """The contents of a vector store or retriever of LangChain; None for anything else."""
-    if is_a(index, "VectorStoreRetriever"):
-        options = index.search_kwargs
-        if any(options.get(name) for name in _OTHER_RESTRICTIONS):
-            raise filter_not_counted(index.vectorstore)
-        filter = options.get("filter") if filter is None else filter
-        found = of_langchain(index.vectorstore, filter)
-        if found is None and filter is not None:
-            raise filter_not_counted(index.vectorstore)
-        return found
-    if hasattr(index, "invoke") and getattr(index, "base_retriever", None) is not None:
-        # It passes on what the other retriever returns, perhaps reranked or compressed.
-        return of_langchain(index.base_retriever, filter)
-    if is_a(index, "MultiVectorRetriever"):
-        # It finds by the vectors of children and returns their parents: N counts the parents.
-        if filter is not None or index.search_kwargs.get("filter") is not None:
-            raise filter_not_counted(index)
-        return Contents(lambda: None, lambda: sum(1 for _ in index.docstore.yield_keys()))
-    if is_a(index, "LanceDB"):
-        if isinstance(filter, dict):
-            filter = " AND ".join(f"{key} = '{value}'" for key, value in filter.items())
-        return _lance(index.get_table(), filter)
-    if is_a(index, "Chroma"):
-        return _chroma(index._collection, filter)
-    if is_a(index, "QdrantVectorStore"):
-        return Contents(lambda: _documents_of_qdrant(index, filter), qdrant_of(index, filter).size)  # type: ignore[arg-type]
-    if is_a(index, "FAISS"):
-        keeps, every = _metadata_filter(index, filter), index.index_to_docstore_id.values()
-        return Contents(lambda: _listed(map(index.docstore.search, every), lambda each: keeps(each.metadata)))
-    if isinstance(getattr(index, "store", None), dict):
-        return Contents(lambda: _listed(index.get_by_ids(list(index.store)), filter or (lambda document: True)))
-    return None
+def _store_retriever(index: Any, filter: Any) -> Contents | None:
+    options = index.search_kwargs
+    filter = options.get("filter")
+    found = None if any(map(options.get, _OTHER_RESTRICTIONS)) else of_store(index.vectorstore, filter)
+    if found is None and options.keys() & {"filter", *_OTHER_RESTRICTIONS}:
+        raise filter_not_counted(index.vectorstore)
+    return found
 
 
-def qdrant_of(index: Any, filter: Any) -> Contents:
-    """The points of a store over Qdrant."""
-    return qdrant(index.client, index.collection_name, filter)
+def _retriever(index: Any, filter: Any) -> Contents | None:
+    """A retriever that passes on what another one returns, perhaps reranked or compressed."""
+    return of_store(getattr(index, "base_retriever", None))
 
 
-def _documents_of_qdrant(index: Any, filter: Any) -> Iterator[StoredPassage]:
-    for point in qdrant_of(index, filter).passages() or ():
-        # Its own documents have no id, but that of the point among their metadata.
-        metadata = {**(point.metadata.get(index.metadata_payload_key) or {}), "_id": point.ids["id"]}
-        yield StoredPassage(point.ids, metadata, point.metadata.get(index.content_payload_key))
+def _parents(index: Any, filter: Any) -> Contents:
+    """A retriever that finds by the vectors of children and returns their parents: N counts the parents."""
+    if index.search_kwargs.get("filter") is not None:
+        raise filter_not_counted(index)
+    return Contents(lambda: None, lambda: sum(1 for _ in index.docstore.yield_keys()))
+
+
+def _qdrant_store(index: Any, filter: Any) -> Contents:
+    points = qdrant(index.client, index.collection_name, filter)
+
+    def documents() -> Iterator[StoredPassage]:
+        for point in points.passages() or ():
+            # Its own documents have no id, but that of the point among their metadata.
+            metadata = {**(point.metadata.get(index.metadata_payload_key) or {}), "_id": point.ids["id"]}
+            yield StoredPassage(point.ids, metadata, point.metadata.get(index.content_payload_key))
+
+    return Contents(documents, points.count)
+
+
+def _faiss_store(index: Any, filter: Any) -> Contents:
+    keeps = index._create_filter_func(filter or {})
+    every = index.index_to_docstore_id.values()
+    return Contents(lambda: _listed(map(index.docstore.search, every), lambda each: keeps(each.metadata)))
+
+
+def _memory_store(index: Any, filter: Any) -> Contents:
+    return Contents(lambda: _listed(index.get_by_ids(list(index.store)), filter or (lambda document: True)))
 
 
 def _listed(documents: Iterable[Any], keeps: Callable[[Any], bool]) -> list[StoredPassage]:
     return [StoredPassage({"id": each.id}, each.metadata, each.page_content) for each in documents if keeps(each)]
 
 
-def _metadata_filter(store: Any, filter: Any) -> Callable[[Mapping[str, Any]], bool]:
-    """A filter of FAISS: a function of the metadata, or a mapping of keys to a value or a list of values."""
-    if callable(filter):
-        return filter  # type: ignore[no-any-return]
-    given = filter or {}
-    if any(key.startswith("$") or isinstance(value, Mapping) for key, value in given.items()):
-        raise filter_not_counted(store)
-    wanted = {key: value if isinstance(value, list) else [value] for key, value in given.items()}
-    return lambda metadata: all(metadata.get(key) in values for key, values in wanted.items())
+_READERS: dict[str, Reader] = {
+    "chromadb.Collection": _chroma,
+    "faiss.Index": _faiss,
+    "qdrant_client.QdrantClient": _only_collection,
+    "lancedb.Table": _lance,
+    "langchain_core.VectorStoreRetriever": _store_retriever,
+    "langchain_core.InMemoryVectorStore": _memory_store,
+    "langchain_classic.MultiVectorRetriever": _parents,
+    "langchain_core.BaseRetriever": _retriever,
+    "langchain_chroma.Chroma": lambda index, filter: _chroma(index._collection, filter),
+    "langchain_qdrant.QdrantVectorStore": _qdrant_store,
+    "langchain_community.FAISS": _faiss_store,
+    "langchain_community.LanceDB": lambda index, filter: _lance(index.get_table(), filter),
+}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.indexes import StoredPassage, contents_of, identity_of_stored
+from rag_selectivity.indexes import stored_passages
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.files import is_path
-from rag_selectivity.tables.identity import TEXT, candidates
+from rag_selectivity.tables.identity import TEXT
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.tables.matching import labels_found
 from rag_selectivity.tables.small import read_texts
-from rag_selectivity.wording import counted
+from rag_selectivity.wording import counted, enumeration
 
 __all__ = ["corpus_texts"]
 
@@ -61,45 +60,23 @@ def corpus_texts(corpus: Any, identity: str | None = None, ids: Collection[str] 
 
 
 def _texts_of_index(index: Any, identity: str | None, wanted: Collection[str]) -> dict[str, str]:
-    """{id: text} of all passages that an index, a vector store or a retriever can return.
-
-    Raises
-    ------
-    InputError
-        If no reader knows the index, it cannot list its passages or holds no texts, a passage has no such id, or
-        passages with different texts share an id, as chunks of a document do.
-    """
+    """{id: text} of all passages that an index, a vector store or a retriever can return."""
     kind = type(index).__name__
-    contents = contents_of(index)
-    found = None if contents is None else contents.passages()
-    if found is None:
-        why = "is not an index that is known" if contents is None else "cannot list its passages"
-        raise InputError(f"corpus: {kind} {why}: {_GIVE}")
-    passages = list(found)
-    if any(passage.text is None for passage in passages):
-        raise InputError(
-            f"corpus: {kind} lists its passages without their texts: give the index or the docstore that holds them, "
-            f"or {_GIVE}"
-        )
-    if not passages:
-        raise InputError(f"corpus: {kind} holds no passages: fill it first, or {_GIVE}")
-    identity = identity or _identity_in(passages, wanted, kind)
+    passages = list(stored_passages(index) or ())
+    if not passages or any(passage.text is None for passage in passages):
+        raise InputError(f"corpus: {kind} does not list passages with their texts: fill it first, or {_GIVE}")
+    if identity is None:
+        found = labels_found([(wanted, (passage.candidates for passage in passages))])
+        identity = max(found, key=lambda name: len(found[name]))
     texts: dict[str, str] = {}
-    shared = Counter[str]()
-    without_id: list[StoredPassage] = []
+    shared: dict[str, None] = {}
     for passage in passages:
-        try:
-            name = identity_of_stored(passage, identity)
-        except InputError:
-            without_id.append(passage)
-            continue
-        if texts.setdefault(name, str(passage.text)) != passage.text and identity != TEXT:
-            shared[name] += 1
-    if without_id:
-        raise InputError(
-            f"corpus: {len(without_id):,} of {counted(len(passages), 'passage')} in {kind} have no {identity}; the "
-            f"first has {_shown(_ids_of(without_id[0]))}: name one of these as identity=, or {_GIVE}"
-        )
+        name = passage.by(identity)
+        if name is not None and texts.setdefault(name, str(passage.text)) != passage.text and identity != TEXT:
+            shared[name] = None
+    if not texts:
+        known = enumeration(list(passages[0].candidates))
+        raise InputError(f"corpus: no passage in {kind} has an id called {identity!r}; the first has {known}")
     if shared:
         raise InputError(
             f"corpus: in {kind}, {counted(len(shared), 'id')} by {identity} stand for several passages with different "
@@ -107,24 +84,3 @@ def _texts_of_index(index: Any, identity: str | None, wanted: Collection[str]) -
             f"of the chunk as identity=, or identity='text' for a hash of its text"
         )
     return texts
-
-
-def _identity_in(passages: Sequence[StoredPassage], wanted: Collection[str], kind: str) -> str:
-    """By which of its ids the passages of an index are known to the retrieved ones: the one that finds most of them."""
-    found = labels_found([(wanted, map(_ids_of, passages))])
-    best = max(found, key=lambda name: len(found[name]))
-    if not found[best]:
-        raise InputError(
-            f"corpus: no passage in {kind} has one of the {len(wanted):,} retrieved ids, such as "
-            f"{examples(sorted(wanted))}; the first has {_shown(_ids_of(passages[0]))}: give the index that they were "
-            f"retrieved from, or {_GIVE}"
-        )
-    return best
-
-
-def _ids_of(passage: StoredPassage) -> dict[str, str]:
-    return candidates(passage.ids, passage.text or "", passage.metadata)
-
-
-def _shown(known: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {value[:40]!r}" for name, value in list(known.items())[:6]) or "no ids"

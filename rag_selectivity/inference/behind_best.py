@@ -78,7 +78,7 @@ def _bounds(
     """How far the first can be below the second, and the second below the first."""
     level = 1 - 2 * tail
     if not paired:
-        gap = unpaired_difference(first, second, level=level, draws=draws, seed=seed)
+        gap = unpaired_difference(first, second, level=level, seed=seed)
         return -float(gap.low[0]), float(gap.high[0])
     gap = paired_difference(first, second, level=level, draws=draws, seed=seed, units=units)
     values: FloatArray = first.parts[0] - second.parts[0]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rag_selectivity.inference.correlation import mid_ranks
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 
@@ -19,9 +20,7 @@ def rank_correlations(values: FloatArray, scores: FloatArray) -> FloatArray:
     >>> rank_correlations(np.array([[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]]), np.array([1.0, 2.0, 3.0])).tolist()
     [1.0, -1.0]
     """
-    from scipy.stats import rankdata
-
-    left, right = rankdata(values, axis=0), rankdata(scores)
+    left, right = np.apply_along_axis(mid_ranks, 0, values), mid_ranks(scores)
     left, right = left - left.mean(axis=0), right - right.mean()
     scale = np.sqrt((left**2).sum(axis=0) * (right**2).sum())
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -73,8 +72,6 @@ def out_of_fold(
     list of float64[rows], or None
         None if there are fewer than two folds, or nothing can be chosen in one of them.
     """
-    from scipy.stats import rankdata
-
     if len(folds) < 2:
         return None
     predicted = [np.full(len(scores), np.nan) for _, scores, _ in parts]
@@ -85,5 +82,5 @@ def out_of_fold(
         if best is None:
             return None
         for (values, _, _), mask, ranks in zip(parts, held, predicted, strict=True):
-            ranks[mask] = rankdata(values[:, best])[mask]
+            ranks[mask] = mid_ranks(values[:, best])[mask]
     return predicted

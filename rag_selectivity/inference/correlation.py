@@ -350,15 +350,26 @@ def correlated_means(series: Sequence[Series], *, draws: int, seed: int) -> dict
 
 def _over_rows(left: FloatArray, right: FloatArray) -> dict[str, FloatArray]:
     """The correlations along the rows of two float64[draws, columns], by kind: float64[draws] each."""
-    from scipy.stats import rankdata
-
     equal = np.full(left.shape, 1 / left.shape[1])
-    ranks = [rankdata(each, axis=1) for each in (left, right)]
+    ranks = [np.apply_along_axis(mid_ranks, 1, each) for each in (left, right)]
     signs = [np.sign(each[:, :, None] - each[:, None, :]) for each in (left, right)]
     with np.errstate(invalid="ignore", divide="ignore"):
         pairs = np.sqrt((signs[0] ** 2).sum(axis=(1, 2)) * (signs[1] ** 2).sum(axis=(1, 2)))
         tau = (signs[0] * signs[1]).sum(axis=(1, 2)) / pairs
     return {SPEARMAN: _pearson(ranks[0], ranks[1], equal), PEARSON: _pearson(left, right, equal), KENDALL: tau}
+
+
+def mid_ranks(values: FloatArray) -> FloatArray:
+    """Ranks from 1 on, equal values at the mean of theirs; NaN if a value is.
+
+    >>> mid_ranks(np.array([3.0, 1.0, 3.0])).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    if np.isnan(values).any():
+        return np.full(len(values), np.nan)
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    result: FloatArray = (np.cumsum(counts) - (counts - 1) / 2)[group]
+    return result
 
 
 def detectable(n: float, level: float, power: float) -> float:

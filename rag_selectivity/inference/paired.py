@@ -29,6 +29,8 @@ ALL_SWAPS = 12
 #: Two sums that differ by less than this share of the largest possible sum are equal.
 _SAME = 1e-11
 _CELLS_PER_CHUNK = 1 << 21
+#: A smaller skewness changes no digit.
+_SYMMETRIC = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,27 +350,43 @@ def _inverted(
 
 
 def _skewed(pair: Pair, level: float) -> tuple[float, float]:
-    """Hall's interval, which allows for skewness of the units' differences; random signs do not.
-
-    Hall 1992, On the removal of skewness by transformation.
-    """
-    from scipy.special import stdtrit
-
+    """Hall's interval, which allows for skewness of the units' differences; random signs do not."""
     one, other = influence(pair.top, pair.bottom, pair.form), influence(pair.other_top, pair.other_bottom, pair.form)
     steps, n = one - other, pair.n
     spread = float(steps.std())
     if not (spread > 0 and math.isfinite(pair.value)):
         return math.nan, math.nan
     skewness = float(((steps / spread) ** 3).mean()) / math.sqrt(n)
-    reach = -float(stdtrit(max(pair.effective - 1, 1.0), (1 - level) / 2))
-    error = spread / math.sqrt(n - 1)
+    return skewed_ends(pair.value, spread / math.sqrt(n - 1), skewness, max(pair.effective - 1, 1.0), level)
+
+
+def skewed_ends(value: float, error: float, skewness: float, freedom: float, level: float) -> tuple[float, float]:
+    """The ends of Student's t interval of a figure with this standard error and skewness.
+
+    Hall 1992, On the removal of skewness by transformation.
+    """
+    from scipy.special import stdtrit
+
+    reach = -float(stdtrit(freedom, (1 - level) / 2))
 
     def untransformed(x: float) -> float:
-        if abs(skewness) < 1e-6:
+        if abs(skewness) < _SYMMETRIC:
             return x
         return 3 / skewness * (float(np.cbrt(1 + skewness * (x - skewness / 6))) - 1)
 
-    return pair.value - error * untransformed(reach), pair.value - error * untransformed(-reach)
+    return value - error * untransformed(reach), value - error * untransformed(-reach)
+
+
+def skewed_p(value: float, error: float, skewness: float, freedom: float) -> float:
+    """The two-sided p-value of 0 that belongs to `skewed_ends`."""
+    from scipy.special import stdtr
+
+    if not error > 0:
+        return 1.0 if value == 0 else 0.0
+    t = value / error
+    if abs(skewness) >= _SYMMETRIC:
+        t = ((1 + skewness * t / 3) ** 3 - 1) / skewness + skewness / 6
+    return float(2 * stdtr(freedom, -abs(t)))
 
 
 def influence(top: FloatArray, bottom: FloatArray, form: str) -> FloatArray:

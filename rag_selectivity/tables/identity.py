@@ -78,19 +78,24 @@ def passage_identity(
         return text_id(text()) if value is None else str(value)
     if not isinstance(identity, str):
         raise InputError(f"identity must be the name of an id, such as 'text', got {shown(identity)}")
-    if identity == TEXT:
-        return text_id(text())
     if identity == AUTO:
         raise InputError(
             f"{name} has no id called 'auto': there are no labels here to choose by; give the name of an id"
         )
-    known = candidates(ids, "", metadata)
-    key = identity.removeprefix(_METADATA)
-    value = known.get(identity) or (None if key in ids else known.get(key))
+    value = named_id(identity, ids, text, metadata)
     if value is None:
-        place = identity if identity in ids else f"metadata[{key!r}]"
+        place = identity if identity in ids else f"metadata[{identity.removeprefix(_METADATA)!r}]"
         raise InputError(f"{name} has no {place}: choose another identity (identity='text' takes a hash of the text)")
     return value
+
+
+def named_id(
+    identity: str, ids: Mapping[str, Any], text: Callable[[], str] | str, metadata: Mapping[str, Any]
+) -> str | None:
+    """The id of this name, as in `passage_identity`; None if the passage has none."""
+    known = candidates(ids, text if identity == TEXT else "", metadata)
+    key = identity.removeprefix(_METADATA)
+    return known.get(identity) or (None if key in ids else known.get(key))
 
 
 def candidates(ids: Mapping[str, Any], text: Callable[[], str] | str, metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.judged.token_budget import TokenBudget
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Real
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.ground import Ground, Places, Strata, WithoutLabels, completed_run, tops
+from rag_selectivity.trust.ground import Ground, Places, Strata, WithoutLabels, tops
+from rag_selectivity.trust.measured import ROWS, Chunks, Measured, Resampling
 
-#: Completions of the labels, and resamples of the queries for each of them.
-DRAWS, RESAMPLES = 150, 8
+#: Completions of the labels.
+DRAWS = 150
 #: The bytes of completions that are kept at most.
 _MOST_KEPT = 64_000_000
 #: By how much the half-widths are stretched: so many completions of so few labels are narrower than their errors.
@@ -28,6 +30,8 @@ STRETCH = 1.2
 STRETCH_IN_A_SLICE = 1.5
 #: Below so many relevant passages a query, figures of success, and those that compare with all labels, are rough.
 FEW_RELEVANT = 2.0
+#: What a grade cannot change.
+WITHOUT_GRADES = ("Judged",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +82,18 @@ class Sampling:
     units: Callable[[Sequence[str]], IntArray | None] = field(default=lambda _: None)
     stretch: float = STRETCH
 
+    @classmethod
+    def of(cls, bootstrap: Bootstrap | None) -> Sampling:
+        """With a bootstrap's level, seed and clusters."""
+        return cls() if bootstrap is None else cls(bootstrap.level, bootstrap.seed, units=bootstrap.units)
+
     def in_a_slice(self) -> Sampling:
         """The same for the queries of a slice."""
         return replace(self, stretch=STRETCH_IN_A_SLICE)
+
+    def resampling(self, run: JudgedRun, *seed: int) -> Resampling:
+        """The resampled queries of a run."""
+        return Resampling(self.units(run.queries), len(run), np.random.default_rng([self.seed, *seed]))
 
 
 @dataclass(eq=False)
@@ -98,7 +111,7 @@ class Completed:
         # It can be computed again: copies and other processes start without it.
         return Completed, ()
 
-    def not_known(self, name: str, plan: Plan, sampling: Sampling) -> list[tuple[Measure, Any]]:
+    def not_known(self, name: str, plan: Plan, sampling: Sampling) -> Plan:
         """The part of a plan whose figures were not computed before."""
         wanted = [
             (measure, at[[(name, sampling, str(measure @ depth)) not in self.figures for depth in at.tolist()]])
@@ -109,6 +122,11 @@ class Completed:
     def keep(self, name: str, sampling: Sampling, figures: Mapping[str, Calibrated]) -> None:
         """Keep figures of a run."""
         self.figures.update(((name, sampling, key), figure) for key, figure in figures.items())
+
+    def known(self, name: str, plan: Plan, sampling: Sampling) -> dict[str, Calibrated]:
+        """The figures of a plan, all of which were computed before."""
+        keys = [str(measure @ depth) for measure, at in plan for depth in at.tolist()]
+        return {key: self.figures[name, sampling, key] for key in keys}
 
     def drawn(
         self, key: tuple[Any, ...], strata: Strata, number: int, seed: Sequence[int]
@@ -134,7 +152,7 @@ def calibrated_figures(
     parts: Mapping[str, JudgedRun] | None = None,
     completed: Completed | None = None,
 ) -> dict[str, dict[str, Calibrated]]:
-    """Every figure of every run: {run: {measure with its depth: figure}}.
+    """Every figure of every run that grades bear on: {run: {measure with its depth: figure}}.
 
     The strata of a figure are those of its own K, so each K has completions of its own. `parts` are the runs over the
     queries of a slice: their figures rest on what people labelled there. `completed` has what was computed before.
@@ -143,15 +161,17 @@ def calibrated_figures(
     measured = judged if parts is None else parts
     sampling = sampling if parts is None else sampling.in_a_slice()
     result: dict[str, dict[str, Calibrated]] = {name: {} for name in measured}
-    for depth, wanted in by_depth(plan).items():
+    served = [(measure, at) for measure, at in plan if measure.name not in WITHOUT_GRADES]
+    for depth, wanted in by_depth(served).items():
         top = tops(judged, ground.labels, depth)
         for name, run in measured.items():
-            queries = None if parts is None else rows_of(ground, run)
-            strata = Strata.of(ground, Places.of_run(top, name, named_depth(depth)), queries, counts_of(ground, run))
-            if strata.missing is not None:
-                figures = {str(measure @ at): Calibrated.none(strata.missing) for measure, at in wanted}
-            else:
+            if completed.not_known(name, wanted, sampling):
+                queries = None if parts is None else rows_of(ground, run)
+                places = Places.of_run(top, name, named_depth(depth))
+                strata = Strata.of(ground, places, queries, counts_of(ground, run))
                 figures = _figures_at(strata, name, run, wanted, depth, sampling, completed)
+            else:
+                figures = completed.known(name, wanted, sampling)
             result[name].update(figures)
     return result
 
@@ -165,46 +185,45 @@ def figures_with_tails(
     parts: Mapping[str, JudgedRun] | None = None,
     completed: Completed | None = None,
 ) -> dict[str, dict[str, Calibrated]]:
-    """Every figure of every run with the ungraded passages of tails completed by the judge's own grades.
+    """The figures that other labels bear on, with the ungraded passages of tails completed by the judge's own grades.
 
-    Only these passages are completed, so all depths share one set of completions. `first` is the first rank of the
-    tails. `parts` are the runs over the queries of a slice, whose tails are completed by their own grades. `completed`
-    has what was computed before.
+    These compare a list with all labels, or leave out the queries without a relevant one (Success). Figures against a
+    random draw rest on the controls instead, where there are any. Only the tails are completed, so all depths share one
+    set of completions. `first` is the first rank of the tails. `parts` are the runs over the queries of a slice, whose
+    tails are completed by their own grades. `completed` has what was computed before.
     """
     completed = completed if completed is not None and parts is None else Completed()
+    controlled = any(run.controls is not None for run in judged.values())
+    plan = [
+        (measure, at)
+        for measure, at in plan
+        if (measure.compares_with_all_labels or isinstance(measure, Success))
+        and measure.higher_is_better is not None
+        and not (controlled and measure.needs_corpus_size)
+    ]
     top = tops(judged, ground.labels, first - 1)
     result = {}
     for name, run in (judged if parts is None else parts).items():
         wanted = completed.not_known(name, plan, sampling)
         if wanted:
-            rows, lenient = rows_of(ground, run), without_errors(run)
+            rows = rows_of(ground, run)
             places = Places.of_run(top, name, named_depth(first - 1))
             strata = Strata.of(ground, places, None if parts is None else rows, counts_of(ground, run))
-            resampled = Resampling(sampling.units(run.queries), len(run))
-            random = np.random.default_rng([sampling.seed, 8])
-            collected = {str(measure @ depth): _Collected() for measure, at in wanted for depth in at.tolist()}
+            chunks = Chunks([run], rows, strata.levels, sampling.resampling(run, 8))
             drawn = completed.drawn((name, "tail", sampling.seed), strata, sampling.draws, (sampling.seed, 7))
-            for grades, table in drawn:
-                run_completed = completed_run(lenient, rows, strata.levels, grades, table)
-                weights = resampled.weights(random)
-                for measure, at in wanted:
-                    outcome = measure.outcome(run_completed, at).settled()
-                    for column, depth in enumerate(at.tolist()):
-                        alone = replace(outcome, parts=tuple(part[:, [column]] for part in outcome.parts))
-                        collected[str(measure @ depth)].add(alone, weights, None, random)
+            collected = _collected(chunks, drawn, wanted)
             completed.keep(name, sampling, {key: each.figure(sampling) for key, each in collected.items()})
-        keys = [str(measure @ depth) for measure, at in plan for depth in at.tolist()]
-        result[name] = {key: completed.figures[name, sampling, key] for key in keys}
+        result[name] = completed.known(name, plan, sampling)
     return result
 
 
-def by_depth(plan: Plan) -> dict[int, list[tuple[Measure, Any]]]:
+def by_depth(plan: Plan) -> dict[int, Plan]:
     """{K: measures with what stands after their @}; a recall level takes the whole list."""
-    wanted: dict[int, list[tuple[Measure, Any]]] = {}
+    wanted: dict[int, Plan] = {}
     for measure, depths in plan:
-        for at in depths.tolist():
+        for place, at in enumerate(depths.tolist()):
             key = WHOLE_LIST if isinstance(measure.cutoff, Real) else int(at)
-            wanted.setdefault(key, []).append((measure, at))
+            wanted.setdefault(key, []).append((measure, depths[place : place + 1]))
     return wanted
 
 
@@ -219,36 +238,26 @@ def _figures_at(
     strata: Strata,
     name: str,
     run: JudgedRun,
-    wanted: list[tuple[Measure, Any]],
+    wanted: Plan,
     depth: int,
     sampling: Sampling,
     completed: Completed,
 ) -> dict[str, Calibrated]:
-    keys = [str(measure @ at) for measure, at in wanted]
-    if all((name, sampling, key) in completed.figures for key in keys):
-        return {key: completed.figures[name, sampling, key] for key in keys}
-    rows = rows_of(strata.ground, run)
-    resampled = Resampling(sampling.units(run.queries), len(run))
+    if strata.missing is not None:
+        return {str(measure @ at[0]): Calibrated.none(strata.missing) for measure, at in wanted}
+    rows, key = rows_of(strata.ground, run), min(depth, 1 << 30)
     settled = Settled.of(strata.ground, run, rows, depth)
-    collected = {measure: _Collected() for measure, _ in wanted}
-    lenient = without_errors(run)
-    random = np.random.default_rng([sampling.seed, 2, min(depth, 1 << 30)])
-    relevant = []
-    seed = (sampling.seed, 1, min(depth, 1 << 30))
-    for grades, table in completed.drawn((name, depth, sampling.seed), strata, sampling.draws, seed):
-        run_completed = completed_run(lenient, rows, strata.levels, grades, table)
-        relevant.append(float(np.median(run_completed.relevant(None))))
-        weights = resampled.weights(random)
-        for measure, at in wanted:
-            outcome = measure.outcome(run_completed, np.array([at])).settled()
-            collected[measure].add(outcome, weights, settled if settled.serves(measure) else None, random)
-    few = bool(np.median(relevant) < FEW_RELEVANT) if relevant else False
+    served = [measure for measure, _ in wanted if settled.serves(measure)]
+    chunks = Chunks([run], rows, strata.levels, sampling.resampling(run, 2, key), lambda r: settled.shares(served, r))
+    drawn = completed.drawn((name, depth, sampling.seed), strata, sampling.draws, (sampling.seed, 1, key))
+    collected = _collected(chunks, drawn, wanted)
+    few = bool(chunks.relevant and np.median(chunks.relevant) < FEW_RELEVANT)
     figures = {}
     for measure, at in wanted:
-        figure = collected[measure].figure(sampling)
+        figure = collected[str(measure @ at[0])].figure(sampling)
         rough = few and (measure.compares_with_all_labels or measure.name == Success.name)
         rough = rough or (settled.given and settled.serves(measure))
-        figures[str(measure @ at)] = replace(figure, rough=rough, without=strata.without)
+        figures[str(measure @ at[0])] = replace(figure, rough=rough, without=strata.without)
     if not settled.given:
         # Figures that settled queries serve take their random numbers one after another, in the order of the plan.
         completed.keep(name, sampling, figures)
@@ -267,28 +276,6 @@ def counts_of(ground: Ground, run: JudgedRun) -> FloatArray | None:
     counts = np.zeros(len(ground.labels))
     counts[rows_of(ground, run)] = run.weights.values / run.weights.values.max()
     return counts
-
-
-def without_errors(run: JudgedRun) -> JudgedRun:
-    """The join with a policy that leaves out queries without a relevant passage: completions may have such."""
-    return replace(run, policy=replace(run.policy, no_relevant="skip"))
-
-
-@dataclass
-class Resampling:
-    """Weights of resampled queries, or of their clusters."""
-
-    units: IntArray | None
-    queries: int
-
-    def weights(self, random: np.random.Generator) -> FloatArray:
-        """How often each query is drawn: float64[resamples, queries]."""
-        number = self.queries if self.units is None else int(self.units.max(initial=-1)) + 1
-        if not number:
-            return np.zeros((RESAMPLES, self.queries))
-        drawn = random.integers(0, number, (RESAMPLES, number)) + np.arange(RESAMPLES)[:, None] * number
-        counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * number).reshape(RESAMPLES, number)
-        return (counts if self.units is None else counts[:, self.units]).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -324,20 +311,24 @@ class Settled:
         """Whether the settled queries tell this measure: success by one passage that is relevant on the scale."""
         if not self.given or self.weighted or measure.name not in ("Success", "BoR", "EF"):
             return False
-        return getattr(measure, "rel", None) is None and getattr(measure, "m", 1) == 1
+        alone = getattr(measure, "rel", None) is None and getattr(measure, "m", 1) == 1
+        return alone and getattr(measure, "null", "random") == "random"
 
-    def share(self, random: np.random.Generator, number: int) -> FloatArray:
-        """Draws of the share of all queries that succeed."""
-        chance = random.beta(self.successes + 0.5, self.number - self.successes + 0.5, number)
+    def shares(self, measures: Iterable[Measure], random: np.random.Generator) -> dict[Measure, FloatArray]:
+        """For each measure, draws of the share of all queries that succeed: one for each row of a completion."""
+        return {measure: self._share(random) for measure in measures}
+
+    def _share(self, random: np.random.Generator) -> FloatArray:
+        chance = random.beta(self.successes + 0.5, self.number - self.successes + 0.5, ROWS)
         left: FloatArray = random.binomial(self.queries - self.number, chance).astype(np.float64)
         return (self.successes + left) / self.queries
 
 
 @dataclass
 class _Collected:
-    """A measure's figure on every completion: only numbers are kept."""
+    """A measure's figure on every completion, at one depth: only numbers are kept."""
 
-    values: list[float] = field(default_factory=list)
+    values: list[FloatArray] = field(default_factory=list)
     resampled: list[FloatArray] = field(default_factory=list)
     defined: list[int] = field(default_factory=list)
     effective: list[float] = field(default_factory=list)
@@ -345,22 +336,20 @@ class _Collected:
     undefined: str = ""
     form: str = "mean"
 
-    def add(self, outcome: Outcome, weights: FloatArray, settled: Settled | None, random: np.random.Generator) -> None:
-        """Take in the outcome on one completion."""
-        values = _values(outcome, np.vstack([np.ones((1, weights.shape[1])), weights]), settled, random)
-        self.values.append(float(values[0]))
-        self.resampled.append(values[1:])
-        counts = counted_of(outcome)
-        self.defined.append(int((counts > 0).sum()))
-        self.effective.append(effective_size(counts[counts > 0]))
-        self.undefined = outcome.reasons[0]
-        self.form = outcome.aggregate.form
-        self.bounds = outcome.ends_at(0) if self.form == "mean" else None
+    def add(self, measured: Measured, values: FloatArray, column: int) -> None:
+        """Take in the figures of some completions: float64[completions, 1 + resamples, depths]."""
+        self.values.append(values[:, 0, column])
+        self.resampled.append(values[:, 1:, column].ravel())
+        for counts in measured.counts[:, :, column]:
+            self.defined.append(int((counts > 0).sum()))
+            self.effective.append(effective_size(counts[counts > 0]))
+        self.undefined = measured.outcome.reasons[column]
+        self.form = measured.outcome.aggregate.form
+        self.bounds = measured.outcome.ends_at(column) if self.form == "mean" else None
 
     def figure(self, sampling: Sampling) -> Calibrated:
         """The median and the intervals."""
-        level = sampling.level
-        values = np.array(self.values)
+        values = np.concatenate(self.values) if self.values else np.empty(0)
         known = values[~np.isnan(values)]
         # A figure that most completions do not have is none.
         if len(known) < 0.9 * len(values) or not len(values):
@@ -374,10 +363,22 @@ class _Collected:
         low, high = stretched(resampled, value, sampling, bounds)
         n = int(np.median(self.defined))
         if self.bounds is not None and low == high and n > 1:
-            low, high = _if_all_agree(value, float(np.median(self.effective)), level, self.bounds)
+            low, high = _if_all_agree(value, float(np.median(self.effective)), sampling.level, self.bounds)
         if n < 2:
             low = high = math.nan
         return Calibrated(value, low, high, *stretched(known, value, sampling, bounds), n)
+
+
+def _collected(chunks: Chunks, completions: Iterable[tuple[IntArray, IntArray]], plan: Plan) -> dict[str, _Collected]:
+    """The figures of a plan on completions of one run's labels."""
+    collected = {str(measure @ depth): _Collected() for measure, at in plan for depth in at.tolist()}
+    for chunk, weights, shares in chunks.each(completions):
+        for measure, at in plan:
+            measured = chunk.measured(0, measure, at)
+            values = measured.values(weights, measured.counts, shares.get(measure))
+            for column, depth in enumerate(at.tolist()):
+                collected[str(measure @ depth)].add(measured, values, column)
+    return collected
 
 
 def _if_all_agree(value: float, queries: float, level: float, bounds: tuple[float, float]) -> tuple[float, float]:
@@ -389,25 +390,6 @@ def _if_all_agree(value: float, queries: float, level: float, bounds: tuple[floa
     if value == low:
         return value, high - share * (high - low)
     return value, value
-
-
-def _values(outcome: Outcome, weights: FloatArray, settled: Settled | None, random: np.random.Generator) -> FloatArray:
-    """The figure under each row of weights; NaN without a defined query."""
-    mask = counted_of(outcome)
-    total = weights @ mask
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = [weights @ (np.where(mask > 0, part[:, 0], 0.0) * mask) / total for part in outcome.parts]
-        if settled is not None:
-            # A query without a relevant passage in this completion is none of the queries that the figure is over.
-            successes = settled.share(random, len(weights)) * weights.sum(axis=1) / total
-            means[0] = np.minimum(successes, 1.0) if len(means) == 1 else successes
-        return np.asarray(outcome.aggregate.value(*means), np.float64)
-
-
-def counted_of(outcome: Outcome) -> FloatArray:
-    """How much each query counts: 0 where it has no figure, else 1, or its share of the largest weight."""
-    counts = outcome.counting()
-    return outcome.defined[:, 0].astype(np.float64) if counts is None else counts[:, 0]
 
 
 def stretched(

@@ -79,6 +79,13 @@ class Completion:
         return np.flatnonzero(self.label >= 0)
 
     @cached_property
+    def _known_cells(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The query, the stratum and the number of known labels of each query × stratum that has some."""
+        cell = self.query[self._known] * len(self.prior) + self.stratum[self._known]
+        cells, number = np.unique(cell, return_counts=True)
+        return cells // len(self.prior), cells % len(self.prior), number
+
+    @cached_property
     def _open(self) -> IntArray:
         return np.flatnonzero(self.label < 0)
 
@@ -160,9 +167,10 @@ class Completion:
 
     def _query_effects(self, base: FloatArray, spread: float) -> tuple[FloatArray, FloatArray]:
         """The mode of each query's effect given its known labels, and the deviation of its normal approximation."""
-        query, stratum = self.query[self._known], self.stratum[self._known]
+        query, stratum, number = self._known_cells
         precision = 1.0 / spread**2
-        given = np.bincount(query, self.steps[self.label[self._known]], minlength=self.queries)
+        labelled = self._known
+        given = np.bincount(self.query[labelled], self.steps[self.label[labelled]], minlength=self.queries)
         mode = np.zeros(self.queries)
         curvature = np.full(self.queries, precision)
         if len(query):
@@ -172,8 +180,8 @@ class Completion:
                 tilted /= tilted.sum(axis=1, keepdims=True)
                 mean = tilted @ self.steps
                 variance = tilted @ self.steps**2 - mean**2
-                curvature = precision + np.bincount(query, variance, minlength=self.queries)
-                slope = given - np.bincount(query, mean, minlength=self.queries) - precision * mode
+                curvature = precision + np.bincount(query, number * variance, minlength=self.queries)
+                slope = given - np.bincount(query, number * mean, minlength=self.queries) - precision * mode
                 # A full step can overshoot where one label of a rare grade pulls; half the range is always enough.
                 mode = mode + np.clip(slope / curvature, -1.5, 1.5)
         return mode, 1.0 / np.sqrt(curvature)

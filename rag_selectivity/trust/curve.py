@@ -12,8 +12,9 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.calibrated import STRETCH, Resampling, Sampling, quantile, rows_of, without_errors
-from rag_selectivity.trust.ground import Ground, Places, Strata, completed_run, tops
+from rag_selectivity.trust.calibrated import STRETCH, Sampling, quantile, rows_of
+from rag_selectivity.trust.ground import Ground, Places, Strata, tops
+from rag_selectivity.trust.measured import Chunks
 
 
 @dataclass(frozen=True)
@@ -58,26 +59,24 @@ class Curves:
             raise InputError(
                 f"{self.name}: labels by people cannot calibrate the figures up to K = {last}, since {strata.missing}"
             )
-        rows, lenient = rows_of(self.ground, run), without_errors(run)
-        resampled = Resampling(self.sampling.units(run.queries), len(run))
-        random = np.random.default_rng([self.sampling.seed, 6, last])
+        chunks = Chunks([run], rows_of(self.ground, run), strata.levels, self.sampling.resampling(run, 6, last))
         values: list[list[FloatArray]] = [[] for _ in measures]
         losses: list[list[FloatArray]] = [[] for _ in measures]
         spread: list[list[FloatArray]] = [[] for _ in measures]
-        for grades, table in strata.draws(self.sampling.draws, (self.sampling.seed, 5, last)):
-            completed = completed_run(lenient, rows, strata.levels, grades, table)
-            weights = resampled.weights(random)
+        for chunk, weights, _ in chunks.each(strata.draws(self.sampling.draws, (self.sampling.seed, 5, last))):
             for place, measure in enumerate(measures):
-                outcome = measure.outcome(completed, depths).settled()
-                values[place].append(outcome.value())
-                known = np.asarray(outcome.defined.all(axis=1), np.float64)
-                gaps = np.where(known[:, None] > 0, outcome.parts[0][:, -1:] - outcome.parts[0], 0.0)
+                measured = chunk.measured(0, measure, depths)
+                first = measured.outcome.parts[0].reshape(measured.counts.shape)
+                known = np.asarray((measured.counts > 0).all(axis=2), np.float64)
+                gaps = np.where(known[:, :, None] > 0, first[:, :, -1:] - first, 0.0)
                 with np.errstate(invalid="ignore", divide="ignore"):
-                    losses[place].append(gaps.sum(axis=0) / known.sum())
-                    spread[place].append(weights @ gaps / (weights * known).sum(axis=1, keepdims=True))
+                    lost = weights @ gaps / (weights @ known[:, :, None])
+                values[place].append(measured.values(weights[:, :1], measured.counts)[:, 0])
+                losses[place].append(lost[:, 0])
+                spread[place].append(lost[:, 1:].reshape(-1, len(depths)))
         tail = (1 + self.sampling.level) / 2
         return [
-            _curve(np.array(value), np.array(loss), np.concatenate(wide), tail)
+            _curve(np.concatenate(value), np.concatenate(loss), np.concatenate(wide), tail)
             for value, loss, wide in zip(values, losses, spread, strict=True)
         ]
 

@@ -5,26 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray, Measure, Outcome
+from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.trust.calibrated import (
-    Resampling,
-    Sampling,
-    by_depth,
-    counted_of,
-    counts_of,
-    named_depth,
-    quantile,
-    rows_of,
-    without_errors,
-)
-from rag_selectivity.trust.ground import Ground, Places, Strata, WithoutLabels, completed_run, tops
+from rag_selectivity.trust.calibrated import Sampling, by_depth, counts_of, named_depth, quantile, rows_of
+from rag_selectivity.trust.ground import Ground, Places, Strata, WithoutLabels, tops
+from rag_selectivity.trust.measured import Chunks
 
 #: Below this, a difference is rounding.
 _SAME = 1e-12
@@ -108,28 +98,21 @@ def calibrated_differences(
 
 
 def _differences_at(
-    strata: Strata,
-    pair: tuple[JudgedRun, JudgedRun],
-    wanted: list[tuple[Measure, Any]],
-    depth: int,
-    sampling: Sampling,
+    strata: Strata, pair: tuple[JudgedRun, JudgedRun], wanted: Plan, depth: int, sampling: Sampling
 ) -> dict[str, CalibratedDifference]:
     if strata.missing is not None:
-        return {str(measure @ at): CalibratedDifference.none(strata.missing) for measure, at in wanted}
-    rows = rows_of(strata.ground, pair[0])
-    resampled = Resampling(sampling.units(pair[0].queries), len(pair[0]))
-    collected = {measure: _Collected() for measure, _ in wanted}
-    lenient = [without_errors(run) for run in pair]
+        return {str(measure @ at[0]): CalibratedDifference.none(strata.missing) for measure, at in wanted}
     key = min(depth, 1 << 30)
-    random = np.random.default_rng([sampling.seed, 4, key])
-    for grades, table in strata.draws(sampling.draws, (sampling.seed, 3, key)):
-        completed = [completed_run(run, rows, strata.levels, grades, table) for run in lenient]
-        weights = resampled.weights(random)
+    chunks = Chunks(pair, rows_of(strata.ground, pair[0]), strata.levels, sampling.resampling(pair[0], 4, key))
+    collected = {measure: _Collected() for measure, _ in wanted}
+    for chunk, weights, _ in chunks.each(strata.draws(sampling.draws, (sampling.seed, 3, key))):
         for measure, at in wanted:
-            one, other = (measure.outcome(run, np.array([at])).settled() for run in completed)
-            collected[measure].add(one, other, weights)
+            one, other = (chunk.measured(place, measure, at) for place in range(2))
+            both = one.counts * (other.counts > 0)
+            values = np.stack([each.values(weights, both)[:, :, 0] for each in (one, other)], axis=1)
+            collected[measure].add(values, one.outcome.reasons[0])
     return {
-        str(measure @ at): replace(collected[measure].difference(sampling), without=strata.without)
+        str(measure @ at[0]): replace(collected[measure].difference(sampling), without=strata.without)
         for measure, at in wanted
     }
 
@@ -142,20 +125,17 @@ class _Collected:
     resampled: list[FloatArray] = field(default_factory=list)
     undefined: str = ""
 
-    def add(self, one: Outcome, other: Outcome, weights: FloatArray) -> None:
-        """Take in both outcomes on one completion, over the queries that are defined in both."""
-        both = counted_of(one) * other.defined[:, 0]
-        rows = np.vstack([np.ones((1, weights.shape[1])), weights])
-        values = np.stack([_values(outcome, both, rows) for outcome in (one, other)])
-        self.pairs.append(values[:, 0])
+    def add(self, values: FloatArray, undefined: str) -> None:
+        """Take in some completions: float64[completions, 2, 1 + resamples], over the queries defined in both runs."""
+        self.pairs.append(values[:, :, 0])
         with np.errstate(invalid="ignore"):
-            self.resampled.append(values[0, 1:] - values[1, 1:])
-        self.undefined = one.reasons[0]
+            self.resampled.append((values[:, 0, 1:] - values[:, 1, 1:]).ravel())
+        self.undefined = undefined
 
     def difference(self, sampling: Sampling) -> CalibratedDifference:
         """The medians, the intervals and p."""
         level = sampling.level
-        values = np.array(self.pairs)
+        values = np.concatenate(self.pairs) if self.pairs else np.empty((0, 2))
         known = ~np.isnan(values).any(axis=1)
         with np.errstate(invalid="ignore"):
             differences = values[:, 0] - values[:, 1]
@@ -188,10 +168,3 @@ def _around(values: FloatArray, middle: float, stretch: float) -> FloatArray:
     """The values with their distances from the middle stretched; what is infinite stays so."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(values), values, middle + stretch * (values - middle))
-
-
-def _values(outcome: Outcome, both: FloatArray, weights: FloatArray) -> FloatArray:
-    total = weights @ both
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = [weights @ (np.where(both > 0, part[:, 0], 0.0) * both) / total for part in outcome.parts]
-        return np.asarray(outcome.aggregate.value(*means), np.float64)

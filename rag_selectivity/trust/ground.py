@@ -404,20 +404,6 @@ def _of_one_query(completion: Completion) -> str | None:
     return None
 
 
-def completed_run(judged: JudgedRun, rows: IntArray, levels: IntArray, grades: IntArray, table: IntArray) -> JudgedRun:
-    """A join as it would be with completed labels; `rows` are the positions of its queries among the labels'."""
-    pool, others = judged.pool, judged.other_lists
-    return replace(
-        judged,
-        hits=replace(judged.hits, grade=grades[judged.hits.judgment]),
-        pool=None if pool is None else replace(pool, grade=grades[pool.judgment]),
-        pool_sources={name: replace(hits, grade=grades[hits.judgment]) for name, hits in judged.pool_sources.items()},
-        grades=levels,
-        labels=table[rows],
-        other_lists=None if others is None else replace(others, grade=grades[others.judgment]),
-    )
-
-
 def tops(judged: Mapping[str, JudgedRun], labels: Qrels, depth: int) -> dict[str, NDArray[np.bool_]]:
     """Whether each judgment is in the top K of each run, or within a budget of tokens."""
     budget = TokenBudget.of(depth)
