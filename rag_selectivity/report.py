@@ -12,6 +12,7 @@ from typing import Any
 from rag_selectivity.advice.costs import read_costs
 from rag_selectivity.advice.decide import decide
 from rag_selectivity.advice.which_k import parameters_of
+from rag_selectivity.compare.changes import changes_since
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
@@ -66,8 +67,9 @@ def report_from_files(
 ) -> str:
     """The page of `Report.to_html`, with everything that the given files make possible; or the comment of `comment_of`.
 
-    Parameters are as in `evaluate`, `rag_selectivity.advice.costs.read_costs` and `comment_of`; `deciding` are those
-    of `rag_selectivity.advice.decide`, and `page` those of `to_html`. Default measures: those that scale and N make
+    Parameters are as in `evaluate` and `rag_selectivity.advice.read_costs`; `against` is a stored report, of which the
+    comment says what changed, `on` as in `differences_since`. `deciding` are those of `rag_selectivity.advice.decide`,
+    and `page` those of `to_html`. Default measures: those that scale and N make
     possible, with `rel` and `m`. The depths always include the K of the decision. With weights of queries there is no
     decision.
     """
@@ -108,7 +110,8 @@ def report_from_files(
         rel, m = parameters_of(parsed) if rel is None and m is None else (rel, m)
         decision = decide(first, rel=rel, m=m, costs=known, **deciding)
         if as_comment:
-            return comment_of(first, decision=decision, against=before, on=on)
+            changes = None if before is None else changes_since(first, decision, before, on=on)
+            return comment_of(first, decision, changes)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in judged.values()))
         depths = [depth for depth in DEFAULT_DEPTHS if depth <= reach]

@@ -75,10 +75,7 @@ MEASURES = ["Success", "BoR", "BoR_max", "lambda", "RA-nWG", "PROC", "%PROC", "H
 TEXTS = {code: f"The answer to {code}: a < b & c. {EVIL}" for code in QUESTIONS}
 QUALITY = {1: {"q1": 0.5, "q2": 0.75}, 3: {"q1": 0.5, "q2": 1.0}}
 MORE = {"system": f"The reason. {EVIL}"}
-COSTS = {
-    name: {"tokens": Estimate(cost, 0.9 * cost, 1.1 * cost, 4, 4)}
-    for name, cost in zip(NAMES, (90.5, 1200.4, 500.0), strict=True)
-}
+COSTS = {name: {"tokens": cost} for name, cost in zip(NAMES, (90.5, 1200.4, 500.0), strict=True)}
 
 
 @pytest.fixture(scope="module")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
-from rag_selectivity.advice.decide import decide
-from rag_selectivity.compare.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
 from rag_selectivity.render.blocks import bare, caveat_lines, difference
 from rag_selectivity.render.decision_blocks import decision_table, figures_of, marked_caveats, signs_text
 from rag_selectivity.render.first_lines import names_of_columns
 from rag_selectivity.render.first_screen import facts_of
 from rag_selectivity.render.github import escaped
 from rag_selectivity.render.writers import markdown
+from rag_selectivity.results.changes import UNCHANGED, Changes, FigureChange, RunChange
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED, PLACEBO, WORSE
 from rag_selectivity.results.decision import Answer, Decision
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import read_report
 from rag_selectivity.wording import counted, enumeration, level_text
 
 #: A comment that is longer is not read.
@@ -38,13 +35,7 @@ _FIRST = (WORSE, BETTER)
 _NEW_LINE = "<br>"
 
 
-def comment_of(
-    report: Report,
-    *,
-    decision: Decision | None = None,
-    against: Report | str | Path | None = None,
-    on: str = "all",
-) -> str:
+def comment_of(report: Report, decision: Decision, changes: Changes | None = None) -> str:
     """The decision in at most 40 lines of Markdown, as GitHub shows it in a comment.
 
     It needs no extra package.
@@ -53,12 +44,9 @@ def comment_of(
     ----------
     report : Report
         With the lists of the runs.
-    decision : Decision, optional
-        Default: that of the report, or `rag_selectivity.advice.decide(report)`.
-    against : Report or path, optional
-        A stored report, such as that of the main branch: adds what changed for each run that both have.
-    on : {"all", "shared"}
-        As in `rag_selectivity.compare.stored.differences_since`.
+    decision : Decision
+    changes : Changes, optional
+        Since a stored report, such as that of the main branch, for each run that both have.
 
     Returns
     -------
@@ -67,21 +55,13 @@ def comment_of(
         names are escaped: they become no markup, link or mention. Where all runs need more than 40 lines, a table
         has ten of them, and says how many it leaves out.
 
-    Raises
-    ------
-    InputError
-        If the report lacks the lists, or if `against` is not a stored report. Runs and measures that
-        cannot be compared are named in the comment, with the reason.
-
     >>> from rag_selectivity import evaluate
+    >>> from rag_selectivity.advice import decide
     >>> qrels, run = {"q1": ["d1"], "q2": ["d2"]}, {"q1": ["d1", "d9"], "q2": ["d9", "d2"]}
     >>> report = evaluate(qrels, {"bm25": run}, corpus_size=9)
-    >>> print(comment_of(report, decision=decide(report, k=1)).splitlines()[0])
+    >>> print(comment_of(report, decide(report, k=1)).splitlines()[0])
     ## Retrieval at K = 1
     """
-    decision = decision or report.decision or decide(report)
-    stored = against if isinstance(against, Report) or against is None else read_report(against)
-    changes = None if stored is None else changes_since(report, decision, stored, on=on)
     names = names_of_columns(report, decision)
     runs = decision_table(decision, names)
     lines: list[str] = []

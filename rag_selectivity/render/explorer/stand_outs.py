@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import ranked_lists
+from rag_selectivity.judged.run import Run
 from rag_selectivity.render.explorer.facts import Terms
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.forms import IdForm
@@ -29,8 +29,9 @@ def read_lists(runs: Mapping[str, Any], report: Report, queries: Collection[str]
         if name not in report.runs:
             continue
         judged = report.runs[name].judged
+        policy = Policy() if judged is None else judged.policy
         of_run: dict[str, list[str]] = {}
-        for query, passages in ranked_lists(run, depth, Policy() if judged is None else judged.policy):
+        for query, passages in Run.of(run, policy).ordered(policy).lists(depth):
             if (asked := form(query)) in queries:
                 of_run[asked] = [form(passage) for passage in passages] if form.changes_ids else passages
         lists[name] = of_run
