@@ -15,7 +15,7 @@ import numpy as np
 from rag_selectivity.figures.query_table import QueryTable, read_query_table
 from rag_selectivity.measures import Measure
 from rag_selectivity.render.blocks import table_of
-from rag_selectivity.render.explorer.facts import MUCH_JUNK, Facts, Terms, best_run, chosen_measure
+from rag_selectivity.render.explorer.facts import DECIMALS, MUCH_JUNK, Facts, Terms, best_run, chosen_measure
 from rag_selectivity.render.explorer.stand_outs import (
     MAGNET_QUERIES,
     UNLABELLED_QUERIES,
@@ -270,7 +270,7 @@ def _short(value: float) -> float | int | None:
     """The figure in as few characters as it needs."""
     if not np.isfinite(value):
         return None
-    short = round(value, 6)
+    short = round(value, DECIMALS)
     return int(short) if short == int(short) else short
 
 

@@ -19,6 +19,8 @@ from rag_selectivity.results.run_report import RunReport
 
 #: A query has much junk on top if at least this share of the top K is junk.
 MUCH_JUNK = 0.5
+#: Figures of two runs are the same if they agree to so many decimals.
+DECIMALS = 6
 #: The highest grade that is junk on the utility scale.
 _JUNK_GRADE = 2
 
@@ -77,7 +79,7 @@ class Facts:
         diagnoses: list[list[str | None]] = []
         for r, (name, run) in enumerate(report.runs.items()):
             at = np.array([place[query] for query in run.queries], np.int64)
-            figures[r, at] = _figures(run, measure)
+            figures[r, at] = np.round(_figures(run, measure), DECIMALS)
             verdicts: Any = {}
             with suppress(InputError):
                 verdicts = report.diagnosis(name, depth).queries
