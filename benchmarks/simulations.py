@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 
-from benchmarks.simulated import Line, answers, figures, labels, online, weighted
+from benchmarks.simulated import Line, answers, depth, figures, labels, online, weighted
 
 #: The samples of a cell that the tables of docs/reference/simulations.md have, and what makes them.
 SECTIONS: dict[str, tuple[str, int, Callable[[int], Iterator[Line]]]] = {
@@ -37,7 +37,7 @@ SECTIONS: dict[str, tuple[str, int, Callable[[int], Iterator[Line]]]] = {
     "impressions": ("Impressions that are needed", 500, online.of_impressions),
     "fairness": ("Wins of b where neither system is better", 500, online.of_fairness),
     "alarms": ("Alarms of a monitor", 51, online.of_alarms),
-    "cheapest": ("The cheapest run that loses little", 140, online.of_cheapest),
+    "which-k": ("Which K", 300, depth.of_which_k),
 }
 QUICK = 10
 

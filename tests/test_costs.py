@@ -11,7 +11,7 @@ from rag_selectivity.advice import decide, read_costs
 
 pytestmark = pytest.mark.contract
 
-LABELS = {f"q{i}": {"a": 1, "b": 1} for i in range(60)}
+LABELS = {f"q{i}": {"a": 1, "b": 1} for i in range(80)}
 JUNK = [f"x{i}" for i in range(10)]
 #: `long` finds everything with many passages, `short` the same with few, `poor` nothing but the first.
 RUNS = {
@@ -62,7 +62,7 @@ def test_what_is_not_known_of_all_runs_names_no_cheapest() -> None:
     assert decision.notes == (
         "long: there are no measured costs of this run",
         "short: there are no measured costs of this run",
-        "poor: milliseconds is known of 30 of 60 queries: the mean is over these",
+        "poor: milliseconds is known of 30 of 80 queries: the mean is over these",
     )
     of_poor = next(line.costs for line in decision.lines if line.run == "poor")
     assert of_poor == {"milliseconds": np.mean(range(30))}

@@ -88,9 +88,9 @@ def which_k(
     elif given and depth != advised.value:
         text = f"{depth} as given; {advised} is advised for {run}"
     else:
-        text = f"{depth if advised.open else advised}{' as given,' if given else ''} for {run}"
+        text = f"{advised}{' as given,' if given else ''} for {run}"
     if advised.value is not None:
-        text += f"; {advised.reason}" if advised.open or advised.flat else f": {advised.reason}"
+        text += f": {advised.reason}"
     known = [f"{name} {number(each.value)}" for name, each in figures.items() if math.isfinite(each.value)]
     at = f" At K = {depth}: {', '.join(known)}." if known else ""
     if chance >= DEGRADED_FROM:

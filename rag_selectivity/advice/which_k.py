@@ -171,14 +171,13 @@ def _within_lists(advised: AdvisedK, judged: JudgedRun, labelled: int) -> Advise
     if advised.value is None:
         return advised
     reached = max(advised.value, advised.high or 0)
-    least = advised.value if advised.low is None else min(advised.low, advised.value)
     listed = _listed_down_to(judged)
     if labelled and labelled < listed and reached >= labelled:
         ranks = f"grade ranks {labelled + 1} to {labelled + _FOLLOWING} to know"
-        return replace(advised, high=None, open=True, reason=f"at least {least}: {ranks}")
+        return replace(advised, high=None, open=True, reason=f"the labels end at rank {labelled}; {ranks}")
     whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min(initial=listed))
     if reached >= listed and not whole:
-        return replace(advised, high=None, open=True, reason=f"at least {least}: the lists end at rank {listed}")
+        return replace(advised, high=None, open=True, reason=f"the lists end at rank {listed}")
     return advised
 
 
