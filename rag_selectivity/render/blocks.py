@@ -11,7 +11,7 @@ from typing import Any
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.wording import MARKS, ends_text, enumeration, number, signed
 
-BLANK = "·"
+BLANK = "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ def table_of(rows: Iterable[Any], *columns: Column, breaks: bool = False) -> Tab
     shown: list[tuple[str, list[str]]] = []
     for title, what, style in columns:
         get = attrgetter(what) if isinstance(what, str) else what
-        cells = [BLANK if (value := get(row)) is None else style(value) for row in listed]
-        if not shown or any(each not in ("", BLANK) for each in cells):
-            shown.append((title, cells))
+        values = [get(row) for row in listed]
+        if not shown or any(value not in (None, "") for value in values):
+            shown.append((title, [BLANK if value is None else style(value) for value in values]))
     lines = [list(line) for line in zip(*(cells for _, cells in shown), strict=True)]
     return Table([title for title, _ in shown], lines, breaks)
 
@@ -97,13 +97,13 @@ def cell(estimate: Any, style: Callable[[float], str] = number, *, interval: boo
         text = f"≥ {style(estimate.low)}"
     else:
         text = f"{style(estimate.value)}{ends}"
-    if estimate.basis in (CALIBRATED, WITH_TAIL) and estimate.as_judged is not None:
+    if interval and estimate.basis in (CALIBRATED, WITH_TAIL) and estimate.as_judged is not None:
         text += f"{' rough' if estimate.rough else ''} (as judged {style(estimate.as_judged)})"
     return text + estimate.mark
 
 
 def bare(estimate: Any) -> str:
-    """A figure without its interval."""
+    """A figure without its interval, and without what it is as judged."""
     return cell(estimate, interval=False)
 
 

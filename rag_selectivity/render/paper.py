@@ -23,7 +23,7 @@ def as_latex(result: Report | Comparison) -> str:
     by_depth: dict[object, list[Measure]] = {}
     for key in dict.fromkeys(key for run in report.runs.values() for key in run.estimates):
         measure = parse_measure(key)
-        if measure.higher_is_better is not None:
+        if measure.higher_is_better is not None and measure.name != "Judged":
             by_depth.setdefault(measure.at, []).append(measure)
     return "\n\n".join(_table(result, report, measures) for measures in by_depth.values())
 
@@ -35,8 +35,9 @@ def _table(result: Report | Comparison, report: Report, measures: list[Measure])
     )
     letter_of = dict(zip(names, letters, strict=False))
     columns = [list(_cells(result, report, measure, letter_of)) for measure in measures]
+    sign = r"$^{{{}}}$ " if isinstance(result, Comparison) else ""
     rows = [
-        [rf"$^{{{letter_of[name].rstrip(',')}}}$ \texttt{{{latex_text(name)}}}", *cells]
+        [rf"{sign.format(letter_of[name].rstrip(','))}\texttt{{{latex_text(name)}}}", *cells]
         for name, *cells in zip(names, *columns, strict=True)
     ]
     return latex_of(["system", *(latex_text(str(measure)) for measure in measures)], rows, _caption(result, report))

@@ -80,12 +80,12 @@ class Result(Plain):
         """As JSON text; an undefined figure is null."""
         return json_text(self.to_dict(), indent)
 
-    def to_dataframe(self) -> Any:
+    def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
         try:
             import pandas
         except ImportError:
-            raise MissingExtraError("pandas", "all", f"{type(self).__name__}.to_dataframe") from None
+            raise MissingExtraError("pandas", "all", f"{type(self).__name__}.to_pandas") from None
         return pandas.DataFrame(self.to_rows())
 
     def save(self, path: str | Path) -> None:
